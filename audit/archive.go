@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
@@ -87,7 +88,7 @@ func keepArchived(dir string, state coordinator.State, round coordinator.Round, 
 }
 
 // commitmentsOf returns a member's commitments to an archived round.
-func commitmentsOf(a *node.ArchivedRound, round coordinator.Round, member coordinator.Member) (found []coordinator.Signed) {
+func commitmentsOf(a *node.ArchivedRound, round coordinator.Round, member coordinator.Member) (found []dispute.Signed) {
 	for _, s := range a.Signed {
 		if s.Commitment.Round == round && s.Commitment.Member == member {
 			found = append(found, s)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -232,7 +233,7 @@ const askedMax = 8
 const auditAskEvery = 250 * time.Millisecond
 
 // commitments asks members for one member's commitments to a round, until one has them.
-func (a *auditor) commitments(ctx context.Context, s coordinator.State, round coordinator.Round, member coordinator.Member) ([]coordinator.Signed, error) {
+func (a *auditor) commitments(ctx context.Context, s coordinator.State, round coordinator.Round, member coordinator.Member) ([]dispute.Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if a.archived != nil {
@@ -243,7 +244,7 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round co
 	}
 	var last error
 	for {
-		var found []coordinator.Signed
+		var found []dispute.Signed
 		asked := others(s, member)
 		for _, k := range asked[:min(len(asked), askedMax)] {
 			list, err := a.guest.Commitments(ctx, k, round, []coordinator.Member{member})
@@ -252,7 +253,7 @@ func (a *auditor) commitments(ctx context.Context, s coordinator.State, round co
 				continue
 			}
 			for _, e := range list {
-				if e.Author == s.Key(member) && !slices.ContainsFunc(found, func(o coordinator.Signed) bool { return o.Commitment == e.Signed.Commitment }) {
+				if e.Author == s.Key(member) && !slices.ContainsFunc(found, func(o dispute.Signed) bool { return o.Commitment == e.Signed.Commitment }) {
 					found = append(found, e.Signed)
 				}
 			}

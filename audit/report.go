@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
@@ -64,8 +65,8 @@ func (r *Report) row(what string, claimed, found any) {
 type inputs struct {
 	report       Report
 	round        coordinator.RoundState
-	signed       coordinator.Signed
-	commitment   coordinator.Commitment
+	signed       dispute.Signed
+	commitment   dispute.Commitment
 	spans        []batch.Span
 	params, prev []float32
 }
@@ -135,7 +136,7 @@ func advicePrev(err error) string {
 }
 
 // compare adds the rows of a share that was computed again.
-func (r *Report) compare(c coordinator.Commitment, result engine.Result, state wire.Hash) {
+func (r *Report) compare(c dispute.Commitment, result engine.Result, state wire.Hash) {
 	found := verify.Claim(c, result, state)
 	r.row("gradient", c.Work, found.Work)
 	r.row("optimizer state", c.State, found.State)
@@ -146,7 +147,7 @@ func (r *Report) compare(c coordinator.Commitment, result engine.Result, state w
 // chained checks that a member began with the optimizer state of its result of the step before,
 // with a fresh one, or with the one that the run resumes. It adds no row if that is no longer
 // known.
-func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.RoundState, c coordinator.Commitment, report *Report) {
+func (a *auditor) chained(ctx context.Context, s coordinator.State, r coordinator.RoundState, c dispute.Commitment, report *Report) {
 	fresh := merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(make([]float32, a.trainer.Engine.StateLen()))))
 	if c.Prev == fresh {
 		report.row("state before", c.Prev, fresh)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -14,19 +14,19 @@ func TestAuditTellsWhatIsDifferent(t *testing.T) {
 	result := engine.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
 	state := wire.Sum("test/state")
 	ref := p2p.NewRef(result.Payload)
-	honest := coordinator.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
+	honest := dispute.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: dispute.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
 	for _, v := range []struct {
 		name   string
-		change func(*coordinator.Commitment)
+		change func(*dispute.Commitment)
 		want   string
 	}{
-		{"an honest one", func(*coordinator.Commitment) {}, ""},
-		{"another payload", func(c *coordinator.Commitment) { c.Payload[5]++ }, "its payload is not what it must be"},
-		{"another length", func(c *coordinator.Commitment) { c.PayloadBytes++ }, "its payload length is not what it must be"},
-		{"another state", func(c *coordinator.Commitment) { c.State[31]++ }, "its optimizer state is not what it must be"},
-		{"another's work", func(c *coordinator.Commitment) {
+		{"an honest one", func(*dispute.Commitment) {}, ""},
+		{"another payload", func(c *dispute.Commitment) { c.Payload[5]++ }, "its payload is not what it must be"},
+		{"another length", func(c *dispute.Commitment) { c.PayloadBytes++ }, "its payload length is not what it must be"},
+		{"another state", func(c *dispute.Commitment) { c.State[31]++ }, "its optimizer state is not what it must be"},
+		{"another's work", func(c *dispute.Commitment) {
 			c.Member++
-			c.Work = coordinator.WorkHash(wire.Hash{}, 7, 3, result.Gradient)
+			c.Work = dispute.WorkHash(wire.Hash{}, 7, 3, result.Gradient)
 		}, "its gradient is not what it must be"},
 	} {
 		c := honest

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -81,7 +82,7 @@ func Open(object []byte) (Name, []byte, error) {
 func checkContent(n Name, body []byte) error {
 	switch n.Kind {
 	case KindCommitment:
-		s, err := coordinator.ParseSigned(body)
+		s, err := dispute.ParseSigned(body)
 		if err != nil {
 			return fmt.Errorf("the commitment: %w", err)
 		}

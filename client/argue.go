@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -14,7 +15,7 @@ import (
 // Argue makes this member's next move in a dispute about a share. It ends in Argued.
 type Argue struct {
 	Task
-	Dispute coordinator.Dispute
+	Dispute dispute.Dispute
 	From    []key.Public // that may have what the share begins from
 }
 
@@ -40,16 +41,16 @@ func (Prepare) action() {}
 // Position is the place in a dispute at which a move is due.
 type Position struct {
 	Dispute         uint32
-	Stage           coordinator.Stage
+	Stage           dispute.Stage
 	Accuser         coordinator.Member
-	Level           coordinator.Level
+	Level           dispute.Level
 	Op, Tile, Slice uint32
 	Depth           uint8
 	Index           uint32
 }
 
 // PositionOf returns the place that a dispute has reached.
-func PositionOf(d coordinator.Dispute) Position {
+func PositionOf(d dispute.Dispute) Position {
 	return Position{Dispute: d.ID, Stage: d.Stage, Accuser: d.Accuser, Level: d.Level, Op: d.Op, Tile: d.Tile, Slice: d.Slice, Depth: d.Depth, Index: d.Index}
 }
 
@@ -75,18 +76,18 @@ func (m *Machine) turn(cs *openCase) bool {
 	d := &cs.dispute
 	accused, accuser := d.Accused == m.member.index, d.Accuser == m.member.index
 	switch d.Stage {
-	case coordinator.StageDefending:
+	case dispute.StageDefending:
 		return accused
-	case coordinator.StageDescending:
-		return accused && !d.Revealed[coordinator.Accused] || accuser && !d.Revealed[coordinator.Accuser]
-	case coordinator.StageEvidence:
+	case dispute.StageDescending:
+		return accused && !d.Revealed[dispute.Accused] || accuser && !d.Revealed[dispute.Accuser]
+	case dispute.StageEvidence:
 		return accuser
 	}
 	return false
 }
 
 func (a *argument) decide(m *Machine, cs *openCase) {
-	if d := &cs.dispute; cs.disputed && d.Stage == coordinator.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
+	if d := &cs.dispute; cs.disputed && d.Stage == dispute.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
 		if task, ok := cs.task(); ok {
 			a.prepared = d.ID
 			m.do(Prepare{Task: task, From: m.holders(cs)})

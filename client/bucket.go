@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -61,7 +62,7 @@ func (m *bucketExchange) seed(round coordinator.Round) (wire.Hash, bool) {
 }
 
 // admits accepts the one commitment of a member whose ID the ledger has.
-func (m *bucketExchange) admits(c *coordinator.Commitment, id wire.Hash) bool {
+func (m *bucketExchange) admits(c *dispute.Commitment, id wire.Hash) bool {
 	r, ok := m.state.At(c.Round)
 	if !ok {
 		return false
@@ -85,7 +86,7 @@ func (m *bucketExchange) late(round coordinator.Round) (string, bool) {
 		round != m.state.Round() || m.state.Phase() != coordinator.RoundTrain
 }
 
-func (m *bucketExchange) wanted(own *coordinator.Commitment) bool {
+func (m *bucketExchange) wanted(own *dispute.Commitment) bool {
 	_, late := m.late(own.Round)
 	return !late && !m.admits(own, own.ID())
 }
@@ -145,7 +146,7 @@ func (m *bucketExchange) prev(coordinator.Step) (state, settle wire.Hash) {
 }
 
 // continues accepts every state: nobody recomputes it.
-func (*bucketExchange) continues(coordinator.Step, *coordinator.Commitment) bool { return true }
+func (*bucketExchange) continues(coordinator.Step, *dispute.Commitment) bool { return true }
 
 // endings names none: nobody judges by them.
 func (*bucketExchange) endings() ([]Ending, bool) { return nil, true }

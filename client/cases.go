@@ -3,6 +3,7 @@ package client
 import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,12 +19,12 @@ type Task struct {
 	Share
 	Step       coordinator.Step
 	Spans      []batch.Span
-	Commitment coordinator.Commitment
+	Commitment dispute.Commitment
 }
 
 // Case returns the task as the coordinator's referee sees it.
-func (t Task) Case() coordinator.Case {
-	return coordinator.Case{Commitment: t.Commitment, Step: t.Step, Sequences: batch.Total(t.Spans)}
+func (t Task) Case() dispute.Case {
+	return dispute.Case{Commitment: t.Commitment, Step: t.Step, Sequences: batch.Total(t.Spans)}
 }
 
 // openCase is what is known of a share that is checked or disputed. Every member keeps one of every
@@ -35,13 +36,13 @@ type openCase struct {
 	step          coordinator.Step
 	share, params wire.Hash
 	spans         []batch.Span // nil: not known
-	signed        coordinator.Signed
+	signed        dispute.Signed
 	known         bool // signed is
 	kept          bool // it was written down, if it is this member's own
 
 	deadlineMs uint64 // of the ledger's time: of the check, or for the tie-breakers' votes
 	check      bool   // it is checked and this member is the verifier
-	dispute    coordinator.Dispute
+	dispute    dispute.Dispute
 	disputed   bool // dispute is one about it
 	listed     bool // it was found in the newest state
 
@@ -70,7 +71,7 @@ func (m *Machine) readCases() {
 		cs := m.openCase(d.Check)
 		cs.disputed, cs.dispute, cs.deadlineMs = true, d, d.DeadlineMs
 		if !cs.known && d.Commitment.Run == m.state.ID() {
-			cs.signed, cs.known = coordinator.Signed{Commitment: d.Commitment}, true
+			cs.signed, cs.known = dispute.Signed{Commitment: d.Commitment}, true
 		}
 	}
 	kept := m.cases[:0]
@@ -94,7 +95,7 @@ func (m *Machine) readCases() {
 }
 
 // openCase returns the case of a checked share, which it opens if there is none.
-func (m *Machine) openCase(c coordinator.Check) *openCase {
+func (m *Machine) openCase(c dispute.Check) *openCase {
 	s := Share{c.Round, c.Member}
 	cs := m.caseOf[s]
 	if cs != nil && cs.share != c.Share {
@@ -133,14 +134,14 @@ func (m *Machine) nameCases() {
 			}
 		}
 		if c != nil && cs.about(&c.commitment) {
-			cs.signed, cs.known = coordinator.Signed{Commitment: c.commitment, Signature: c.signature}, true
+			cs.signed, cs.known = dispute.Signed{Commitment: c.commitment, Signature: c.signature}, true
 			m.unretained = true
 		}
 	}
 }
 
 // about reports whether a commitment is one to the share of the case.
-func (cs *openCase) about(c *coordinator.Commitment) bool {
+func (cs *openCase) about(c *dispute.Commitment) bool {
 	return c.Round == cs.Round && c.Member == cs.Member && c.Epoch == cs.epoch && c.Share == cs.share && c.Params == cs.params
 }
 
@@ -275,7 +276,7 @@ func (m *Machine) recall(kept []Kept) {
 			continue
 		}
 		cs.spans, cs.kept = k.Spans, true
-		cs.signed, cs.known = coordinator.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
+		cs.signed, cs.known = dispute.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -13,15 +14,15 @@ import (
 const traceOps = 20
 
 // truth is the commitment that an honest author would have made.
-func (net *network) truth(c coordinator.Commitment) coordinator.Commitment {
+func (net *network) truth(c dispute.Commitment) dispute.Commitment {
 	made := net.peer(net.state.Key(c.Member)).share(c.Round, c.Prev)
 	c.Payload, c.PayloadBytes, c.State = made.Payload, made.PayloadBytes, made.State
-	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, made.Gradient)
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, made.Gradient)
 	return c
 }
 
 // trace is the leaves of a step's trace that ends with an outcome.
-func trace(c coordinator.Commitment, outcome wire.Hash) []wire.Hash {
+func trace(c dispute.Commitment, outcome wire.Hash) []wire.Hash {
 	list := make([]wire.Hash, traceOps)
 	for i := range list {
 		list[i] = wire.Sum("op", wire.AppendU32(nil, uint32(i)), c.Share[:], c.Prev[:])
@@ -32,11 +33,11 @@ func trace(c coordinator.Commitment, outcome wire.Hash) []wire.Hash {
 
 type referee struct{ *network }
 
-func (referee) Ops(uint32) uint32                              { return traceOps }
-func (referee) Tiles(coordinator.Case, uint32) uint32          { return 1 }
-func (referee) Slices(coordinator.Case, uint32, uint32) uint32 { return 1 }
-func (r referee) Judge(c coordinator.Case, op, _, _ uint32, _ wire.Hash, _ []byte) (wire.Hash, error) {
-	return trace(c.Commitment, coordinator.Outcome(r.truth(c.Commitment)))[op], nil
+func (referee) Ops(uint32) uint32                          { return traceOps }
+func (referee) Tiles(dispute.Case, uint32) uint32          { return 1 }
+func (referee) Slices(dispute.Case, uint32, uint32) uint32 { return 1 }
+func (r referee) Judge(c dispute.Case, op, _, _ uint32, _ wire.Hash, _ []byte) (wire.Hash, error) {
+	return trace(c.Commitment, dispute.Outcome(r.truth(c.Commitment)))[op], nil
 }
 
 // tell answers a question for spans.
@@ -54,14 +55,14 @@ func (p *peer) tell(a AskSpans) {
 }
 
 // leaves is the trace that a peer argues with.
-func (p *peer) leaves(c coordinator.Commitment) []wire.Hash {
+func (p *peer) leaves(c dispute.Commitment) []wire.Hash {
 	switch {
 	case p.slanders && p.state.Key(c.Member) != p.key.Public():
 		return trace(c, wire.Sum("slander"))
 	case p.lies && p.state.Key(c.Member) == p.key.Public():
-		return trace(c, coordinator.Outcome(c))
+		return trace(c, dispute.Outcome(c))
 	}
-	return trace(c, coordinator.Outcome(p.truth(c)))
+	return trace(c, dispute.Outcome(p.truth(c)))
 }
 
 func (p *peer) verify(a Verify) {
@@ -78,7 +79,7 @@ func (p *peer) verify(a Verify) {
 	switch leaves := p.leaves(a.Commitment); {
 	case !served:
 		v.Verdict = Missing
-	case leaves[traceOps-1] != coordinator.Outcome(a.Commitment):
+	case leaves[traceOps-1] != dispute.Outcome(a.Commitment):
 		v.Verdict, v.Trace = Different, bisect.Root(leaves)
 		p.optimizer[a.Commitment.Prev] = true
 	default:
@@ -99,11 +100,11 @@ func (p *peer) argue(a Argue) {
 	d, leaves := a.Dispute, p.leaves(a.Commitment)
 	ev := Argued{Share: a.Share, At: PositionOf(d)}
 	switch d.Stage {
-	case coordinator.StageDefending:
+	case dispute.StageDefending:
 		ev.Message = coordinator.Defend{Dispute: d.ID, Trace: bisect.Root(leaves), Proof: bisect.Prove(leaves, traceOps-1)}
-	case coordinator.StageDescending:
+	case dispute.StageDescending:
 		ev.Message = coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(leaves, d.Depth, d.Index)}
-	case coordinator.StageEvidence:
+	case dispute.StageEvidence:
 		ev.Message = coordinator.Evidence{Dispute: d.ID, Bytes: []byte("evidence")}
 	default:
 		p.t.Errorf("%s was asked for a move in stage %s", p.name, d.Stage)

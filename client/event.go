@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -38,7 +39,7 @@ type Loaded struct {
 	Known     bool
 	Round     coordinator.Round
 	Params    wire.Hash
-	Committed coordinator.Signed
+	Committed dispute.Signed
 	InDoubt   bool
 	Cases     []Kept
 	State     wire.Hash
@@ -53,7 +54,7 @@ type Kept struct {
 // CommitmentReceived brings a signed commitment from gossip or from a peer's answer. The driver has
 // checked its signature against Signer.
 type CommitmentReceived struct {
-	Signed coordinator.Signed
+	Signed dispute.Signed
 	Signer key.Public
 }
 
@@ -152,7 +153,7 @@ type Train struct {
 type CancelTraining struct{ Round coordinator.Round }
 
 // Commit signs a commitment, keeps it for peers that ask, and publishes it.
-type Commit struct{ Commitment coordinator.Commitment }
+type Commit struct{ Commitment dispute.Commitment }
 
 // Republish publishes this member's own commitment of a round again, for peers that missed it.
 type Republish struct{ Round coordinator.Round }
@@ -246,7 +247,7 @@ func (h Retain) equal(o Retain) bool {
 type Keep struct{ Kept }
 
 // Expelled ends this member's part in the run: it was convicted.
-type Expelled struct{ Conviction coordinator.Conviction }
+type Expelled struct{ Conviction dispute.Conviction }
 
 // Note reports something that a person should know.
 type Note struct{ Text string }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,7 +17,7 @@ type exchange interface {
 	seed(round coordinator.Round) (seed wire.Hash, ok bool)
 
 	// admits reports whether a commitment with this ID may be taken into account at all.
-	admits(c *coordinator.Commitment, id wire.Hash) bool
+	admits(c *dispute.Commitment, id wire.Hash) bool
 
 	// awaited reports whether the commitment of a member with a share in the round may still come.
 	awaited(r coordinator.RoundState, member coordinator.Member) bool
@@ -26,7 +27,7 @@ type exchange interface {
 	late(round coordinator.Round) (note string, late bool)
 
 	// wanted reports whether the own commitment to the current round should be published once more.
-	wanted(own *coordinator.Commitment) bool
+	wanted(own *dispute.Commitment) bool
 
 	// complete reports whether all commitments that hold up the end of a round are known.
 	complete(r coordinator.RoundState) bool
@@ -54,7 +55,7 @@ type lineageRules interface {
 
 	// continues reports whether the result of a step may begin from the state it names, as far as
 	// this member can tell.
-	continues(step coordinator.Step, c *coordinator.Commitment) bool
+	continues(step coordinator.Step, c *dispute.Commitment) bool
 
 	// endings returns the Ending of each member that has one. known is false while a commitment
 	// that decides one is missing; it is then being asked for.
@@ -75,7 +76,7 @@ type peerExchange struct{ *Machine }
 func (peerExchange) seed(coordinator.Round) (wire.Hash, bool) { return wire.Hash{}, true }
 
 // admits accepts every commitment: the reports of witnesses decide which one counts.
-func (peerExchange) admits(*coordinator.Commitment, wire.Hash) bool { return true }
+func (peerExchange) admits(*dispute.Commitment, wire.Hash) bool { return true }
 
 func (m peerExchange) awaited(_ coordinator.RoundState, member coordinator.Member) bool {
 	return m.takesPart(member)
@@ -86,7 +87,7 @@ func (m peerExchange) late(round coordinator.Round) (string, bool) {
 }
 
 // wanted waits twice as long each time: what gossip does not bring, members ask for.
-func (m peerExchange) wanted(*coordinator.Commitment) bool {
+func (m peerExchange) wanted(*dispute.Commitment) bool {
 	return m.now >= m.work.publishedAt+republishMs<<min(m.work.published, 4)
 }
 

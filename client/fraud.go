@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // prove keeps two commitments as the proof of a fraud, unless there is a proof against their
 // author.
-func (m *Machine) prove(a, b coordinator.Signed, k key.Public) {
+func (m *Machine) prove(a, b dispute.Signed, k key.Public) {
 	if k == m.cfg.Self || len(m.frauds) >= fraudsMax {
 		return
 	}

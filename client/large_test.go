@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -76,21 +77,21 @@ func (c *crowd) snapshot() StateChanged {
 }
 
 // commitments returns what each member commits to in the open round, by member.
-func (c *crowd) commitments(params wire.Hash) []coordinator.Commitment {
+func (c *crowd) commitments(params wire.Hash) []dispute.Commitment {
 	r, _ := c.state.At(c.state.Round())
-	list := make([]coordinator.Commitment, len(c.keys))
+	list := make([]dispute.Commitment, len(c.keys))
 	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		of := func(what string) wire.Hash {
 			return wire.Sum(what, c.keys[i][:], wire.AppendU32(nil, uint32(r.Number())))
 		}
-		list[i] = coordinator.Commitment{Run: c.state.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(spans),
+		list[i] = dispute.Commitment{Run: c.state.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(spans),
 			Payload: of("payload"), PayloadBytes: 100, Prev: testFresh, State: of("state"), Params: params}
 	})
 	return list
 }
 
 // close sends the reports of all witnesses that have not reported, which hold everything.
-func (c *crowd) close(params, prev wire.Hash, list []coordinator.Commitment) {
+func (c *crowd) close(params, prev wire.Hash, list []dispute.Commitment) {
 	c.tb.Helper()
 	r, _ := c.state.At(c.state.Round())
 	number, witnesses, p := r.Number(), r.Witnesses(), r.Filter()
@@ -116,7 +117,7 @@ type attendance struct {
 	machine *Machine
 	self    coordinator.Member
 	params  wire.Hash
-	list    []coordinator.Commitment // of the open round
+	list    []dispute.Commitment // of the open round
 	late    map[coordinator.Member]bool
 	waiting []FetchPayload // of late payloads
 	spent   time.Duration
@@ -183,7 +184,7 @@ func (a *attendance) round() {
 	}
 	for i, c := range a.list {
 		if coordinator.Member(i) != a.self {
-			a.step(CommitmentReceived{Signed: coordinator.Signed{Commitment: c}, Signer: a.keys[i]})
+			a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i]})
 		}
 		if i%200 == 0 {
 			a.step(Tick{})
@@ -253,7 +254,7 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 		a.late[i+1] = true
 	}
 	for i, c := range a.list[1:] {
-		a.step(CommitmentReceived{Signed: coordinator.Signed{Commitment: c}, Signer: a.keys[i+1]})
+		a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i+1]})
 	}
 	held := func() (n int) {
 		for _, list := range a.machine.find(1).known {

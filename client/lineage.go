@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -146,7 +147,7 @@ func (m *Machine) ancestor(step coordinator.Step, member coordinator.Member) (a 
 	return a, true
 }
 
-func (m peerExchange) continues(step coordinator.Step, c *coordinator.Commitment) bool {
+func (m peerExchange) continues(step coordinator.Step, c *dispute.Commitment) bool {
 	if c.Prev == m.fresh() {
 		return true
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 )
 
 // How many milliseconds the machine waits before it asks for the same thing again. A refused or
@@ -69,7 +70,7 @@ func (m *Machine) expel() {
 		return
 	}
 	m.expelled = true
-	var found coordinator.Conviction
+	var found dispute.Conviction
 	for _, c := range m.state.Convictions() {
 		if c.Key == m.cfg.Self && !c.Offence.Lesser() {
 			found = c

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -61,7 +62,7 @@ type peer struct {
 	moves    int
 	repeat   bool // every event comes twice
 	kept     map[Share]Kept
-	commits  []coordinator.Commitment
+	commits  []dispute.Commitment
 	sent     []coordinator.Message
 	deaf     func(coordinator.Message) bool // of the outcomes of these it hears nothing
 	onVerify func(Verify)
@@ -76,7 +77,7 @@ type job struct {
 }
 
 type authored struct {
-	signed coordinator.Signed
+	signed dispute.Signed
 	author key.Public
 }
 
@@ -358,7 +359,7 @@ func (p *peer) perform(a Action) {
 	}
 }
 
-func (p *peer) commit(c coordinator.Commitment) {
+func (p *peer) commit(c dispute.Commitment) {
 	if last := p.saved.Committed.Commitment; last.Round == c.Round && last != c {
 		p.t.Errorf("%s commits twice in round %d", p.name, c.Round)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -68,7 +69,7 @@ type place struct {
 
 // candidate is one commitment, and how far its payload has come.
 type candidate struct {
-	commitment coordinator.Commitment
+	commitment dispute.Commitment
 	signature  key.Signature
 	id         wire.Hash
 	held       bool // the payload is there and decodes
@@ -166,7 +167,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	}
 	if len(list) == 1 {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
-		m.prove(coordinator.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
+		m.prove(dispute.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
 	}
 	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -12,9 +13,9 @@ import (
 type work struct {
 	running     coordinator.Round // round being trained, 0 if none
 	done        coordinator.Round // last round trained or given up
-	own         coordinator.Commitment
-	before      coordinator.Commitment // the own one before that
-	step        coordinator.Step       // of the round of the own commitment, 0 if not known
+	own         dispute.Commitment
+	before      dispute.Commitment // the own one before that
+	step        coordinator.Step   // of the round of the own commitment, 0 if not known
 	publishedAt uint64
 	published   uint32 // how often, after the first time
 }
@@ -38,7 +39,7 @@ func (m *Machine) resume(ev Loaded) {
 // recognize takes a commitment of this member that it does not know it made: one from before a loss
 // of its records, or by another process with its key. It counts as the own one, because a second
 // one for its round is proof of a cheat.
-func (m *Machine) recognize(rs *results, s coordinator.Signed, id wire.Hash) {
+func (m *Machine) recognize(rs *results, s dispute.Signed, id wire.Hash) {
 	c := s.Commitment
 	if c.Round < m.work.own.Round || id == m.work.own.ID() {
 		return
@@ -120,12 +121,12 @@ func (m *Machine) trained(ev Trained) {
 		return // healed to another round while training
 	}
 	m.work.before = m.work.own
-	m.work.own = coordinator.Commitment{
+	m.work.own = dispute.Commitment{
 		Run: m.state.ID(), Epoch: r.Epoch(), Round: ev.Round, Member: m.member.index,
 		Share:   batch.Hash(r.Share(m.member.index)),
 		Payload: ev.Payload, PayloadBytes: ev.PayloadBytes,
 		Prev: ev.Prev, State: ev.State, Params: params, Loss: ev.Loss,
-		Work: coordinator.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
+		Work: dispute.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
 	}
 	m.work.step = r.Step()
 	m.work.publishedAt, m.work.published = max(m.now, 1), 0

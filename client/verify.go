@@ -2,6 +2,7 @@ package client
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -67,9 +68,9 @@ func (Verify) action()       {}
 func (CancelVerify) action() {}
 
 const (
-	voteRight    = coordinator.VoteRight
-	voteWrong    = coordinator.VoteWrong
-	voteUnserved = coordinator.VoteUnserved
+	voteRight    = dispute.VoteRight
+	voteWrong    = dispute.VoteWrong
+	voteUnserved = dispute.VoteUnserved
 )
 
 // verifyTries bounds how often a computation that fails is started.
@@ -88,7 +89,7 @@ func (m *Machine) decideCases() {
 
 // vote reports whether this member is a tie-breaker of the case's dispute that has not voted.
 func (m *Machine) vote(cs *openCase) bool {
-	if !cs.disputed || cs.dispute.Stage != coordinator.StageTieBreaking || cs.verify.voted == cs.dispute.ID {
+	if !cs.disputed || cs.dispute.Stage != dispute.StageTieBreaking || cs.verify.voted == cs.dispute.ID {
 		return false
 	}
 	for _, t := range cs.dispute.TieBreakers {

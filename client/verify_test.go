@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 	"pgregory.net/rapid"
 )
@@ -59,12 +60,12 @@ func TestCheatsAreConvicted(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		cheat   func(*peer)
-		offence coordinator.Offence
+		offence dispute.Offence
 	}{
-		{"a liar", func(p *peer) { p.lies = true }, coordinator.WrongResult},
-		{"a slanderer", func(p *peer) { p.slanders = true }, coordinator.FalseAccusation},
-		{"an equivocator", func(p *peer) { p.equivocate = true }, coordinator.Equivocated},
-		{"a miser", func(p *peer) { p.miser = true }, coordinator.NotServing},
+		{"a liar", func(p *peer) { p.lies = true }, dispute.WrongResult},
+		{"a slanderer", func(p *peer) { p.slanders = true }, dispute.FalseAccusation},
+		{"an equivocator", func(p *peer) { p.equivocate = true }, dispute.Equivocated},
+		{"a miser", func(p *peer) { p.miser = true }, dispute.NotServing},
 	} {
 		for overlap := range uint8(2) {
 			repeat := overlap == 1 // every event, then
@@ -96,7 +97,7 @@ func TestCheatsAreConvicted(t *testing.T) {
 // was given to whom, and for the commitment.
 func TestAVerifierThatRestartsGivesItsVerdict(t *testing.T) {
 	net := newNetwork(t, 5, 0, 80, 28, half, func(c *coordinator.Config) { c.VerifyMs = 20_000 })
-	var check coordinator.Check
+	var check dispute.Check
 	var verifier *peer
 	net.run(60_000, func() bool {
 		for _, c := range net.state.Checks() {

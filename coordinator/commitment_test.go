@@ -5,13 +5,15 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
-func sampleCommitment() Commitment {
+func sampleCommitment() dispute.Commitment {
 	name := func(s string) wire.Hash { return wire.Sum("test/commitment", []byte(s)) }
-	return Commitment{
+	return dispute.Commitment{
 		Run: name("run"), Epoch: 1, Round: 2, Member: 3, Share: name("share"), Payload: name("payload"), PayloadBytes: 4,
 		Prev: name("prev"), State: name("state"), Work: name("work"), Params: name("params"), Loss: 5,
 	}
@@ -20,15 +22,15 @@ func sampleCommitment() Commitment {
 func TestCommitmentRoundTrip(t *testing.T) {
 	c := sampleCommitment()
 	b := c.Append(nil)
-	if len(b) != CommitmentBytes {
-		t.Fatalf("commitment has %d bytes, want %d", len(b), CommitmentBytes)
+	if len(b) != dispute.CommitmentBytes {
+		t.Fatalf("commitment has %d bytes, want %d", len(b), dispute.CommitmentBytes)
 	}
-	got, err := ParseCommitment(b)
+	got, err := dispute.ParseCommitment(b)
 	if err != nil || got != c {
 		t.Fatalf("parsed %+v, %v; want %+v", got, err, c)
 	}
 	for _, bad := range [][]byte{nil, b[:len(b)-1], append(bytes.Clone(b), 0)} {
-		if _, err := ParseCommitment(bad); err == nil {
+		if _, err := dispute.ParseCommitment(bad); err == nil {
 			t.Errorf("%d bytes parse as a commitment", len(bad))
 		}
 	}
@@ -58,7 +60,7 @@ func TestCommitmentBindsEveryField(t *testing.T) {
 		if changed.ID() == c.ID() {
 			t.Errorf("changing %s does not change the ID", name)
 		}
-		if (Signed{Commitment: changed, Signature: signed.Signature}).Verify(k.Public()) {
+		if (dispute.Signed{Commitment: changed, Signature: signed.Signature}).Verify(k.Public()) {
 			t.Errorf("changing %s leaves the signature valid", name)
 		}
 	}
@@ -67,15 +69,15 @@ func TestCommitmentBindsEveryField(t *testing.T) {
 func TestSignedRoundTrip(t *testing.T) {
 	s := sampleCommitment().Sign(key.FromSeed([32]byte{1}))
 	b := s.Append(nil)
-	if len(b) != SignedBytes {
-		t.Fatalf("signed commitment has %d bytes, want %d", len(b), SignedBytes)
+	if len(b) != dispute.SignedBytes {
+		t.Fatalf("signed commitment has %d bytes, want %d", len(b), dispute.SignedBytes)
 	}
-	got, err := ParseSigned(b)
+	got, err := dispute.ParseSigned(b)
 	if err != nil || got != s {
 		t.Fatalf("parsed %+v, %v; want %+v", got, err, s)
 	}
-	for _, bad := range [][]byte{nil, b[:CommitmentBytes], b[:len(b)-1], append(bytes.Clone(b), 0)} {
-		if _, err := ParseSigned(bad); err == nil {
+	for _, bad := range [][]byte{nil, b[:dispute.CommitmentBytes], b[:len(b)-1], append(bytes.Clone(b), 0)} {
+		if _, err := dispute.ParseSigned(bad); err == nil {
 			t.Errorf("%d bytes parse as a signed commitment", len(bad))
 		}
 	}
@@ -85,10 +87,10 @@ func FuzzParseCommitment(f *testing.F) {
 	f.Add(sampleCommitment().Append(nil))
 	f.Add(sampleCommitment().Sign(key.FromSeed([32]byte{1})).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := ParseCommitment(b); err == nil && !bytes.Equal(c.Append(nil), b) {
+		if c, err := dispute.ParseCommitment(b); err == nil && !bytes.Equal(c.Append(nil), b) {
 			t.Errorf("%x parses but re-encodes as %x", b, c.Append(nil))
 		}
-		if s, err := ParseSigned(b); err == nil && !bytes.Equal(s.Append(nil), b) {
+		if s, err := dispute.ParseSigned(b); err == nil && !bytes.Equal(s.Append(nil), b) {
 			t.Errorf("%x parses as signed but re-encodes as %x", b, s.Append(nil))
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/score"
+
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -37,7 +39,7 @@ func TestValidatorCoup(t *testing.T) {
 				continue
 			}
 			switch stage {
-			case ScoreCommit:
+			case score.StageCommit:
 				said[v.Key] = p.opinions(period, func(of key.Public) int16 {
 					if v.Key != testKey("A") {
 						return truth(of)
@@ -45,12 +47,12 @@ func TestValidatorCoup(t *testing.T) {
 					return -truth(of)
 				})
 				_ = w.apply(v.Key, CommitScores{Period: period, Hash: ScoresHash(w.s.ID(), v.Key, said[v.Key])})
-			case ScoreReveal:
+			case score.StageReveal:
 				_ = w.apply(v.Key, said[v.Key])
 			}
 		}
 		switch last := w.s.Window()%4 == 0; {
-		case period == 2 && stage == ScoreCommit:
+		case period == 2 && stage == score.StageCommit:
 			_ = w.applyWith(testKey("A"), stake+100, RegisterValidator{}) // the last free seat
 		case period == 4 && last && offered == 0:
 			offered = period

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
@@ -59,15 +61,15 @@ func (w *world) clone(t testingT) *world {
 }
 
 // caseOf returns what a check is about, for computing it.
-func (w *world) caseOf(c Check) Case {
-	v := Commitment{
+func (w *world) caseOf(c dispute.Check) dispute.Case {
+	v := dispute.Commitment{
 		Run: w.s.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params, Prev: w.config.StateHash,
 	}
-	return Case{Commitment: v, Step: c.Step, Sequences: c.Sequences}
+	return dispute.Case{Commitment: v, Step: c.Step, Sequences: c.Sequences}
 }
 
 // sign signs a commitment as its member.
-func (w *world) sign(c Commitment) Signed { return c.Sign(privates[w.s.Key(c.Member)]) }
+func (w *world) sign(c dispute.Commitment) dispute.Signed { return c.Sign(privates[w.s.Key(c.Member)]) }
 
 // party is one side of a dispute: it plays a trace, as long as it plays.
 type party struct {
@@ -76,7 +78,7 @@ type party struct {
 	loose bool // its moves may be refused; it falls silent then
 }
 
-func (p *party) move(d Dispute, side int) Message {
+func (p *party) move(d dispute.Dispute, side int) Message {
 	if p.trace == nil || p.moves == 0 {
 		return nil
 	}
@@ -103,7 +105,7 @@ func (w *world) fight(id uint32, parties map[Member]*party) (messages int, took 
 				break
 			}
 			i := []Member{d.Accused, d.Accuser}[side]
-			if i == NoMember || parties[i] == nil {
+			if i == dispute.NoMember || parties[i] == nil {
 				continue
 			}
 			if m := parties[i].move(d, side); m != nil {
@@ -126,7 +128,7 @@ func (w *world) fight(id uint32, parties map[Member]*party) (messages int, took 
 }
 
 // votes lets the tie-breakers vote; nil is silence.
-func (w *world) votes(id uint32, vote func(i Member) (Vote, wire.Hash)) {
+func (w *world) votes(id uint32, vote func(i Member) (dispute.Vote, wire.Hash)) {
 	w.t.Helper()
 	d, _ := w.s.Dispute(id)
 	for _, v := range d.TieBreakers {
@@ -140,7 +142,7 @@ func (w *world) votes(id uint32, vote func(i Member) (Vote, wire.Hash)) {
 
 // places are slices at which a liar bends a trace of a share of n sequences: the first, the last, those at the edges of the
 // trees, and a few others.
-func places(c Case) [][3]uint32 {
+func places(c dispute.Case) [][3]uint32 {
 	p := program{}
 	var list [][3]uint32
 	n := p.Ops(c.Sequences)
@@ -186,29 +188,29 @@ func TestDisputes(t *testing.T) {
 			// The same lie, in a step that ends as if it had not been told.
 			hidden := compute(base.caseOf(c), bendAt(at))
 			hidden.result = honest.result
-			liars, names = append(liars, hidden.end(Outcome(honest.result))), append(names, fmt.Sprint("hidden at ", at))
+			liars, names = append(liars, hidden.end(dispute.Outcome(honest.result))), append(names, fmt.Sprint("hidden at ", at))
 		}
 		lazy := compute(base.caseOf(c), nil)
 		lazy.result.Payload = wire.Sum("test/junk")
-		liars, names = append(liars, lazy.end(Outcome(lazy.result))), append(names, "made up in the end")
+		liars, names = append(liars, lazy.end(dispute.Outcome(lazy.result))), append(names, "made up in the end")
 		worked := compute(base.caseOf(c), nil)
 		worked.result.Work = wire.Sum("test/junk")
-		liars, names = append(liars, worked.end(Outcome(worked.result))), append(names, "false work")
+		liars, names = append(liars, worked.end(dispute.Outcome(worked.result))), append(names, "false work")
 		if sequences == 2 || sequences == 8 { // a tree with a leaf where there is none
 			padded := compute(base.caseOf(c), nil)
 			padded.ops = append(padded.ops, wire.Hash{7})
 			w := base.clone(t)
 			w.accusation(t, c, honest, padded)
-			w.convicted("padded by the accuser", FalseAccusation, c.Verifier, c.Member)
+			w.convicted("padded by the accuser", dispute.FalseAccusation, c.Verifier, c.Member)
 			w = base.clone(t)
 			accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: padded.root()}
-			d := Dispute{ID: 1, Stage: StageDefending}
+			d := dispute.Dispute{ID: 1, Stage: dispute.StageDefending}
 			if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
 				t.Fatal(err)
 			}
 			w.now += w.config.VerifyMs
 			_ = w.apply(key.Public{}, Tick{})
-			if err := w.apply(w.s.Key(c.Member), padded.move(d, Accused)); err != ErrProof {
+			if err := w.apply(w.s.Key(c.Member), padded.move(d, dispute.Accused)); err != ErrProof {
 				t.Errorf("a trace whose last leaf is no operation's: %v, want %v", err, ErrProof)
 			}
 			// What is proven is the last operation, not the padding.
@@ -224,19 +226,19 @@ func TestDisputes(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.fight(1, map[Member]*party{c.Member: {trace: padded, moves: -1}, c.Verifier: {trace: honest, moves: -1}})
-			w.convicted("padded by the accused", WrongResult, c.Member, c.Verifier)
+			w.convicted("padded by the accused", dispute.WrongResult, c.Member, c.Verifier)
 		}
 		for k, liar := range liars {
-			if Outcome(liar.result) != Outcome(honest.result) {
+			if dispute.Outcome(liar.result) != dispute.Outcome(honest.result) {
 				w := base.clone(t)
 				messages, took := w.accusation(t, c, liar, honest)
 				most, longest = max(most, messages), max(longest, took)
-				w.convicted(names[k]+", the accused lies", WrongResult, c.Member, c.Verifier)
+				w.convicted(names[k]+", the accused lies", dispute.WrongResult, c.Member, c.Verifier)
 			}
 			w := base.clone(t)
 			messages, took := w.accusation(t, c, honest, liar)
 			most, longest = max(most, messages), max(longest, took)
-			w.convicted(names[k]+", the accuser lies", FalseAccusation, c.Verifier, c.Member)
+			w.convicted(names[k]+", the accuser lies", dispute.FalseAccusation, c.Verifier, c.Member)
 			w.replay()
 		}
 	}
@@ -248,7 +250,7 @@ func TestDisputes(t *testing.T) {
 
 // accusation plays a dispute about check c. The accused plays one trace and has committed to what it ends with; the verifier
 // plays the other, and so the tie-breakers do not vote.
-func (w *world) accusation(t *testing.T, c Check, accused, accuser *trace) (int, uint64) {
+func (w *world) accusation(t *testing.T, c dispute.Check, accused, accuser *trace) (int, uint64) {
 	t.Helper()
 	w.t = t
 	m := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(accused.result), Trace: accuser.root()}
@@ -260,7 +262,7 @@ func (w *world) accusation(t *testing.T, c Check, accused, accuser *trace) (int,
 }
 
 // convicted checks that the last conviction is that of one member, to the benefit of another, and there is no other.
-func (w *world) convicted(what string, offence Offence, member, by Member) {
+func (w *world) convicted(what string, offence dispute.Offence, member, by Member) {
 	w.t.Helper()
 	list := w.s.Convictions()
 	if len(list) != 1 {

@@ -84,13 +84,13 @@ func (env Env) dispute(m Message) dispute.Env {
 }
 
 // Checks returns the checks that are open or in dispute.
-func (s State) Checks() []Check { return s.cases().OpenChecks() }
+func (s State) Checks() []dispute.Check { return s.cases().OpenChecks() }
 
 // Disputes returns the open disputes, oldest first.
-func (s State) Disputes() []Dispute { return s.cases().OpenDisputes() }
+func (s State) Disputes() []dispute.Dispute { return s.cases().OpenDisputes() }
 
 // Dispute returns the dispute with the number id, if it is open.
-func (s State) Dispute(id uint32) (Dispute, bool) { return s.cases().ByID(id) }
+func (s State) Dispute(id uint32) (dispute.Dispute, bool) { return s.cases().ByID(id) }
 
 // DisputesTotal returns the number of disputes so far, which is the number of the last one.
 func (s State) DisputesTotal() uint32 { return s.h().Disputes() }
@@ -99,7 +99,7 @@ func (s State) DisputesTotal() uint32 { return s.h().Disputes() }
 func (s State) ChecksDrawn() (drawn, passed uint32) { return s.h().ChecksDrawn(), s.h().ChecksPassed() }
 
 // Convictions returns the last convictions, up to 64, the newest last.
-func (s State) Convictions() []Conviction { return s.cases().LastConvictions() }
+func (s State) Convictions() []dispute.Conviction { return s.cases().LastConvictions() }
 
 // ConvictionsTotal returns the number of convictions so far, which is the number of the last one.
 func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }

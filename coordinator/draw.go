@@ -46,7 +46,7 @@ func (s State) drawChecks(env Env, number Round) {
 		if line[at] == i {
 			line[at], line[next] = line[next], line[at] // no member checks itself
 		}
-		Check{
+		dispute.Check{
 			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
 			Share: batch.Hash(d.spans), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
 		}.Put(s.buffer().Check(k))

@@ -174,7 +174,7 @@ func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, para
 			b.SetAstray(b.Astray() + 1)
 		default:
 			b.SetAstray(0)
-			s.cases().Convict(env.dispute(nil), dispute.Charge{Member: i, Offence: Contradiction, Round: r.Number(), By: NoMember})
+			s.cases().Convict(env.dispute(nil), dispute.Charge{Member: i, Offence: dispute.Contradiction, Round: r.Number(), By: dispute.NoMember})
 			s.leave(i, StatusDropped, env)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -90,7 +92,7 @@ func TestOpenRefusesCases(t *testing.T) {
 	states := disputed(t, 2)
 	u32 := func(v uint32) []byte { return wire.AppendU32(nil, v) }
 	u64 := func(v uint64) []byte { return wire.AppendU64(nil, v) }
-	stageOf := func(stage Stage, revealed bool) State {
+	stageOf := func(stage dispute.Stage, revealed bool) State {
 		for _, s := range states {
 			if d, ok := s.Dispute(2); ok && d.Stage == stage && (d.Revealed[0] || d.Revealed[1]) == revealed {
 				return s
@@ -99,9 +101,9 @@ func TestOpenRefusesCases(t *testing.T) {
 		t.Fatalf("no state in %v", stage)
 		return State{}
 	}
-	first, last := stageOf(StageTieBreaking, false), states[len(states)-1]
-	defending, shown := stageOf(StageDefending, false), stageOf(StageDescending, true)
-	down, end := stageOf(StageDescending, false), stageOf(StageEvidence, false)
+	first, last := stageOf(dispute.StageTieBreaking, false), states[len(states)-1]
+	defending, shown := stageOf(dispute.StageDefending, false), stageOf(dispute.StageDescending, true)
+	down, end := stageOf(dispute.StageDescending, false), stageOf(dispute.StageEvidence, false)
 	lay := first.l
 	check := func(at uint32) uint32 { // of one that is not disputed
 		for k := range lay.ChecksMax {
@@ -149,7 +151,7 @@ func TestOpenRefusesCases(t *testing.T) {
 		{"a dispute of a number to come", first, unserved + dID, u32(3)},
 		{"two disputes of one number", first, unserved + dID, u32(2)},
 		{"a dispute by nobody that there is", first, unserved + dAccuser, u32(7)},
-		{"a dispute by nobody, after tie-breaking", defending, accused + dAccuser, u32(NoMember)},
+		{"a dispute by nobody, after tie-breaking", defending, accused + dAccuser, u32(dispute.NoMember)},
 		{"a dispute that is unserved in a way", first, unserved + dUnserved, []byte{2}},
 		{"an unserved dispute with a commitment", first, accused + dUnserved, []byte{1}},
 		{"an accusation without a commitment", first, unserved + dUnserved, []byte{0}},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/score"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -94,7 +96,7 @@ func TestOpenRefusesScores(t *testing.T) {
 		{"a tally of an old period", lay.Tallies + 1*lay.Tally + tPeriod, u32(4)},
 		{"bytes behind a tally's period", lay.Tallies + 4, []byte{1}},
 		{"a score before the period is settled", tally(2, 0, uScore), []byte{1}},
-		{"a weight of more than all", tally(1, 0, uWeight), u32(WeightOne + 1)},
+		{"a weight of more than all", tally(1, 0, uWeight), u32(score.WeightOne + 1)},
 		{"a miss in a way", tally(1, 0, uMissed), []byte{2}},
 		{"a score without results", tally(1, 0, uSequences), u32(0)},
 		{"bytes behind a member's part", tally(1, 0, uEnd), []byte{1}},
@@ -137,7 +139,7 @@ func TestScoresCannotBeCopied(t *testing.T) {
 		w.window()
 	}
 	period, stage := w.s.Scoring()
-	if stage != ScoreCommit {
+	if stage != score.StageCommit {
 		t.Fatalf("it is time for %v", stage)
 	}
 	m := p.opinions(period, truth)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
@@ -74,8 +76,8 @@ func everyMove(s State, i Member) []Message {
 		if c.Verifier != i || k > 9 {
 			continue
 		}
-		v := Commitment{Run: s.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params}
-		signed := Signed{Commitment: v}
+		v := dispute.Commitment{Run: s.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params}
+		signed := dispute.Signed{Commitment: v}
 		if k, ok := privates[s.Key(c.Member)]; ok {
 			signed = v.Sign(k)
 		}
@@ -85,10 +87,10 @@ func everyMove(s State, i Member) []Message {
 		}[(int(i)+k)%3])
 	}
 	for _, d := range s.Disputes() {
-		list = append(list, TieBreak{Dispute: d.ID, Vote: Vote(1 + i%3)}, Evidence{Dispute: d.ID, Bytes: []byte("{}")})
-		t := (&trace{c: d.Case()}).end(Outcome(d.Commitment))
-		if d.Stage == StageDefending {
-			list = append(list, t.move(d, Accused))
+		list = append(list, TieBreak{Dispute: d.ID, Vote: dispute.Vote(1 + i%3)}, Evidence{Dispute: d.ID, Bytes: []byte("{}")})
+		t := (&trace{c: d.Case()}).end(dispute.Outcome(d.Commitment))
+		if d.Stage == dispute.StageDefending {
+			list = append(list, t.move(d, dispute.Accused))
 		}
 		list = append(list, Reveal{Dispute: d.ID}, Reveal{Dispute: d.ID, Nodes: d.Children})
 		if i%4 == 3 {
@@ -103,7 +105,7 @@ func everyWord(s State, i Member) []Message {
 	pub := s.Key(i)
 	list := []Message{RegisterValidator{}}
 	if r, ok := s.At(s.Round()); ok {
-		m := Commit{Signed: Signed{Commitment: commitment(r, i)}}
+		m := Commit{Signed: dispute.Signed{Commitment: commitment(r, i)}}
 		if k, ok := privates[pub]; ok {
 			m.Signed = m.Signed.Commitment.Sign(k)
 		}
@@ -112,7 +114,7 @@ func everyWord(s State, i Member) []Message {
 	period, _ := s.Scoring()
 	m := RevealScores{Period: period}
 	for j := range min(s.Count(), 9) {
-		m.Scores = append(m.Scores, Score{Member: j, Value: int16(j*9000) ^ int16(i)})
+		m.Scores = append(m.Scores, score.Score{Member: j, Value: int16(j*9000) ^ int16(i)})
 	}
 	if !score.InOrder(m.Scores) {
 		m.Scores = nil
@@ -232,10 +234,10 @@ func disputed(t testingT, sequences uint32) []State {
 	honest := compute(w.caseOf(c[1]), nil)
 	liar := compute(w.caseOf(c[1]), nil)
 	liar.result.Payload = wire.Sum("test/lie")
-	liar.end(Outcome(liar.result))
+	liar.end(dispute.Outcome(liar.result))
 	must(w.apply(w.s.Key(c[1].Verifier), Accuse{Round: 1, Member: c[1].Member, Commitment: w.sign(liar.result), Trace: honest.root()}))
 	keep()
-	w.votes(2, func(i Member) (Vote, wire.Hash) { return VoteWrong, honest.root() })
+	w.votes(2, func(i Member) (dispute.Vote, wire.Hash) { return dispute.VoteWrong, honest.root() })
 	keep()
 	for {
 		d, ok := w.s.Dispute(2)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -281,7 +283,7 @@ func TestFalseUnservedLeavesPlacesForAccusations(t *testing.T) {
 	honest := compute(w.caseOf(c), nil)
 	liar := compute(w.caseOf(c), func(_, _, _ uint32, words []uint32) []uint32 { words[0] ^= 1; return words })
 	liar.result.Payload = wire.Sum("junk")
-	liar.end(Outcome(liar.result))
+	liar.end(dispute.Outcome(liar.result))
 	if err := w.apply(w.s.Key(c.Verifier), Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.root()}); err != nil {
 		t.Errorf("with %d false reports open and %d refused, an accusation: %v", opened, busy, err)
 	}
@@ -295,7 +297,7 @@ func TestAStrikeCostsAndLasts(t *testing.T) {
 	p.must(w.apply(w.s.Key(c.Verifier), Unserved{Round: c.Round, Member: c.Member}))
 	d, _ := w.s.Dispute(w.s.DisputesTotal())
 	for _, v := range d.TieBreakers {
-		p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: d.ID, Vote: VoteUnserved}))
+		p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: d.ID, Vote: dispute.VoteUnserved}))
 	}
 	m := w.s.Member(c.Member)
 	if m.Strikes != 1 || m.Status != StatusDropped || m.Stake >= w.config.Stake {

@@ -59,7 +59,7 @@ func (s State) join(env Env, m Join) Error {
 	if m.Payee.IsZero() {
 		m.Payee = env.Sender
 	}
-	if out != NoMember {
+	if out != dispute.NoMember {
 		s.replace(out, env)
 	}
 	s.admit(i, env, m, cost, fresh)

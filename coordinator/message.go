@@ -102,7 +102,7 @@ func readNodes(r *wire.Reader) (nodes [bisect.Fan]wire.Hash) {
 
 const scoreBytes = 4 + 2
 
-func appendScores(dst []byte, scores []Score) []byte {
+func appendScores(dst []byte, scores []score.Score) []byte {
 	dst = wire.AppendU32(dst, uint32(len(scores)))
 	for _, v := range scores {
 		dst = wire.AppendU16(wire.AppendU32(dst, uint32(v.Member)), uint16(v.Value))
@@ -110,14 +110,14 @@ func appendScores(dst []byte, scores []Score) []byte {
 	return dst
 }
 
-func readScores(r *wire.Reader, most uint32) []Score {
+func readScores(r *wire.Reader, most uint32) []score.Score {
 	n := length(r, most, scoreBytes)
 	if n == 0 {
 		return nil
 	}
-	scores := make([]Score, n)
+	scores := make([]score.Score, n)
 	for k := range scores {
-		scores[k] = Score{Member: Member(r.U32()), Value: int16(r.U16())}
+		scores[k] = score.Score{Member: Member(r.U32()), Value: int16(r.U16())}
 	}
 	if !score.InOrder(scores) {
 		r.Fail(wire.ErrNotCanonical)

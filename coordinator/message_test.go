@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
+
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -27,7 +30,7 @@ func messages() []struct {
 	for i := range nodes {
 		nodes[i] = []wire.Hash{h, g}[i%2]
 	}
-	signed := Signed{Commitment: Commitment{
+	signed := dispute.Signed{Commitment: dispute.Commitment{
 		Run: h, Epoch: 1, Round: 2, Member: 3, Share: g, Payload: h, PayloadBytes: 4, Prev: g, State: h, Work: g, Params: h, Loss: 5,
 	}}
 	copy(signed.Signature[:], append(h[:], g[:]...))
@@ -48,7 +51,7 @@ func messages() []struct {
 		{Pass{Round: 1, Member: 2, Commitment: signed, Gradient: h}, "08" + "01000000" + "02000000" + commitment + aa},
 		{Accuse{Round: 1, Member: 2, Commitment: signed, Trace: g}, "09" + "01000000" + "02000000" + commitment + bb},
 		{Unserved{Round: 1, Member: 2}, "0a" + "01000000" + "02000000"},
-		{TieBreak{Dispute: 3, Vote: VoteWrong, Trace: h}, "0b" + "03000000" + "02" + aa},
+		{TieBreak{Dispute: 3, Vote: dispute.VoteWrong, Trace: h}, "0b" + "03000000" + "02" + aa},
 		{Defend{Dispute: 3, Trace: h, Proof: []wire.Hash{g, h}}, "0c" + "03000000" + aa + "02000000" + bb + aa},
 		{Defend{Dispute: 3, Trace: h}, "0c" + "03000000" + aa + "00000000"},
 		{Reveal{Dispute: 3, Nodes: nodes}, "0d" + "03000000" + strings.Repeat(aa+bb, 8)},
@@ -63,7 +66,7 @@ func messages() []struct {
 		{RetireValidator{}, "16"},
 		{CommitScores{Period: 3, Hash: g}, "17" + "03000000" + bb},
 		{RevealScores{Period: 3, Salt: h}, "18" + "03000000" + aa + "00000000"},
-		{RevealScores{Period: 3, Salt: h, Scores: []Score{{Member: 1, Value: -1}, {Member: 258, Value: ScoreOne}}},
+		{RevealScores{Period: 3, Salt: h, Scores: []score.Score{{Member: 1, Value: -1}, {Member: 258, Value: score.One}}},
 			"18" + "03000000" + aa + "02000000" + "01000000" + "ffff" + "02010000" + "ff7f"},
 		{SetSpeed{Speed: 258}, "19" + "02010000"},
 	}
@@ -104,11 +107,11 @@ func TestParseMessageRefuses(t *testing.T) {
 		{"a proof that is not there", Append(nil, Defend{Proof: make([]wire.Hash, 9)})[:60], wire.ErrShort},
 		{"evidence larger than any", Append(nil, Evidence{Bytes: make([]byte, EvidenceBytesMax+1)}), wire.ErrTooLong},
 		{"a filter larger than any", Append(nil, Witness{Commitments: make([]byte, filterBytesMax+1)}), wire.ErrTooLong},
-		{"more scores than a run can have members", Append(nil, RevealScores{Scores: make([]Score, MembersMax+1)}), wire.ErrTooLong},
-		{"scores that are not there", Append(nil, RevealScores{Scores: make([]Score, 9)})[:60], wire.ErrShort},
-		{"scores of one member twice", Append(nil, RevealScores{Scores: []Score{{Member: 1}, {Member: 1}}}), wire.ErrNotCanonical},
-		{"scores out of order", Append(nil, RevealScores{Scores: []Score{{Member: 2}, {Member: 1}}}), wire.ErrNotCanonical},
-		{"a score below all", Append(nil, RevealScores{Scores: []Score{{Member: 2, Value: -ScoreOne - 1}}}), wire.ErrNotCanonical},
+		{"more scores than a run can have members", Append(nil, RevealScores{Scores: make([]score.Score, MembersMax+1)}), wire.ErrTooLong},
+		{"scores that are not there", Append(nil, RevealScores{Scores: make([]score.Score, 9)})[:60], wire.ErrShort},
+		{"scores of one member twice", Append(nil, RevealScores{Scores: []score.Score{{Member: 1}, {Member: 1}}}), wire.ErrNotCanonical},
+		{"scores out of order", Append(nil, RevealScores{Scores: []score.Score{{Member: 2}, {Member: 1}}}), wire.ErrNotCanonical},
+		{"a score below all", Append(nil, RevealScores{Scores: []score.Score{{Member: 2, Value: -score.One - 1}}}), wire.ErrNotCanonical},
 	} {
 		if _, err := ParseMessage(c.b); err != c.want {
 			t.Errorf("%s: error %v, want %v", c.name, err, c.want)

@@ -4,6 +4,8 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -78,7 +80,7 @@ type Pass struct {
 	// Author of the result.
 	Member Member
 	// The author's commitment.
-	Commitment Signed
+	Commitment dispute.Signed
 	// Root of the gradient.
 	Gradient wire.Hash
 }
@@ -91,7 +93,7 @@ type Accuse struct {
 	// Author of the result.
 	Member Member
 	// The author's commitment.
-	Commitment Signed
+	Commitment dispute.Signed
 	// Root of the verifier's own trace of the step.
 	Trace wire.Hash
 }
@@ -111,7 +113,7 @@ type TieBreak struct {
 	// Number of the dispute.
 	Dispute uint32
 	// What the tie-breaker found.
-	Vote Vote
+	Vote dispute.Vote
 	// Root of its own trace; zero if it could not compute one.
 	Trace wire.Hash
 }
@@ -151,9 +153,9 @@ type Concede struct {
 // Equivocation proves that a member signed two commitments for one round. Any key may send it.
 type Equivocation struct {
 	// One commitment.
-	A Signed
+	A dispute.Signed
 	// The other.
-	B Signed
+	B dispute.Signed
 }
 
 // Deposit adds the attached tokens to a member's stake. Any key may send it.
@@ -173,7 +175,7 @@ type Fund struct{}
 // window ends. Only runs that exchange by buckets take it; the ledger keeps the commitment's ID.
 type Commit struct {
 	// The commitment.
-	Signed Signed
+	Signed dispute.Signed
 }
 
 // RegisterValidator takes a seat of a validator. The attached tokens are its stake: at least
@@ -205,7 +207,7 @@ type RevealScores struct {
 	// The salt of the commitment.
 	Salt wire.Hash
 	// By increasing members.
-	Scores []Score
+	Scores []score.Score
 }
 
 // SetSpeed states how fast the sender trains, from the next epoch on. Only runs whose shares go by speed
@@ -492,14 +494,14 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		var m Pass
 		m.Round = Round(r.U32())
 		m.Member = Member(r.U32())
-		m.Commitment = ReadSigned(r)
+		m.Commitment = dispute.ReadSigned(r)
 		m.Gradient = r.Hash()
 		return m
 	case 9:
 		var m Accuse
 		m.Round = Round(r.U32())
 		m.Member = Member(r.U32())
-		m.Commitment = ReadSigned(r)
+		m.Commitment = dispute.ReadSigned(r)
 		m.Trace = r.Hash()
 		return m
 	case 10:
@@ -510,7 +512,7 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 	case 11:
 		var m TieBreak
 		m.Dispute = r.U32()
-		m.Vote = Vote(r.U8())
+		m.Vote = dispute.Vote(r.U8())
 		m.Trace = r.Hash()
 		return m
 	case 12:
@@ -535,8 +537,8 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		return m
 	case 16:
 		var m Equivocation
-		m.A = ReadSigned(r)
-		m.B = ReadSigned(r)
+		m.A = dispute.ReadSigned(r)
+		m.B = dispute.ReadSigned(r)
 		return m
 	case 17:
 		var m Deposit
@@ -550,7 +552,7 @@ func readMessage(kind uint8, r *wire.Reader) Message {
 		return m
 	case 20:
 		var m Commit
-		m.Signed = ReadSigned(r)
+		m.Signed = dispute.ReadSigned(r)
 		return m
 	case 21:
 		var m RegisterValidator

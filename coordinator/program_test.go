@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,14 +18,14 @@ type program struct{}
 
 func (program) Ops(sequences uint32) uint32 { return 1 + 5*(sequences-min(sequences, 1)) }
 
-func (p program) Tiles(c Case, op uint32) uint32 {
+func (p program) Tiles(c dispute.Case, op uint32) uint32 {
 	if op+1 >= p.Ops(c.Sequences) {
 		return 1
 	}
 	return 1 + op*op%19
 }
 
-func (p program) Slices(c Case, op, tile uint32) uint32 {
+func (p program) Slices(c dispute.Case, op, tile uint32) uint32 {
 	if op+1 >= p.Ops(c.Sequences) {
 		return 1
 	}
@@ -31,7 +33,7 @@ func (p program) Slices(c Case, op, tile uint32) uint32 {
 }
 
 // step computes a slice.
-func step(c Case, op, tile, slice uint32, before wire.Hash, acc []uint32) []uint32 {
+func step(c dispute.Case, op, tile, slice uint32, before wire.Hash, acc []uint32) []uint32 {
 	b := wire.AppendU32(wire.AppendU32(nil, uint32(c.Step)), c.Sequences)
 	b = wire.AppendU32(wire.AppendU32(wire.AppendU32(b, op), tile), slice)
 	for _, w := range acc {
@@ -49,10 +51,10 @@ func step(c Case, op, tile, slice uint32, before wire.Hash, acc []uint32) []uint
 func gradient(before wire.Hash) wire.Hash { return wire.Sum("test/gradient", before[:]) }
 
 // conclude fills in what an honest commitment says about the outcome.
-func conclude(c Commitment, before wire.Hash) Commitment {
+func conclude(c dispute.Commitment, before wire.Hash) dispute.Commitment {
 	c.Payload, c.PayloadBytes = wire.Sum("test/payload", c.Share[:], c.Params[:], before[:]), 100
 	c.State = wire.Sum("test/state", before[:])
-	c.Work = WorkHash(c.Run, c.Round, c.Member, gradient(before))
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, gradient(before))
 	return c
 }
 
@@ -61,17 +63,17 @@ type bend func(op, tile, slice uint32, words []uint32) []uint32
 
 // trace is one party's computation of a case.
 type trace struct {
-	c      Case
+	c      dispute.Case
 	words  [][][][]uint32 // of operations, tiles, slices
 	slices [][][]wire.Hash
 	tiles  [][]wire.Hash
 	ops    []wire.Hash
-	before wire.Hash  // value of the last operation but one
-	result Commitment // with the outcome that was computed
+	before wire.Hash          // value of the last operation but one
+	result dispute.Commitment // with the outcome that was computed
 }
 
 // compute computes a step. Of the commitment of the case only the identity, the share and the parameters matter.
-func compute(c Case, twist bend) *trace {
+func compute(c dispute.Case, twist bend) *trace {
 	t := &trace{c: c}
 	p := program{}
 	n := p.Ops(c.Sequences)
@@ -97,7 +99,7 @@ func compute(c Case, twist bend) *trace {
 		t.ops = append(t.ops, t.before)
 	}
 	t.result = conclude(c.Commitment, t.before)
-	return t.end(Outcome(t.result))
+	return t.end(dispute.Outcome(t.result))
 }
 
 // end makes the last value of the trace what somebody says came out.
@@ -111,20 +113,20 @@ func (t *trace) end(outcome wire.Hash) *trace {
 func (t *trace) root() wire.Hash { return bisect.Root(t.ops) }
 
 // move returns the next message of one side of a dispute; nil if it is not its turn.
-func (t *trace) move(d Dispute, side int) Message {
+func (t *trace) move(d dispute.Dispute, side int) Message {
 	switch {
-	case d.Stage == StageDefending && side == Accused:
+	case d.Stage == dispute.StageDefending && side == dispute.Accused:
 		return Defend{Dispute: d.ID, Trace: t.root(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}
-	case d.Stage == StageDescending && !d.Revealed[side]:
+	case d.Stage == dispute.StageDescending && !d.Revealed[side]:
 		leaves := t.ops
 		switch d.Level {
-		case LevelTiles:
+		case dispute.LevelTiles:
 			leaves = t.tiles[d.Op]
-		case LevelSlices:
+		case dispute.LevelSlices:
 			leaves = t.slices[d.Op][d.Tile]
 		}
 		return Reveal{Dispute: d.ID, Nodes: bisect.Children(leaves, d.Depth, d.Index)}
-	case d.Stage == StageEvidence && side == Accuser:
+	case d.Stage == dispute.StageEvidence && side == dispute.Accuser:
 		return Evidence{Dispute: d.ID, Bytes: t.evidence(d.Op, d.Tile, d.Slice)}
 	}
 	return nil
@@ -161,7 +163,7 @@ var errEvidence = errors.New("evidence proves nothing")
 // Judge implements Referee. The slices before the one in question and the values of the operations before are what both
 // sides agree on, so proofs from the accuser's tree count. Those of the tile in question lead to a root of the accuser's
 // tree, in which the slice before the one in question is the same as in the accused's.
-func (p program) Judge(c Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+func (p program) Judge(c dispute.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
 	var o opening
 	if err := json.Unmarshal(evidence, &o); err != nil {
 		return wire.Hash{}, err
@@ -171,7 +173,7 @@ func (p program) Judge(c Case, op, tile, slice uint32, root wire.Hash, evidence 
 		return wire.Hash{}, errEvidence
 	}
 	if op >= n-1 {
-		return Outcome(conclude(c.Commitment, o.Before)), nil
+		return dispute.Outcome(conclude(c.Commitment, o.Before)), nil
 	}
 	if slice > 0 {
 		leaf := climbProof(bisect.Leaf(o.Acc), slice-1, p.Slices(c, op, tile), o.Slices)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -34,7 +36,7 @@ func TestOneHonestPartySuffices(t *testing.T) {
 			if len(all) == 0 || p.chance(20) {
 				t := compute(of, nil)
 				t.result.Work = wire.Sum("test/lie", wire.AppendU32(nil, p.below(3)))
-				return t.end(Outcome(t.result))
+				return t.end(dispute.Outcome(t.result))
 			}
 			return compute(of, bendAt(all[p.below(uint32(len(all)))]))
 		}
@@ -68,9 +70,9 @@ func TestOneHonestPartySuffices(t *testing.T) {
 		sure := p.below(uint32(len(d.TieBreakers)))
 		for k, v := range d.TieBreakers {
 			own := play(v.Member, uint32(k) == sure && !good[c.Verifier])
-			m := TieBreak{Dispute: id, Vote: VoteWrong, Trace: own.root()}
+			m := TieBreak{Dispute: id, Vote: dispute.VoteWrong, Trace: own.root()}
 			if !good[v.Member] && p.chance(50) {
-				m.Vote = VoteRight
+				m.Vote = dispute.VoteRight
 			}
 			if good[v.Member] || p.chance(70) {
 				p.must(w.apply(w.s.Key(v.Member), m))
@@ -136,7 +138,7 @@ func TestHonestAccusedIsNeverConvicted(t *testing.T) {
 		for _, v := range d.TieBreakers {
 			own := liar(v.Member)
 			if p.chance(80) {
-				p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: Vote(1 + p.below(2)), Trace: own.root()}))
+				p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: dispute.Vote(1 + p.below(2)), Trace: own.root()}))
 			}
 		}
 		w.fight(id, parties)
@@ -217,17 +219,17 @@ func FuzzApply(f *testing.F) {
 		f.Fatal(err)
 	}
 	voted := w.clone(f)
-	voted.votes(1, func(Member) (Vote, wire.Hash) { return VoteWrong, honest.root() })
+	voted.votes(1, func(Member) (dispute.Vote, wire.Hash) { return dispute.VoteWrong, honest.root() })
 	d, _ := voted.s.Dispute(1)
 	descending := voted.clone(f)
-	if err := descending.apply(w.s.Key(c.Member), liar.move(d, Accused)); err != nil {
+	if err := descending.apply(w.s.Key(c.Member), liar.move(d, dispute.Accused)); err != nil {
 		f.Fatal(err)
 	}
 	worlds := []*world{w, voted, descending}
 	d, _ = descending.s.Dispute(1)
 	for k, m := range []Message{
-		liar.move(Dispute{ID: 1, Stage: StageDefending}, Accused), liar.move(d, Accused), honest.move(d, Accuser),
-		Evidence{Dispute: 1, Bytes: honest.evidence(1, 0, 0)}, TieBreak{Dispute: 1, Vote: VoteWrong, Trace: honest.root()},
+		liar.move(dispute.Dispute{ID: 1, Stage: dispute.StageDefending}, dispute.Accused), liar.move(d, dispute.Accused), honest.move(d, dispute.Accuser),
+		Evidence{Dispute: 1, Bytes: honest.evidence(1, 0, 0)}, TieBreak{Dispute: 1, Vote: dispute.VoteWrong, Trace: honest.root()},
 		Concede{Dispute: 1}, accuse, Claim{}, Fund{}, Deposit{Member: w.s.Key(0)},
 		Pass{Round: c.Round, Member: c.Member, Commitment: accuse.Commitment}, Unserved{Round: 1, Member: 2},
 		Equivocation{A: accuse.Commitment, B: w.sign(honest.result)},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
@@ -53,14 +55,14 @@ func (p *player) blocks() {
 }
 
 // truth is what the work of a member is worth: it depends on who it is.
-func truth(k key.Public) int16 { return int16(ScoreOne/2) - int16(k[3])*(ScoreOne/256) }
+func truth(k key.Public) int16 { return int16(score.One/2) - int16(k[3])*(score.One/256) }
 
 // opinions is what a validator says of the members with accepted results in a period.
 func (p *player) opinions(period uint32, of func(key.Public) int16) RevealScores {
 	m := RevealScores{Period: period, Salt: wire.Sum("test/salt", wire.AppendU32(nil, period))}
 	list, _ := p.w.s.Scores(period)
 	for _, v := range list.Members {
-		m.Scores = append(m.Scores, Score{Member: v.Member, Value: of(p.w.s.Key(v.Member))})
+		m.Scores = append(m.Scores, score.Score{Member: v.Member, Value: of(p.w.s.Key(v.Member))})
 	}
 	return m
 }
@@ -70,7 +72,7 @@ func (p *player) opinions(period uint32, of func(key.Public) int16) RevealScores
 func (p *player) scores(crooks bool) {
 	w := p.w
 	period, stage := w.s.Scoring()
-	if stage == ScoreNone {
+	if stage == score.StageNone {
 		return
 	}
 	if p.promised == nil {
@@ -82,21 +84,21 @@ func (p *player) scores(crooks bool) {
 	}
 	list, _ := w.s.Scores(period)
 	for _, v := range w.s.Validators() {
-		k := slices.IndexFunc(list.Validators, func(said ValidatorScores) bool { return said.Key == v.Key })
+		k := slices.IndexFunc(list.Validators, func(said score.ValidatorScores) bool { return said.Key == v.Key })
 		committed, revealed := k >= 0, k >= 0 && list.Validators[k].Revealed
 		of := honest
 		if p.crook(v.Key) {
 			if !crooks || p.chance(30) {
 				continue
 			}
-			of = func(key.Public) int16 { return int16(p.below(2*ScoreOne+1)) - ScoreOne }
+			of = func(key.Public) int16 { return int16(p.below(2*score.One+1)) - score.One }
 		}
 		switch {
-		case stage == ScoreCommit && !committed && w.s.MayScore(v.Key, period):
+		case stage == score.StageCommit && !committed && w.s.MayScore(v.Key, period):
 			m := p.opinions(period, of)
 			p.must(w.apply(v.Key, CommitScores{Period: period, Hash: ScoresHash(w.s.ID(), v.Key, m)}))
 			p.promised[v.Key] = m
-		case stage == ScoreReveal && committed && !revealed && p.promised[v.Key].Period == period:
+		case stage == score.StageReveal && committed && !revealed && p.promised[v.Key].Period == period:
 			m := p.promised[v.Key]
 			if p.crook(v.Key) && p.chance(20) {
 				m.Salt = wire.Hash{}
@@ -122,8 +124,8 @@ func (p *player) nonsense() Message {
 	s := p.w.s
 	switch p.below(5) {
 	case 0:
-		c := Commitment{Run: s.ID(), Epoch: s.Epoch(), Round: s.Round(), Member: Member(p.below(uint32(s.Count()) + 1))}
-		m := Commit{Signed: Signed{Commitment: c}}
+		c := dispute.Commitment{Run: s.ID(), Epoch: s.Epoch(), Round: s.Round(), Member: Member(p.below(uint32(s.Count()) + 1))}
+		m := Commit{Signed: dispute.Signed{Commitment: c}}
 		if k, ok := privates[p.anybody()]; ok {
 			m.Signed = c.Sign(k)
 		}
@@ -139,7 +141,7 @@ func (p *player) nonsense() Message {
 	period, _ := s.Scoring()
 	m := RevealScores{Period: period}
 	for range p.below(4) {
-		m.Scores = append(m.Scores, Score{Member: Member(p.below(9)), Value: int16(p.below(1 << 16))})
+		m.Scores = append(m.Scores, score.Score{Member: Member(p.below(9)), Value: int16(p.below(1 << 16))})
 	}
 	return m
 }
@@ -226,7 +228,7 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 			period, stage := w.s.Scoring()
 			for k, v := range w.s.Validators() {
 				switch {
-				case stage == ScoreCommit:
+				case stage == score.StageCommit:
 					said[v.Key] = p.opinions(period, func(of key.Public) int16 {
 						if value := truth(of); k < 3 || of != w.s.Key(1) {
 							return value
@@ -234,7 +236,7 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 						return lies(period, truth(of))
 					})
 					p.must(w.apply(v.Key, CommitScores{Period: period, Hash: ScoresHash(w.s.ID(), v.Key, said[v.Key])}))
-				case stage == ScoreReveal:
+				case stage == score.StageReveal:
 					p.must(w.apply(v.Key, said[v.Key]))
 				}
 			}
@@ -252,9 +254,9 @@ func TestLyingMinorityEarnsNothing(t *testing.T) {
 		t.Errorf("honest, the validators end with trust %d", trust)
 	}
 	for name, lies := range map[string]func(uint32, int16) int16{
-		"praise":  func(uint32, int16) int16 { return ScoreOne },
-		"slander": func(uint32, int16) int16 { return -ScoreOne },
-		"in turn": func(p uint32, _ int16) int16 { return int16(p%2*2*ScoreOne) - ScoreOne },
+		"praise":  func(uint32, int16) int16 { return score.One },
+		"slander": func(uint32, int16) int16 { return -score.One },
+		"in turn": func(p uint32, _ int16) int16 { return int16(p%2*2*score.One) - score.One },
 		"a little": func(_ uint32, honest int16) int16 {
 			return honest + 3000
 		},

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
@@ -44,7 +46,7 @@ func (p *player) crook(k key.Public) bool {
 }
 
 // compute returns what one who lies or not makes of a check.
-func (p *player) compute(c Check, liar key.Public) *trace {
+func (p *player) compute(c dispute.Check, liar key.Public) *trace {
 	if p.traces == nil {
 		p.traces = map[cased]*trace{}
 	}
@@ -66,7 +68,7 @@ func (p *player) compute(c Check, liar key.Public) *trace {
 		})
 		if at == ops-1 {
 			t.result.Payload = wire.Hash(liar)
-			t.end(Outcome(t.result))
+			t.end(dispute.Outcome(t.result))
 		}
 	}
 	p.traces[name] = t
@@ -74,7 +76,7 @@ func (p *player) compute(c Check, liar key.Public) *trace {
 }
 
 // own returns what a member computes of a check: a crook lies about its own results, and about others when it says so.
-func (p *player) own(c Check, i Member, lies bool) *trace {
+func (p *player) own(c dispute.Check, i Member, lies bool) *trace {
 	if k := p.w.s.Key(i); lies && p.crook(k) {
 		return p.compute(c, k)
 	}
@@ -115,10 +117,10 @@ func (p *player) trust(crooks bool) {
 }
 
 // verdict is that of an honest verifier.
-func (p *player) verdict(c Check) Message {
+func (p *player) verdict(c dispute.Check) Message {
 	theirs, own := p.own(c, c.Member, true), p.compute(c, key.Public{})
 	signed := p.w.sign(theirs.result)
-	if Outcome(theirs.result) == Outcome(own.result) {
+	if dispute.Outcome(theirs.result) == dispute.Outcome(own.result) {
 		return Pass{Round: c.Round, Member: c.Member, Commitment: signed, Gradient: gradient(own.before)}
 	}
 	if k := p.w.s.Key(c.Member); k[2]&1 == 1 && !c.Reassigned {
@@ -127,7 +129,7 @@ func (p *player) verdict(c Check) Message {
 	return Accuse{Round: c.Round, Member: c.Member, Commitment: signed, Trace: own.root()}
 }
 
-func (p *player) crookedVerdict(c Check) Message {
+func (p *player) crookedVerdict(c dispute.Check) Message {
 	theirs, own := p.own(c, c.Member, true), p.own(c, c.Verifier, true)
 	signed := p.w.sign(theirs.result)
 	switch p.below(5) {
@@ -142,11 +144,11 @@ func (p *player) crookedVerdict(c Check) Message {
 }
 
 // votes lets the tie-breakers of a dispute vote.
-func (p *player) votes(d Dispute, crooks bool) (moved bool) {
+func (p *player) votes(d dispute.Dispute, crooks bool) (moved bool) {
 	w := p.w
 	for _, v := range d.TieBreakers {
 		d, open := w.s.Dispute(d.ID)
-		if !open || d.Stage != StageTieBreaking || w.now >= d.DeadlineMs || w.s.Status(v.Member) == StatusEjected {
+		if !open || d.Stage != dispute.StageTieBreaking || w.now >= d.DeadlineMs || w.s.Status(v.Member) == StatusEjected {
 			return moved
 		}
 		if v.Vote != 0 {
@@ -154,17 +156,17 @@ func (p *player) votes(d Dispute, crooks bool) (moved bool) {
 		}
 		k := w.s.Key(v.Member)
 		own := p.own(d.Check, v.Member, crooks)
-		m := TieBreak{Dispute: d.ID, Vote: VoteRight, Trace: own.root()}
+		m := TieBreak{Dispute: d.ID, Vote: dispute.VoteRight, Trace: own.root()}
 		accused := w.s.Key(d.Accused)
 		switch {
 		case p.crook(k) && !crooks, p.crook(k) && p.chance(30):
 			continue
 		case p.crook(k):
-			m.Vote = Vote(1 + p.below(2))
+			m.Vote = dispute.Vote(1 + p.below(2))
 		case d.Unserved && p.crook(accused) && accused[2]&1 == 1:
-			m.Vote, m.Trace = VoteUnserved, wire.Hash{}
-		case Outcome(p.own(d.Check, d.Accused, true).result) != Outcome(own.result):
-			m.Vote = VoteWrong
+			m.Vote, m.Trace = dispute.VoteUnserved, wire.Hash{}
+		case dispute.Outcome(p.own(d.Check, d.Accused, true).result) != dispute.Outcome(own.result):
+			m.Vote = dispute.VoteWrong
 		}
 		p.must(w.apply(k, m))
 		moved = true
@@ -173,7 +175,7 @@ func (p *player) votes(d Dispute, crooks bool) (moved bool) {
 }
 
 // moves lets the sides of a dispute move.
-func (p *player) moves(d Dispute, crooks bool) (moved bool) {
+func (p *player) moves(d dispute.Dispute, crooks bool) (moved bool) {
 	w := p.w
 	for side := range 2 {
 		d, open := w.s.Dispute(d.ID)
@@ -181,12 +183,12 @@ func (p *player) moves(d Dispute, crooks bool) (moved bool) {
 			return moved
 		}
 		i := []Member{d.Accused, d.Accuser}[side]
-		if i == NoMember || w.s.Status(i) == StatusEjected {
+		if i == dispute.NoMember || w.s.Status(i) == StatusEjected {
 			continue
 		}
 		k := w.s.Key(i)
 		t := p.own(d.Check, i, true)
-		if side == Accuser && t.root() != d.Traces[Accuser] {
+		if side == dispute.Accuser && t.root() != d.Traces[dispute.Accuser] {
 			t = p.compute(d.Check, key.Public{})
 		}
 		m := t.move(d, side)
@@ -244,7 +246,7 @@ func (p *player) money() Message {
 		if !p.crook(p.w.s.Key(i)) {
 			return Claim{}
 		}
-		c := Commitment{Run: p.w.s.ID(), Round: p.w.s.Round(), Member: i}
+		c := dispute.Commitment{Run: p.w.s.ID(), Round: p.w.s.Round(), Member: i}
 		m := Equivocation{A: p.w.sign(c)}
 		c.Loss++
 		m.B = p.w.sign(c)
@@ -267,7 +269,7 @@ func (p *player) rubbish(some func(uint32) []byte) Message {
 	case 2:
 		return Equivocation{}
 	case 3:
-		return TieBreak{Dispute: number, Vote: Vote(p.below(5)), Trace: wire.Hash{uint8(p.below(2))}}
+		return TieBreak{Dispute: number, Vote: dispute.Vote(p.below(5)), Trace: wire.Hash{uint8(p.below(2))}}
 	case 4:
 		return Defend{Dispute: number, Proof: make([]wire.Hash, p.below(9))}
 	case 5:

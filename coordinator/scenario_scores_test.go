@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
+
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -42,10 +45,10 @@ func (sc *scenario) say(name string, options map[string]string) RevealScores {
 			if k != "nobody" {
 				member = sc.member(k)
 			}
-			m.Scores = append(m.Scores, Score{Member: member, Value: int16(f * ScoreOne)})
+			m.Scores = append(m.Scores, score.Score{Member: member, Value: int16(f * score.One)})
 		}
 	}
-	slices.SortFunc(m.Scores, func(a, b Score) int { return int(a.Member) - int(b.Member) })
+	slices.SortFunc(m.Scores, func(a, b score.Score) int { return int(a.Member) - int(b.Member) })
 	if options["order"] == "wrong" {
 		slices.Reverse(m.Scores)
 	}
@@ -85,7 +88,7 @@ func (sc *scenario) scored(verb, name string, options map[string]string) {
 			c.Hash = wire.Hash{}
 		}
 		sc.send(name, c)
-		if list, _ := w.s.Scores(m.Period); slices.ContainsFunc(list.Validators, func(v ValidatorScores) bool {
+		if list, _ := w.s.Scores(m.Period); slices.ContainsFunc(list.Validators, func(v score.ValidatorScores) bool {
 			return v.Key == testKey(name) && !v.Revealed
 		}) {
 			if sc.said == nil {
@@ -121,7 +124,7 @@ func (sc *scenario) commit(name string, options map[string]string) {
 	if v, ok := options["round"]; ok {
 		n = Round(number(sc.t, v))
 	}
-	c := Commitment{Run: w.s.ID(), Round: n, Member: i}
+	c := dispute.Commitment{Run: w.s.ID(), Round: n, Member: i}
 	if r, ok := w.s.At(n); ok {
 		c = commitment(r, i)
 	}
@@ -169,11 +172,11 @@ func (sc *scenario) showScores(what string) {
 		}
 		for _, m := range last.Members {
 			fmt.Fprintf(sc.out, "> period %d: %s sequences=%d scored=%t score=%.3f weight=%.3f reward=%d penalty=%d\n", last.Period,
-				nameOf(s.Key(m.Member)), m.Sequences, m.Scored, float64(m.Score)/ScoreOne, float64(m.Weight)/WeightOne, m.Reward, m.Penalty)
+				nameOf(s.Key(m.Member)), m.Sequences, m.Scored, float64(m.Score)/score.One, float64(m.Weight)/score.WeightOne, m.Reward, m.Penalty)
 		}
 		for _, v := range last.Validators {
 			fmt.Fprintf(sc.out, "> period %d: %s said %d, revealed=%t agreement=%.3f trust=%d stake=%d reward=%d\n", last.Period,
-				nameOf(v.Key), len(v.Scores), v.Revealed, float64(v.Agreement)/AgreementOne, v.Trust, v.Stake, v.Reward)
+				nameOf(v.Key), len(v.Scores), v.Revealed, float64(v.Agreement)/score.AgreementOne, v.Trust, v.Stake, v.Reward)
 		}
 	}
 }

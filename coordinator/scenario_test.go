@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -84,7 +86,7 @@ type coverage struct {
 	edges  map[[2]Phase]bool
 	// Kinds of messages that were applied, and offences that were convicted.
 	messages map[uint8]bool
-	offences map[Offence]bool
+	offences map[dispute.Offence]bool
 }
 
 // edges are all the transitions between phases that one message can bring about where WaitingMs is not 0. A report can end
@@ -114,7 +116,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios in testdata: %v", err)
 	}
-	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}, messages: map[uint8]bool{}, offences: map[Offence]bool{}}
+	seen := &coverage{errors: map[Error]bool{}, edges: map[[2]Phase]bool{}, messages: map[uint8]bool{}, offences: map[dispute.Offence]bool{}}
 	hashes := map[string]string{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
@@ -152,7 +154,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("no scenario applies a message of kind %d", kind)
 		}
 	}
-	for o := WrongResult; o <= Contradiction; o++ {
+	for o := dispute.WrongResult; o <= dispute.Contradiction; o++ {
 		if !seen.offences[o] {
 			t.Errorf("no scenario shows a conviction of %v", o)
 		}

@@ -115,7 +115,7 @@ func (sc *scenario) verifier(of string) string {
 }
 
 // compute returns what a member computes of a check, honestly or not.
-func (sc *scenario) compute(c Check, name string) *trace {
+func (sc *scenario) compute(c dispute.Check, name string) *trace {
 	of := sc.world.caseOf(c)
 	from, lies := sc.lies[name]
 	if !lies {
@@ -127,7 +127,7 @@ func (sc *scenario) compute(c Check, name string) *trace {
 	if n := (program{}).Ops(c.Sequences); from >= n-1 {
 		t := compute(of, nil)
 		t.result.Payload = wire.Sum("test/lie", []byte(name))
-		return t.end(Outcome(t.result))
+		return t.end(dispute.Outcome(t.result))
 	}
 	return compute(of, func(op, _, _ uint32, words []uint32) []uint32 {
 		if op == from {
@@ -152,7 +152,7 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 	}
 	of := options["of"]
 	member := sc.member(of)
-	check := Check{Round: 1, Member: member, Sequences: 2}
+	check := dispute.Check{Round: 1, Member: member, Sequences: 2}
 	for _, c := range w.s.Checks() {
 		if c.Member == member {
 			check = c
@@ -196,7 +196,7 @@ func (sc *scenario) applied(name string, m Message) {
 
 func (sc *scenario) equivocate(name string, options map[string]string) {
 	w := sc.world
-	c := Commitment{Run: w.s.ID(), Round: w.s.Round(), Member: sc.member(options["of"])}
+	c := dispute.Commitment{Run: w.s.ID(), Round: w.s.Round(), Member: sc.member(options["of"])}
 	m := Equivocation{A: w.sign(c)}
 	c.Payload = wire.Sum("test/other")
 	if v, ok := options["member"]; ok {
@@ -214,7 +214,7 @@ func (sc *scenario) equivocate(name string, options map[string]string) {
 
 func (sc *scenario) move(verb string, args []string, options map[string]string) {
 	w := sc.world
-	var d Dispute
+	var d dispute.Dispute
 	if list := w.s.Disputes(); len(list) > 0 {
 		d = list[0]
 	}
@@ -253,11 +253,11 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 		v := TieBreak{Dispute: id}
 		switch args[1] {
 		case "right":
-			v.Vote, v.Trace = VoteRight, t.root()
+			v.Vote, v.Trace = dispute.VoteRight, t.root()
 		case "wrong":
-			v.Vote, v.Trace = VoteWrong, t.root()
+			v.Vote, v.Trace = dispute.VoteWrong, t.root()
 		case "unserved":
-			v.Vote = VoteUnserved
+			v.Vote = dispute.VoteUnserved
 		}
 		switch options["trace"] {
 		case "zero":
@@ -290,11 +290,11 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 }
 
 // side returns which side of a dispute a member is on; that of the accused if none.
-func side(d Dispute, s State, name string) int {
-	if d.ID != 0 && d.Accuser != NoMember && s.Key(d.Accuser) == testKey(name) {
-		return Accuser
+func side(d dispute.Dispute, s State, name string) int {
+	if d.ID != 0 && d.Accuser != dispute.NoMember && s.Key(d.Accuser) == testKey(name) {
+		return dispute.Accuser
 	}
-	return Accused
+	return dispute.Accused
 }
 
 // news prints what a message brought about besides the state.
@@ -306,7 +306,7 @@ func (sc *scenario) news(before uint32) {
 		}
 		sc.seen.offences[c.Offence] = true
 		by := "nobody"
-		if c.By != NoMember {
+		if c.By != dispute.NoMember {
 			by = nameOf(c.ByKey)
 		}
 		fmt.Fprintf(sc.out, "> convicted %s of %v in round %d, by %s, %d slashed, results of rounds %d to %d\n",
@@ -343,7 +343,7 @@ func (sc *scenario) standing(m MemberState) string {
 func (sc *scenario) showTrust(what string) {
 	s := sc.world.s
 	name := func(i Member) string {
-		if i == NoMember {
+		if i == dispute.NoMember {
 			return "nobody"
 		}
 		return nameOf(s.Key(i))
@@ -368,7 +368,7 @@ func (sc *scenario) showTrust(what string) {
 			for _, v := range d.TieBreakers {
 				fmt.Fprintf(sc.out, " %s:%d", name(v.Member), v.Vote)
 			}
-			if d.Stage >= StageDescending {
+			if d.Stage >= dispute.StageDescending {
 				fmt.Fprintf(sc.out, ", %v, operation %d tile %d slice %d, depth %d index %d, revealed %v", d.Level, d.Op, d.Tile,
 					d.Slice, d.Depth, d.Index, d.Revealed)
 			}

@@ -49,24 +49,24 @@ func (s State) PeriodWindows(period uint32) (first, last Round) {
 
 // Scoring returns the period being scored, which is the one before the current period, and what
 // validators can do about it now.
-func (s State) Scoring() (uint32, ScoreStage) { return s.book().Scoring() }
+func (s State) Scoring() (uint32, score.Stage) { return s.book().Scoring() }
 
 // Scores returns what is known of a period: the current one, the one being scored, or the last
 // settled one.
-func (s State) Scores(period uint32) (Scores, bool) { return s.book().Scores(period) }
+func (s State) Scores(period uint32) (score.Scores, bool) { return s.book().Scores(period) }
 
 // LastScores returns the last settled period. It is false if there is none.
-func (s State) LastScores() (Scores, bool) { return s.book().LastScores() }
+func (s State) LastScores() (score.Scores, bool) { return s.book().LastScores() }
 
 // Emitted returns all tokens ever given to members and validators for scores, and all that
 // penalties took back.
 func (s State) Emitted() (given, taken uint64) { return s.book().Emitted() }
 
 // Validators returns the validators that have seats, by seats.
-func (s State) Validators() []Validator { return s.book().Validators() }
+func (s State) Validators() []score.Validator { return s.book().Validators() }
 
 // Benched returns who waits for a seat of a validator, or is owed tokens and has none.
-func (s State) Benched() []Validator { return s.book().Benched() }
+func (s State) Benched() []score.Validator { return s.book().Benched() }
 
 // MayScore reports whether the validator with this key may score a period.
 func (s State) MayScore(pub key.Public, period uint32) bool {
@@ -75,7 +75,7 @@ func (s State) MayScore(pub key.Public, period uint32) bool {
 }
 
 // Validator returns the validator with this key: in a seat, or else on a bench.
-func (s State) Validator(pub key.Public) (Validator, bool) { return s.book().Validator(pub) }
+func (s State) Validator(pub key.Public) (score.Validator, bool) { return s.book().Validator(pub) }
 
 func (s State) registerValidator(env Env, m RegisterValidator) Error {
 	return Error(s.book().Register(env.score(), m.Payee))

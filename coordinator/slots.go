@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 )
@@ -46,10 +47,10 @@ func (s State) standing(i Member) uint16 {
 // newcomers does not take over a run at once.
 func (s State) slotFor(i Member, known, fresh bool) (Member, Error) {
 	if s.Present() < s.buffer().SlotsMax() || s.h().Slots() == 0 {
-		return NoMember, OK
+		return dispute.NoMember, OK
 	}
 	if s.book().SeatsMax() == 0 || s.h().Replaced() > s.Window() {
-		return NoMember, ErrSlots
+		return dispute.NoMember, ErrSlots
 	}
 	worst, found := Member(0), false
 	for j := range s.Count() {
@@ -63,7 +64,7 @@ func (s State) slotFor(i Member, known, fresh bool) (Member, Error) {
 		}
 	}
 	if !found || known && !fresh && s.standing(worst) >= s.standing(i) {
-		return NoMember, ErrSlots
+		return dispute.NoMember, ErrSlots
 	}
 	return worst, OK
 }

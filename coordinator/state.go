@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -79,7 +80,7 @@ type Env struct {
 	// escrow if the message is applied.
 	Value uint64
 	// Referee judges disputes by the run's specification. It is nil if the run verifies nothing.
-	Referee Referee
+	Referee dispute.Referee
 }
 
 // New creates a run in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
@@ -32,7 +34,7 @@ type world struct {
 	rewarded uint64 // sequences of accepted results that were paid
 	// Tokens that came in and went out.
 	paidIn, paidOut uint64
-	referee         Referee
+	referee         dispute.Referee
 }
 
 // entry is one message that was applied or refused.
@@ -306,8 +308,8 @@ func (w *world) replay() {
 }
 
 // commitment returns the honest commitment of a member to a round.
-func commitment(r RoundState, i Member) Commitment {
-	return Commitment{Run: r.s.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(r.Share(i))}
+func commitment(r RoundState, i Member) dispute.Commitment {
+	return dispute.Commitment{Run: r.s.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(r.Share(i))}
 }
 
 // report returns the report member i would honestly make now if it holds the results of those for whom has is true.

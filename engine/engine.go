@@ -114,7 +114,7 @@ type Result struct {
 
 	// Gradient is the merkle.BlobRoot of the share's mean gradient before clipping, or of its
 	// pseudo-gradient. Only those who computed the share know it, so a commitment to it
-	// (coordinator.WorkHash) proves that its author computed.
+	// (dispute.WorkHash) proves that its author computed.
 	Gradient wire.Hash
 
 	// LR is the step's learning rate, and GradNorm the Euclidean norm of what Gradient is the root

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -130,7 +131,7 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 	without.want(CodeOK, without.tx("owner", createRun("demo", "owner", 4)))
 
 	var asked [][]byte
-	referees := func(spec []byte) (coordinator.Referee, error) {
+	referees := func(spec []byte) (dispute.Referee, error) {
 		asked = append(asked, bytes.Clone(spec))
 		if len(asked) == 1 {
 			return nil, &TxError{Code: CodeBadSpec}
@@ -158,7 +159,7 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 	}
 }
 
-type fakeReferee struct{ coordinator.Referee }
+type fakeReferee struct{ dispute.Referee }
 
 // TestATransactionCannotMakeTokens sends thousands of transactions of all kinds, most of them wrong
 // in some way, and counts after each (the host itself does, and panics). What each lender of a pool

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Referees makes the referee of a run's disputes from its spec, or returns why there can be none.
-type Referees func(spec []byte) (coordinator.Referee, error)
+type Referees func(spec []byte) (dispute.Referee, error)
 
 // Rules are the parts of a chain's rules that this package takes from outside. They must be the
 // same on all replicas.
@@ -73,7 +74,7 @@ type run struct {
 	live  []byte            // what Apply writes to
 	peers peers
 	// referee judges the run's disputes; nil if the run has no verification.
-	referee   coordinator.Referee
+	referee   dispute.Referee
 	escrow    uint64 // tokens that came with messages and were not paid out; equals state.Escrow
 	height    uint64 // of the block that changed the state last
 	changedMs uint64 // that block's time

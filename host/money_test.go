@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -235,7 +236,7 @@ func (c *chain) equivocation(run, who string) coordinator.Equivocation {
 		return coordinator.Equivocation{}
 	}
 	i, _ := v.State.Find(public(who))
-	one := coordinator.Commitment{Run: v.State.ID(), Round: 1, Member: i}
+	one := dispute.Commitment{Run: v.State.ID(), Round: 1, Member: i}
 	two := one
 	two.Loss = 1
 	return coordinator.Equivocation{A: one.Sign(privateKey(who)), B: two.Sign(privateKey(who))}

@@ -3,7 +3,7 @@ package metrics
 import (
 	"time"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
@@ -216,7 +216,7 @@ func (m *Meter) addWindows(add func(name string, v float64)) {
 	add("score/emitted", float64(w.Given))
 	if m.own != nil {
 		if m.own.Scored {
-			add("score/own", float64(m.own.Score)/coordinator.ScoreOne)
+			add("score/own", float64(m.own.Score)/score.One)
 		}
 		add("score/earned", float64(m.own.Earned))
 	}

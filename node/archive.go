@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,7 +22,7 @@ import (
 // that an archive cannot attribute to a member what it did not commit to.
 type ArchivedRound struct {
 	State  coordinator.State
-	Signed []coordinator.Signed
+	Signed []dispute.Signed
 	Blobs  map[wire.Hash][]byte // by root
 }
 
@@ -83,7 +84,7 @@ func ParseArchivedRound(b []byte, run wire.Hash) (ArchivedRound, error) {
 		return a, ErrArchive
 	}
 	for range n {
-		signed, err := coordinator.ParseSigned(r.Var(coordinator.SignedBytes))
+		signed, err := dispute.ParseSigned(r.Var(dispute.SignedBytes))
 		if err != nil || r.Err() != wire.OK || signed.Commitment.Member >= a.State.Count() || !signed.Verify(a.State.Key(signed.Commitment.Member)) {
 			return a, ErrArchive
 		}

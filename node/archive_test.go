@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -23,7 +24,7 @@ func FuzzParseArchivedRound(f *testing.F) {
 		f.Fatal(err)
 	}
 	blob := []byte("blob")
-	whole := ArchivedRound{State: state, Signed: []coordinator.Signed{coordinator.Commitment{Run: state.ID(), Round: 1}.Sign(member)}, Blobs: map[wire.Hash][]byte{merkle.BlobRoot(blob): blob}}
+	whole := ArchivedRound{State: state, Signed: []dispute.Signed{dispute.Commitment{Run: state.ID(), Round: 1}.Sign(member)}, Blobs: map[wire.Hash][]byte{merkle.BlobRoot(blob): blob}}
 	f.Add(whole.Append(nil))
 	f.Add([]byte(archiveMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
@@ -63,7 +64,7 @@ type buckets struct {
 	putting    map[wire.Hash]bool // commitments being written, or written
 	asking     map[wire.Hash]bool // commitments being looked for
 	// The own commitments of the last two windows.
-	newest, before coordinator.Signed
+	newest, before dispute.Signed
 	healing        healing
 	tidied         coordinator.Round   // window of the last clean-up
 	models         []coordinator.Round // windows of the newest whole models
@@ -97,7 +98,7 @@ func (b *buckets) publish(_ coordinator.Round, authored []byte) {
 }
 
 // write writes the own commitment to the bucket unless that is done or under way.
-func (b *buckets) write(signed coordinator.Signed) {
+func (b *buckets) write(signed dispute.Signed) {
 	id := signed.Commitment.ID()
 	if b.putting[id] {
 		return
@@ -132,13 +133,13 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 		}
 		b.asking[id] = true
 		name := bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindCommitment, Member: author, Content: id}
-		b.get(bucket.Want{Location: at, Name: name, Max: coordinator.SignedBytes}, func(body []byte, err error) {
+		b.get(bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes}, func(body []byte, err error) {
 			delete(b.asking, id)
 			if err != nil {
 				b.complain("commitment", i, err)
 				return
 			}
-			if signed, err := coordinator.ParseSigned(body); err == nil {
+			if signed, err := dispute.ParseSigned(body); err == nil {
 				b.node.received(author, signed, false)
 			}
 		})
@@ -176,7 +177,7 @@ func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done fu
 // reveal writes the slice of the own result. It also writes the commitment if that has not
 // succeeded yet: without it, no member looks for the reveal.
 func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
-	for _, signed := range []coordinator.Signed{b.newest, b.before} {
+	for _, signed := range []dispute.Signed{b.newest, b.before} {
 		if signed.Commitment.Payload == a.Payload && signed.Commitment.Round == a.Round {
 			b.write(signed)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -59,7 +60,7 @@ func (s *commitments) enter(round coordinator.Round) {
 
 // wants reports whether a commitment that its author gossips may matter: the author is the member
 // that it names, its round is open, next, or over not long ago, and there is room for it.
-func (s *commitments) wants(author key.Public, c *coordinator.Commitment) bool {
+func (s *commitments) wants(author key.Public, c *dispute.Commitment) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	member, ok := s.members[author]
@@ -73,7 +74,7 @@ func current(round, now coordinator.Round) bool {
 
 // put keeps a signed commitment for peers that ask. It reports false if the commitment was there
 // already or its author has too many in the round.
-func (s *commitments) put(author key.Public, signed coordinator.Signed) bool {
+func (s *commitments) put(author key.Public, signed dispute.Signed) bool {
 	c := signed.Commitment
 	id := c.ID()
 	s.mu.Lock()
@@ -164,7 +165,7 @@ func (s *commitments) spans(hash wire.Hash) []byte {
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for
 // others. fresh says that this one was kept just now.
-func (n *Node) received(author key.Public, signed coordinator.Signed, fresh bool) {
+func (n *Node) received(author key.Public, signed dispute.Signed, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
@@ -186,7 +187,7 @@ func (n *Node) received(author key.Public, signed coordinator.Signed, fresh bool
 
 // commit signs a commitment. It is published once it is saved, so that a crash cannot make this
 // member sign another one for the round.
-func (n *Node) commit(c coordinator.Commitment) {
+func (n *Node) commit(c dispute.Commitment) {
 	signed := c.Sign(n.cfg.Key)
 	n.observe(event.Signed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID()})
 	n.unsaved = &signed
@@ -220,7 +221,7 @@ func (n *Node) publish(round coordinator.Round) {
 }
 
 // saveCommitment saves a commitment, and the update that it commits to, and then publishes it.
-func (n *Node) saveCommitment(s *coordinator.Signed) {
+func (n *Node) saveCommitment(s *dispute.Signed) {
 	var failed error
 	round, update := s.Commitment.Round, n.sealed[s.Commitment.Round]
 	n.cfg.Loop.Work(0, func() {
@@ -243,7 +244,7 @@ func (n *Node) saveCommitment(s *coordinator.Signed) {
 }
 
 // restore keeps a commitment read from the disk for peers that ask, if its author signed it.
-func (n *Node) restore(s coordinator.Signed) {
+func (n *Node) restore(s dispute.Signed) {
 	if s.Commitment.Run != n.cfg.ID || s.Commitment.Member >= n.state.Count() || s.Commitment.Run.IsZero() {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
@@ -21,7 +22,7 @@ import (
 type Disputant interface {
 	// Open traces the share of a case, which begins from params and state (nil for the fresh one);
 	// neither changes while the Player lives.
-	Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (Player, error)
+	Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (Player, error)
 }
 
 // Player argues about one share.
@@ -31,7 +32,7 @@ type Player interface {
 	// Agrees reports whether the trace ends in what was committed to.
 	Agrees() bool
 	// Move returns the next move of member self in the dispute, nil if it has none to make.
-	Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error)
+	Move(ctx context.Context, d dispute.Dispute, self coordinator.Member) (coordinator.Message, error)
 }
 
 // argument is what this node argues about a share with.
@@ -223,20 +224,20 @@ func (n *Node) watchDisputes() {
 }
 
 // disputeText describes the stage of a dispute in one line.
-func (n *Node) disputeText(d coordinator.Dispute) string {
+func (n *Node) disputeText(d dispute.Dispute) string {
 	text := fmt.Sprintf("dispute %d: round %d of member %s", d.ID, d.Round, n.memberName(d.Accused))
-	if d.Accuser != coordinator.NoMember {
+	if d.Accuser != dispute.NoMember {
 		text += ", accused by " + n.memberName(d.Accuser)
 	}
 	text += ": " + d.Stage.String()
-	if d.Stage == coordinator.StageDescending || d.Stage == coordinator.StageEvidence {
+	if d.Stage == dispute.StageDescending || d.Stage == dispute.StageEvidence {
 		text += fmt.Sprintf(" (%s: operation %d, tile %d, slice %d, %d levels to go)", d.Level, d.Op, d.Tile, d.Slice, d.Depth)
 	}
 	return text
 }
 
 // convictionText describes a conviction in one line.
-func convictionText(c coordinator.Conviction) string {
+func convictionText(c dispute.Conviction) string {
 	text := fmt.Sprintf("member %s convicted of %s in round %d", c.Key, c.Offence, c.Round)
 	if !c.ByKey.IsZero() {
 		text += ", shown by " + c.ByKey.String()
@@ -251,7 +252,7 @@ func convictionText(c coordinator.Conviction) string {
 }
 
 // ExpelledError ends a node whose member was convicted.
-type ExpelledError struct{ Conviction coordinator.Conviction }
+type ExpelledError struct{ Conviction dispute.Conviction }
 
 func (e *ExpelledError) Error() string {
 	if e.Conviction.Number == 0 {

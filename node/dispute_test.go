@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
@@ -28,7 +29,7 @@ type toyStep struct {
 }
 
 // leaves are the leaves of the true trace of a case.
-func (s toyStep) leaves(c coordinator.Case) []wire.Hash {
+func (s toyStep) leaves(c dispute.Case) []wire.Hash {
 	state := bytes.Clone(tensor.Bytes(s.state))
 	after := make([]float32, len(s.state))
 	tensor.SetBytes(after, state)
@@ -38,12 +39,12 @@ func (s toyStep) leaves(c coordinator.Case) []wire.Hash {
 	}
 	made := c.Commitment
 	made.Payload, made.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
-	made.State, made.Work = merkle.BlobRoot(tensor.Bytes(after)), coordinator.WorkHash(made.Run, made.Round, made.Member, r.Gradient)
+	made.State, made.Work = merkle.BlobRoot(tensor.Bytes(after)), dispute.WorkHash(made.Run, made.Round, made.Member, r.Gradient)
 	list := make([]wire.Hash, toyOps)
 	for i := range list {
 		list[i] = wire.Sum("toy/op", wire.AppendU32(nil, uint32(i)), state, r.Payload)
 	}
-	list[toyOps-1] = coordinator.Outcome(made)
+	list[toyOps-1] = dispute.Outcome(made)
 	return list
 }
 
@@ -61,12 +62,12 @@ var errToyEvidence = errors.New("the evidence is not what the commitment names")
 // toyReferee believes the evidence about the parameters and checks the rest of it.
 type toyReferee struct{}
 
-func toyReferees([]byte) (coordinator.Referee, error) { return toyReferee{}, nil }
+func toyReferees([]byte) (dispute.Referee, error) { return toyReferee{}, nil }
 
-func (toyReferee) Ops(uint32) uint32                             { return toyOps }
-func (toyReferee) Tiles(coordinator.Case, uint32) uint32         { return 1 }
-func (toyReferee) Slices(_ coordinator.Case, _, _ uint32) uint32 { return 1 }
-func (toyReferee) Judge(c coordinator.Case, op, _, _ uint32, _ wire.Hash, evidence []byte) (wire.Hash, error) {
+func (toyReferee) Ops(uint32) uint32                         { return toyOps }
+func (toyReferee) Tiles(dispute.Case, uint32) uint32         { return 1 }
+func (toyReferee) Slices(_ dispute.Case, _, _ uint32) uint32 { return 1 }
+func (toyReferee) Judge(c dispute.Case, op, _, _ uint32, _ wire.Hash, evidence []byte) (wire.Hash, error) {
 	n := 4 * toy{}.StateLen()
 	if len(evidence) < 4+n || (len(evidence)-4-n)%12 != 0 {
 		return wire.Hash{}, errToyEvidence
@@ -89,12 +90,12 @@ type toyDisputant struct {
 	lies, slanders bool
 }
 
-func (d toyDisputant) Open(_ context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (Player, error) {
+func (d toyDisputant) Open(_ context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (Player, error) {
 	s := toyStep{params: params.Host(0, 1)[0], state: engine.Values(state), spans: spans}
 	if state == nil {
 		s.state = make([]float32, d.StateLen())
 	}
-	p := toyPlayer{step: s, leaves: s.leaves(c), outcome: coordinator.Outcome(c.Commitment)}
+	p := toyPlayer{step: s, leaves: s.leaves(c), outcome: dispute.Outcome(c.Commitment)}
 	if d.lies {
 		p.leaves[toyOps-1] = p.outcome
 	}
@@ -113,13 +114,13 @@ type toyPlayer struct {
 func (p toyPlayer) Root() wire.Hash { return bisect.Root(p.leaves) }
 func (p toyPlayer) Agrees() bool    { return p.leaves[toyOps-1] == p.outcome }
 
-func (p toyPlayer) Move(_ context.Context, d coordinator.Dispute, _ coordinator.Member) (coordinator.Message, error) {
+func (p toyPlayer) Move(_ context.Context, d dispute.Dispute, _ coordinator.Member) (coordinator.Message, error) {
 	switch d.Stage {
-	case coordinator.StageDefending:
+	case dispute.StageDefending:
 		return coordinator.Defend{Dispute: d.ID, Trace: p.Root(), Proof: bisect.Prove(p.leaves, toyOps-1)}, nil
-	case coordinator.StageDescending:
+	case dispute.StageDescending:
 		return coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(p.leaves, d.Depth, d.Index)}, nil
-	case coordinator.StageEvidence:
+	case dispute.StageEvidence:
 		return coordinator.Evidence{Dispute: d.ID, Bytes: p.step.append(nil)}, nil
 	}
 	return nil, nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/p2p"
@@ -14,7 +15,7 @@ import (
 // listener is a handler in a run whose open round is 10, with members 0 to 3.
 func listener() (h *handler, verified *int) {
 	verified = new(int)
-	verify := func(s coordinator.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
+	verify := func(s dispute.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
 	n := &Node{cfg: Config{ID: wire.Sum("run"), Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
 	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round]byMember{}}}
 	members := map[key.Public]coordinator.Member{}
@@ -27,7 +28,7 @@ func listener() (h *handler, verified *int) {
 }
 
 // gossips has member i send a commitment, and returns what the handler makes of it.
-func gossips(h *handler, i int, c coordinator.Commitment) p2p.Verdict {
+func gossips(h *handler, i int, c dispute.Commitment) p2p.Verdict {
 	c.Run = h.node.cfg.ID
 	author := worldKey(i).Public()
 	return h.Gossip(author, c.Sign(worldKey(i)).Append(author[:]))
@@ -38,11 +39,11 @@ func gossips(h *handler, i int, c coordinator.Commitment) p2p.Verdict {
 func TestCommitmentsThatCannotMatterAreNotPassedOn(t *testing.T) {
 	h, verified := listener()
 	for i := range coordinator.Round(1000) {
-		if got := gossips(h, 1, coordinator.Commitment{Round: 1_000_000 + i, Member: 1}); got != p2p.Ignore {
+		if got := gossips(h, 1, dispute.Commitment{Round: 1_000_000 + i, Member: 1}); got != p2p.Ignore {
 			t.Fatalf("round %d: verdict %v", 1_000_000+i, got)
 		}
 	}
-	for name, c := range map[string]coordinator.Commitment{
+	for name, c := range map[string]dispute.Commitment{
 		"none": {Round: 0, Member: 1}, "long over": {Round: 1, Member: 1}, "after the next": {Round: 12, Member: 1}, "another's": {Round: 10, Member: 2},
 	} {
 		if got := gossips(h, 1, c); got != p2p.Ignore {
@@ -53,7 +54,7 @@ func TestCommitmentsThatCannotMatterAreNotPassedOn(t *testing.T) {
 		t.Errorf("%d signatures were checked", *verified)
 	}
 	for _, round := range []coordinator.Round{2, 10, 11} {
-		if got := gossips(h, 1, coordinator.Commitment{Round: round, Member: 1}); got != p2p.Accept {
+		if got := gossips(h, 1, dispute.Commitment{Round: round, Member: 1}); got != p2p.Accept {
 			t.Errorf("round %d: verdict %v", round, got)
 		}
 	}
@@ -68,11 +69,11 @@ func TestOneMemberDoesNotFillARound(t *testing.T) {
 		if i >= perMemberMax {
 			want = p2p.Ignore
 		}
-		if got := gossips(h, 1, coordinator.Commitment{Round: 10, Member: 1, Loss: i}); got != want {
+		if got := gossips(h, 1, dispute.Commitment{Round: 10, Member: 1, Loss: i}); got != want {
 			t.Fatalf("commitment %d: verdict %v", i, got)
 		}
 	}
-	if got := gossips(h, 2, coordinator.Commitment{Round: 10, Member: 2}); got != p2p.Accept {
+	if got := gossips(h, 2, dispute.Commitment{Round: 10, Member: 2}); got != p2p.Accept {
 		t.Errorf("another's: verdict %v", got)
 	}
 	if kept := len(h.of(10, 1)) + len(h.of(10, 2)); kept != perMemberMax+1 || *verified != kept {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -15,7 +16,7 @@ import (
 func FuzzAnswer(f *testing.F) {
 	s := &commitments{byRound: map[coordinator.Round]byMember{}}
 	author := worldKey(1)
-	signed := coordinator.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
+	signed := dispute.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
 	s.put(author.Public(), signed)
 	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 2}))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
@@ -27,7 +28,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
-			if from, got, ok := parseAuthored(signed.Commitment.Run, b, coordinator.Signed.Verify); !ok || from != author.Public() || got != signed {
+			if from, got, ok := parseAuthored(signed.Commitment.Run, b, dispute.Signed.Verify); !ok || from != author.Public() || got != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
 		}
@@ -56,14 +57,14 @@ func FuzzAnsweredCommitments(f *testing.F) {
 	run := wire.Sum("run")
 	author := worldKey(1)
 	k := author.Public()
-	one := coordinator.Commitment{Run: run, Round: 3, Member: 2}.Sign(author).Append(k[:])
+	one := dispute.Commitment{Run: run, Round: 3, Member: 2}.Sign(author).Append(k[:])
 	f.Add(wire.AppendVar(wire.AppendVar(nil, one), one))
 	f.Add(wire.AppendVar(nil, one)[:50])
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		checked, taken := 0, 0
-		verify := func(s coordinator.Signed, k key.Public) bool { checked++; return s.Verify(k) }
-		answeredCommitments(run, answer, verify, func(k key.Public, s coordinator.Signed) {
+		verify := func(s dispute.Signed, k key.Public) bool { checked++; return s.Verify(k) }
+		answeredCommitments(run, answer, verify, func(k key.Public, s dispute.Signed) {
 			if taken++; s.Commitment.Run != run || !s.Verify(k) {
 				t.Error("a commitment that is not signed, or of another run, is taken")
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -128,7 +129,7 @@ func (n *Node) refuse(err error) {
 
 // doubtful reports whether another process may have signed for the round that is open, given the
 // last commitment of this member that the store has.
-func (n *Node) doubtful(last coordinator.Commitment) bool {
+func (n *Node) doubtful(last dispute.Commitment) bool {
 	i, ok := n.state.Find(n.self)
 	if !n.instance.prior || !ok {
 		return false
@@ -206,7 +207,7 @@ func (n *Node) others(most int) (list []key.Public) {
 }
 
 // knowsOther reports whether another commitment by this member to the round of c is known.
-func (n *Node) knowsOther(c coordinator.Commitment) bool {
+func (n *Node) knowsOther(c dispute.Commitment) bool {
 	if r, ok := n.state.At(c.Round); ok {
 		if id, ok := r.Committed(c.Member); ok && id != c.ID() {
 			return true

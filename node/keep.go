@@ -2,7 +2,7 @@ package node
 
 import (
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 )
 
@@ -111,7 +111,7 @@ func (n *Node) takeBack(cases []recalledCase) (list []client.Kept) {
 			n.held[n.optim.keep(c.state).root] = true
 		}
 		if c.Member < n.state.Count() {
-			n.restore(coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature})
+			n.restore(dispute.Signed{Commitment: c.Commitment, Signature: c.Signature})
 		}
 		list = append(list, c.Kept)
 	}

@@ -32,6 +32,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
@@ -156,9 +157,9 @@ type Config struct {
 	Expelled func(*ExpelledError)
 	// Observe takes what happens, on the loop; it must not block.
 	Observe func(event.Event)
-	// Verify checks the signature of a commitment; nil means coordinator.Signed.Verify. A
+	// Verify checks the signature of a commitment; nil means dispute.Signed.Verify. A
 	// simulation, in which all nodes check the same ones, remembers the answers.
-	Verify func(s coordinator.Signed, author key.Public) bool
+	Verify func(s dispute.Signed, author key.Public) bool
 	// Cost returns the virtual time that a job takes, for simulation.
 	Cost func(job Job) time.Duration
 }
@@ -174,7 +175,7 @@ type Node struct {
 	cfg      Config
 	ctx      context.Context
 	cancel   context.CancelFunc
-	unsaved  *coordinator.Signed // the own commitment that is not saved yet, and so not published
+	unsaved  *dispute.Signed // the own commitment that is not saved yet, and so not published
 	self     key.Public
 	machine  *client.Machine
 	exchange exchange
@@ -222,7 +223,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Observe = func(event.Event) {}
 	}
 	if cfg.Verify == nil {
-		cfg.Verify = coordinator.Signed.Verify
+		cfg.Verify = dispute.Signed.Verify
 	}
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -169,11 +170,11 @@ func TestRubbishIsRefused(t *testing.T) {
 	i, _ := w.state().Find(liar.Public())
 	round := w.hosts[0].state.Round() + 1
 	id := w.state().ID()
-	good := coordinator.Commitment{Run: id, Epoch: 1, Round: round, Member: i}.Sign(liar)
-	encode := func(author key.Public, s coordinator.Signed) []byte {
+	good := dispute.Commitment{Run: id, Epoch: 1, Round: round, Member: i}.Sign(liar)
+	encode := func(author key.Public, s dispute.Signed) []byte {
 		return s.Append(append([]byte(nil), author[:]...))
 	}
-	elsewhere := coordinator.Commitment{Run: wire.Hash{9}, Round: round, Member: i}.Sign(liar)
+	elsewhere := dispute.Commitment{Run: wire.Hash{9}, Round: round, Member: i}.Sign(liar)
 	forged := good
 	forged.Signature[3] ^= 1
 	for name, data := range map[string][]byte{
@@ -234,7 +235,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	r, _ := w.state().At(1)
 	rubbish := []byte("not a payload")
 	root := served.putPayload(1, rubbish)
-	c := coordinator.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
+	c := dispute.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
 		PayloadBytes: uint32(len(rubbish)), Params: params, Prev: w.state().Config().StateHash}
 	public := liar.Public()
 	if err := peer.Publish(c.Sign(liar).Append(public[:])); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
@@ -147,15 +147,15 @@ func (n *Node) noteFaults(resumed string, failed, lost error) {
 }
 
 // lastCommitment reads the commitment made last; in doubt it says so.
-func lastCommitment(s Store) (c coordinator.Signed, doubt bool) {
+func lastCommitment(s Store) (c dispute.Signed, doubt bool) {
 	b, err := s.LoadCommitment()
 	if err == nil && b == nil {
-		return coordinator.Signed{}, false
+		return dispute.Signed{}, false
 	}
 	if err != nil {
-		return coordinator.Signed{}, true
+		return dispute.Signed{}, true
 	}
-	signed, err := coordinator.ParseSigned(b)
+	signed, err := dispute.ParseSigned(b)
 	return signed, err != nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -21,7 +22,7 @@ type PeerReader struct {
 // Authored is a signed commitment and its author's key, against which the signature was checked.
 type Authored struct {
 	Author key.Public
-	Signed coordinator.Signed
+	Signed dispute.Signed
 }
 
 // NewPeerReader joins the peers of the run with this identity. Close must be called.
@@ -64,7 +65,7 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coo
 		if r.Err() != wire.OK {
 			return nil, p2p.ErrMalformed
 		}
-		author, signed, ok := parseAuthored(p.run, b, coordinator.Signed.Verify)
+		author, signed, ok := parseAuthored(p.run, b, dispute.Signed.Verify)
 		if !ok || signed.Commitment.Round != round || !slices.Contains(members, signed.Commitment.Member) {
 			return nil, p2p.ErrMalformed
 		}

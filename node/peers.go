@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -63,14 +64,14 @@ func (p *peers) askCommitments(a client.AskCommitments) {
 
 // answered takes the answer to a question for commitments.
 func (p *peers) answered(answer []byte) {
-	answeredCommitments(p.node.cfg.ID, answer, p.node.cfg.Verify, func(author key.Public, signed coordinator.Signed) {
+	answeredCommitments(p.node.cfg.ID, answer, p.node.cfg.Verify, func(author key.Public, signed dispute.Signed) {
 		p.node.received(author, signed, false)
 	})
 }
 
 // answeredCommitments reads the answer to a question for commitments, up to the first that is not
 // one of the run. It checks a signature for each at most.
-func answeredCommitments(run wire.Hash, answer []byte, verify func(coordinator.Signed, key.Public) bool, take func(key.Public, coordinator.Signed)) {
+func answeredCommitments(run wire.Hash, answer []byte, verify func(dispute.Signed, key.Public) bool, take func(key.Public, dispute.Signed)) {
 	for r := wire.NewReader(answer); r.Len() > 0; {
 		b := r.Var(p2p.MaxGossip)
 		if r.Err() != wire.OK {
@@ -294,25 +295,25 @@ func (h *handler) answerCommitments(r *wire.Reader) []byte {
 }
 
 // readAuthored reads an author and its signed commitment, and checks the run.
-func readAuthored(run wire.Hash, data []byte) (author key.Public, signed coordinator.Signed, ok bool) {
+func readAuthored(run wire.Hash, data []byte) (author key.Public, signed dispute.Signed, ok bool) {
 	if len(data) < len(author) {
 		return author, signed, false
 	}
 	copy(author[:], data)
-	signed, err := coordinator.ParseSigned(data[len(author):])
+	signed, err := dispute.ParseSigned(data[len(author):])
 	return author, signed, err == nil && signed.Commitment.Run == run
 }
 
 // parseAuthored is readAuthored that checks the signature too.
-func parseAuthored(run wire.Hash, data []byte, verify func(coordinator.Signed, key.Public) bool) (key.Public, coordinator.Signed, bool) {
+func parseAuthored(run wire.Hash, data []byte, verify func(dispute.Signed, key.Public) bool) (key.Public, dispute.Signed, bool) {
 	author, signed, ok := readAuthored(run, data)
 	if !ok || !verify(signed, author) {
-		return author, coordinator.Signed{}, false
+		return author, dispute.Signed{}, false
 	}
 	return author, signed, true
 }
 
 // parseAuthored is parseAuthored for the node's run, with its way of checking signatures.
-func (n *Node) parseAuthored(data []byte) (key.Public, coordinator.Signed, bool) {
+func (n *Node) parseAuthored(data []byte) (key.Public, dispute.Signed, bool) {
 	return parseAuthored(n.cfg.ID, data, n.cfg.Verify)
 }

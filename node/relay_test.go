@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -22,13 +22,13 @@ func TestAForwarderPassesOnWhatMembersSign(t *testing.T) {
 		t.Fatal("not a member")
 	}
 	f := NewForwarder(state.ID())
-	said := func(by key.Private, change func(*coordinator.Commitment)) p2p.Verdict {
-		c := coordinator.Commitment{Run: state.ID(), Epoch: 1, Round: state.Round(), Member: i}
+	said := func(by key.Private, change func(*dispute.Commitment)) p2p.Verdict {
+		c := dispute.Commitment{Run: state.ID(), Epoch: 1, Round: state.Round(), Member: i}
 		change(&c)
 		author := by.Public()
 		return f.Gossip(author, c.Sign(by).Append(append([]byte(nil), author[:]...)))
 	}
-	same := func(*coordinator.Commitment) {}
+	same := func(*dispute.Commitment) {}
 	if got := said(member, same); got != p2p.Ignore {
 		t.Errorf("before it knows members: %v", got)
 	}
@@ -38,8 +38,8 @@ func TestAForwarderPassesOnWhatMembersSign(t *testing.T) {
 		"a member's":            {said(member, same), p2p.Accept},
 		"a stranger's":          {said(stranger, same), p2p.Ignore},
 		"under another's index": {said(w.key(0), same), p2p.Ignore},
-		"of a far round":        {said(member, func(c *coordinator.Commitment) { c.Round += forwardedRounds + 1 }), p2p.Ignore},
-		"of another run":        {said(member, func(c *coordinator.Commitment) { c.Run = wire.Hash{9} }), p2p.Reject},
+		"of a far round":        {said(member, func(c *dispute.Commitment) { c.Round += forwardedRounds + 1 }), p2p.Ignore},
+		"of another run":        {said(member, func(c *dispute.Commitment) { c.Run = wire.Hash{9} }), p2p.Reject},
 		"noise":                 {f.Gossip(member.Public(), []byte("noise")), p2p.Reject},
 	} {
 		if c.got != c.want {
@@ -51,7 +51,7 @@ func TestAForwarderPassesOnWhatMembersSign(t *testing.T) {
 		if i >= perMemberMax-1 { // one has passed above
 			want = p2p.Ignore
 		}
-		if got := said(member, func(c *coordinator.Commitment) { c.Loss = i + 1 }); got != want {
+		if got := said(member, func(c *dispute.Commitment) { c.Loss = i + 1 }); got != want {
 			t.Errorf("commitment %d to one round: %v", i, got)
 		}
 	}

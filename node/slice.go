@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -76,7 +77,7 @@ func (n *Node) saveSealed(round coordinator.Round, update []byte) error {
 
 // loadSealed reads back the update of the last commitment, nil if it is not there. It is called off
 // the loop.
-func (n *Node) loadSealed(c coordinator.Commitment) ([]byte, error) {
+func (n *Node) loadSealed(c dispute.Commitment) ([]byte, error) {
 	store, ok := n.cfg.Store.(SealStore)
 	if _, later := n.exchange.(publisher); !ok || !later || c.Run != n.cfg.ID {
 		return nil, nil

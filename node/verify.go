@@ -8,7 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
@@ -187,9 +187,9 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 		}})
 }
 
-// outcome returns the hash of a computed share, as coordinator.Outcome of a commitment to it.
-func outcome(c coordinator.Commitment, s share) wire.Hash {
-	return coordinator.Outcome(verify.Claim(c, s.Result, s.stateRoot()))
+// outcome returns the hash of a computed share, as dispute.Outcome of a commitment to it.
+func outcome(c dispute.Commitment, s share) wire.Hash {
+	return dispute.Outcome(verify.Claim(c, s.Result, s.stateRoot()))
 }
 
 // trouble returns an error that is not about the share, such as unreadable data, and nil for any
@@ -203,7 +203,7 @@ func trouble(err error) error {
 
 // difference names the parts in which a computed share differs from what was committed to; "" means
 // none, or that the share is not known.
-func difference(c coordinator.Commitment, s share) string {
+func difference(c dispute.Commitment, s share) string {
 	switch {
 	case trouble(s.failed) != nil:
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
@@ -126,7 +127,7 @@ func TestALiarIsConvictedByADispute(t *testing.T) {
 			w.until(20*time.Minute, w.finished)
 			w.agree(0, 1, 2, 3)
 			list := w.state().Convictions()
-			if len(list) != 1 || list[0].Key != w.key(4).Public() || list[0].Offence != coordinator.WrongResult {
+			if len(list) != 1 || list[0].Key != w.key(4).Public() || list[0].Offence != dispute.WrongResult {
 				t.Errorf("convicted were %s, want the liar of a wrong result", w.offences())
 			}
 			if bad.expelled == nil || !strings.Contains(bad.expelled.Error(), "wrong result") {
@@ -230,7 +231,7 @@ func (s *slanderer) Step(ctx context.Context, params, state engine.Vector, spans
 }
 
 // inStage waits for a dispute in a stage and returns it.
-func (w *world) inStage(stage coordinator.Stage) (d coordinator.Dispute) {
+func (w *world) inStage(stage dispute.Stage) (d dispute.Dispute) {
 	w.t.Helper()
 	w.until(20*time.Minute, func() bool {
 		for _, d = range w.state().Disputes() {
@@ -258,12 +259,12 @@ func TestARestartLosesNoDispute(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		bad     func(*Config)
-		stage   coordinator.Stage
-		victim  func(coordinator.Dispute) coordinator.Member
-		offence coordinator.Offence
+		stage   dispute.Stage
+		victim  func(dispute.Dispute) coordinator.Member
+		offence dispute.Offence
 	}{
-		{"the accuser restarts", lying(5), coordinator.StageDescending, func(d coordinator.Dispute) coordinator.Member { return d.Accuser }, coordinator.WrongResult},
-		{"the accused restarts", slandering, coordinator.StageDefending, func(d coordinator.Dispute) coordinator.Member { return d.Accused }, coordinator.FalseAccusation},
+		{"the accuser restarts", lying(5), dispute.StageDescending, func(d dispute.Dispute) coordinator.Member { return d.Accuser }, dispute.WrongResult},
+		{"the accused restarts", slandering, dispute.StageDefending, func(d dispute.Dispute) coordinator.Member { return d.Accused }, dispute.FalseAccusation},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 120, 4, verified(0))

@@ -20,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
@@ -262,7 +263,7 @@ func (p *Participant) note(text string) { p.Observe(event.Note{Text: text}) }
 type disputant struct{ tracer *verify.Tracer }
 
 // Open is part of node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	p, err := d.tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
 		return nil, err // not a nil *verify.Player in an interface

@@ -8,6 +8,8 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/report"
@@ -59,15 +61,15 @@ func (r *scoredRun) send(from key.Private, value uint64, m coordinator.Message) 
 func (r *scoredRun) window() {
 	round, _ := r.s.At(r.s.Round())
 	share := batch.Hash(round.Share(0))
-	c := coordinator.Commitment{Run: r.s.ID(), Epoch: 1, Round: round.Number(), Share: share}
+	c := dispute.Commitment{Run: r.s.ID(), Epoch: 1, Round: round.Number(), Share: share}
 	r.send(r.miner, 0, coordinator.Commit{Signed: c.Sign(r.miner)})
 	period, stage := r.s.Scoring()
-	said := coordinator.RevealScores{Period: period, Scores: []coordinator.Score{{Member: 0, Value: coordinator.ScoreOne / 2}}}
+	said := coordinator.RevealScores{Period: period, Scores: []score.Score{{Member: 0, Value: score.One / 2}}}
 	switch stage {
-	case coordinator.ScoreCommit:
+	case score.StageCommit:
 		hash := coordinator.ScoresHash(r.s.ID(), r.validator.Public(), said)
 		r.send(r.validator, 0, coordinator.CommitScores{Period: period, Hash: hash})
-	case coordinator.ScoreReveal:
+	case score.StageReveal:
 		r.send(r.validator, 0, said)
 	}
 	r.env.Height += 10

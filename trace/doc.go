@@ -13,7 +13,7 @@
 //	trace   root of the operations' leaves
 //
 // The last operation's leaf is the outcome, the result that a commitment names
-// (coordinator.Outcome; see Leafer). A member that committed to a result must therefore have a
+// (dispute.Outcome; see Leafer). A member that committed to a result must therefore have a
 // trace that ends with it. Two traces of one program with different outcomes have a first operation
 // at which they differ, in it a first tile, and in that a first slice. The parties find it by
 // showing sixteen children of a node at a time (bisect.Children). Earlier operations made

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
@@ -78,9 +79,9 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 						t.Fatal(err)
 					}
 					leaf, _ := made.Last()
-					want := coordinator.Outcome(coordinator.Commitment{
+					want := dispute.Outcome(dispute.Commitment{
 						Payload: merkle.BlobRoot(got.Payload), PayloadBytes: uint32(len(got.Payload)), State: merkle.BlobRoot(tensor.Bytes(after)),
-						Work: coordinator.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
+						Work: dispute.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
 					})
 					if leaf != want {
 						t.Fatalf("step %d: the program's outcome is %s, the engine's %s", step, leaf, want)

@@ -27,8 +27,8 @@ func (o openSources) Open(r Read, evidence []byte) ([]uint32, error) {
 	return words, nil
 }
 
-// dispute is a game between two traces of a program, as a coordinator plays it.
-type dispute struct {
+// game is a dispute between two traces of a program, as a coordinator plays it.
+type game struct {
 	p                Program
 	accused, accuser *Trace
 	open             Opener
@@ -41,7 +41,7 @@ type dispute struct {
 }
 
 // descend goes from two different nodes over n leaves to the first different leaf.
-func (d *dispute) descend(n uint32, nodes [2]wire.Hash, children func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error)) (
+func (d *game) descend(n uint32, nodes [2]wire.Hash, children func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error)) (
 	uint32, [2]wire.Hash, error) {
 	index := uint32(0)
 	for depth := bisect.Depth(n); depth > 0; depth-- {
@@ -70,7 +70,7 @@ func (d *dispute) descend(n uint32, nodes [2]wire.Hash, children func(t *Trace, 
 }
 
 // find finds the slice at which the two differ.
-func (d *dispute) find(ctx context.Context) (err error) {
+func (d *game) find(ctx context.Context) (err error) {
 	nodes := [2]wire.Hash{d.accused.Root(), d.accuser.Root()}
 	d.op, nodes, err = d.descend(d.p.Len(), nodes, func(t *Trace, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 		return t.OpChildren(depth, index), nil
@@ -92,7 +92,7 @@ func (d *dispute) find(ctx context.Context) (err error) {
 }
 
 // judge reports whether the accused is right.
-func (d *dispute) judge(ctx context.Context) (bool, error) {
+func (d *game) judge(ctx context.Context) (bool, error) {
 	var err error
 	if d.evidence, err = d.accuser.Evidence(ctx, d.op, d.tile, d.slice); err != nil {
 		return false, err
@@ -200,7 +200,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := prng.New(wire.Sum("entrain/test"), "lies")
-	var most, mostInside, slowest dispute
+	var most, mostInside, slowest game
 	ops := kinds(p)
 	kernels := map[string]bool{}
 	for _, op := range ops {
@@ -220,7 +220,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 			t.Fatalf("%s: %v", o.Name(), err)
 		}
 		for _, accuses := range []bool{false, true} {
-			d := dispute{p: p, accused: liar, accuser: honest, open: openSources{&honest.machine}}
+			d := game{p: p, accused: liar, accuser: honest, open: openSources{&honest.machine}}
 			if accuses {
 				d.accused, d.accuser = honest, liar
 			}

@@ -75,7 +75,7 @@ func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) 
 }
 
 // Tail returns the tail of a step with learning rate lr. Its outcome is that of a commitment to the
-// result of codec.Encode (coordinator.Outcome). If Encode would refuse the step, the outcome is the
+// result of codec.Encode (dispute.Outcome). If Encode would refuse the step, the outcome is the
 // zero hash, to which nobody can commit.
 func (t *Tails) Tail(lr float32, share Share) Tail {
 	c := t.codec

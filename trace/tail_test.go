@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
@@ -164,9 +165,9 @@ func TestTheTailIsWhatTheCodecDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := tailShare()
-				want := coordinator.Outcome(coordinator.Commitment{
+				want := dispute.Outcome(dispute.Commitment{
 					Payload: merkle.BlobRoot(payload), PayloadBytes: uint32(len(payload)), State: merkle.BlobRoot(tensor.Bytes(state)),
-					Work: coordinator.WorkHash(s.Run, coordinator.Round(s.Round), coordinator.Member(s.Member), merkle.BlobRoot(tensor.Bytes(grad))),
+					Work: dispute.WorkHash(s.Run, coordinator.Round(s.Round), coordinator.Member(s.Member), merkle.BlobRoot(tensor.Bytes(grad))),
 				})
 				last := p.Op(p.Len() - 1)
 				if got := leaf(last, all[p.Len()-1][0]); got != want {

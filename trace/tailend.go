@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -165,7 +166,7 @@ func workOp(share Share, gradient uint32) func(at tailSite) Op {
 			name: "proof of work", tiles: 1, words: words(hashWords),
 			reads: func(uint32, uint32) []Read { return []Read{at.value(gradient, 0)} },
 			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
-				return hashToWords(coordinator.WorkHash(share.Run, coordinator.Round(share.Round), coordinator.Member(share.Member), wordsToHash(in[0])))
+				return hashToWords(dispute.WorkHash(share.Run, coordinator.Round(share.Round), coordinator.Member(share.Member), wordsToHash(in[0])))
 			},
 		}
 	}
@@ -188,7 +189,7 @@ func outcomeOp(payload, bytes, state, work, step uint32) func(at tailSite) Op {
 				if _, ok := readStep(in[3]); !ok {
 					return make([]uint32, hashWords)
 				}
-				return hashToWords(coordinator.Outcome(coordinator.Commitment{
+				return hashToWords(dispute.Outcome(dispute.Commitment{
 					Payload: wordsToHash(in[0]), PayloadBytes: bytes, State: wordsToHash(in[1]), Work: wordsToHash(in[2]),
 				}))
 			},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 type Ballot struct {
 	Period uint32 // 0: none
 	Salt   wire.Hash
-	Scores []coordinator.Score
+	Scores []score.Score
 }
 
 // reveal is the message that shows a ballot.
@@ -24,13 +25,13 @@ func (b Ballot) reveal() coordinator.RevealScores {
 // not in its memory.
 func (m *Machine) decideBallot() {
 	period, stage := m.state.Scoring()
-	if stage == coordinator.ScoreNone || !m.state.MayScore(m.cfg.Self, period) {
+	if stage == score.StageNone || !m.state.MayScore(m.cfg.Self, period) {
 		return
 	}
 	_, last := m.state.PeriodWindows(period)
 	committed, revealed := m.told(period)
 	switch {
-	case stage == coordinator.ScoreCommit && !committed:
+	case stage == score.StageCommit && !committed:
 		if m.ballot.Period != period {
 			if !m.complete(last) && !m.hurries() {
 				return
@@ -40,11 +41,11 @@ func (m *Machine) decideBallot() {
 		if m.saved && m.due(&m.askedMs, resubmitMs) {
 			m.do(Submit{coordinator.CommitScores{Period: period, Hash: coordinator.ScoresHash(m.state.ID(), m.cfg.Self, m.ballot.reveal())}})
 		}
-	case stage == coordinator.ScoreReveal && committed && !revealed && m.ballot.Period == period:
+	case stage == score.StageReveal && committed && !revealed && m.ballot.Period == period:
 		if m.due(&m.askedMs, resubmitMs) {
 			m.do(Submit{m.ballot.reveal()})
 		}
-	case committed && stage == coordinator.ScoreCommit, revealed:
+	case committed && stage == score.StageCommit, revealed:
 		m.askedMs = 0 // the next message is not to wait for the last one's sake
 	}
 }
@@ -79,7 +80,7 @@ func (m *Machine) fill(period uint32) {
 	scores, _ := m.state.Scores(period)
 	for _, did := range scores.Members {
 		if a, ok := m.book.Find(m.state.Key(did.Member)); ok {
-			b.Scores = append(b.Scores, coordinator.Score{Member: did.Member, Value: a.Value()})
+			b.Scores = append(b.Scores, score.Score{Member: did.Member, Value: a.Value()})
 		}
 	}
 	if m.cfg.Say != nil {

@@ -3,6 +3,7 @@ package validator
 import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/wire"
@@ -149,7 +150,7 @@ type Scored struct {
 // Balloted reports the scores that are sent to the chain for a period.
 type Balloted struct {
 	Period uint32
-	Scores []coordinator.Score
+	Scores []scores.Score
 }
 
 // Note reports something that a person should know.

@@ -31,6 +31,7 @@ package validator
 
 import (
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/wire"
@@ -53,7 +54,7 @@ type Config struct {
 	Payee    key.Public // of what it earns; zero: itself
 	// Say, if not nil, is what it tells the chain in place of its scores of a period: validators in
 	// tests lie by it.
-	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+	Say func(s coordinator.State, period uint32, honest []scores.Score) []scores.Score
 }
 
 // Times in milliseconds of the driver's clock.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/wire"
@@ -70,7 +71,7 @@ func ParseRecord(b []byte) (Record, error) {
 	}
 	if r.Err() == wire.OK {
 		for range n {
-			rec.Ballot.Scores = append(rec.Ballot.Scores, coordinator.Score{Member: coordinator.Member(r.U32()), Value: int16(r.U16())})
+			rec.Ballot.Scores = append(rec.Ballot.Scores, scores.Score{Member: coordinator.Member(r.U32()), Value: int16(r.U16())})
 		}
 	}
 	if err := r.Done().OrNil(); err != nil {

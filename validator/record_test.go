@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/wire"
@@ -14,7 +15,7 @@ import (
 
 func record() Record {
 	r := Record{Run: wire.Sum("run"), Self: key.Public{7}, Ballot: Ballot{
-		Period: 3, Salt: wire.Sum("salt"), Scores: []coordinator.Score{{Member: 0, Value: -coordinator.ScoreOne}, {Member: 5, Value: 17}},
+		Period: 3, Salt: wire.Sum("salt"), Scores: []scores.Score{{Member: 0, Value: -scores.One}, {Member: 5, Value: 17}},
 	}}
 	r.Book.Note(key.Public{1}, 4, 0.25, score.Fair, 0)
 	r.Book.Note(key.Public{2}, 5, -1, score.WrongWork, 0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/trace"
@@ -23,7 +24,7 @@ const spansMax = 1 << 12
 // opener checks evidence with what the referee knows about a case.
 type opener struct {
 	rules *rules
-	c     coordinator.Case
+	c     dispute.Case
 }
 
 // Open implements trace.Opener.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -19,7 +20,7 @@ func TestEvidenceOpensToWhatWasRead(t *testing.T) {
 	w := newWorld(t, 0)
 	// Sequences enough that some lie across two chunks of a shard, and some across two shards.
 	w.spans = []batch.Span{{Start: 100, Count: 3}, {Start: 0, Count: 2}, {Start: 40, Count: 30}, {Start: 2*w.set.Len() - 1, Count: 5}}
-	c := coordinator.Case{Step: 3, Sequences: batch.Total(w.spans)}
+	c := dispute.Case{Step: 3, Sequences: batch.Total(w.spans)}
 	_, in := w.step(t)
 	c.Commitment.Share = batch.Hash(w.spans)
 	real, _ := w.step(t)

@@ -7,18 +7,19 @@ import (
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Side is one side of a dispute. Player implements it.
 type Side interface {
 	Root() wire.Hash
-	Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error)
+	Move(ctx context.Context, d dispute.Dispute, self coordinator.Member) (coordinator.Message, error)
 }
 
 // Game is the outcome of a dispute.
 type Game struct {
-	Convicted       int    // coordinator.Accused or coordinator.Accuser
+	Convicted       int    // dispute.Accused or dispute.Accuser
 	Reason          string // the reason, for people
 	Op, Tile, Slice uint32 // the first difference, if the dispute got that far
 	Messages        int    // from both sides
@@ -33,11 +34,11 @@ const accused, accuser = 0, 1
 // Argue plays a dispute about a case as the coordinator conducts it, but without a ledger and its
 // deadlines. Use it to measure disputes or to predict an outcome. It returns an error only if ctx
 // ends or a side fails to move.
-func Argue(ctx context.Context, referee coordinator.Referee, c coordinator.Case, sides [2]Side) (Game, error) {
+func Argue(ctx context.Context, referee dispute.Referee, c dispute.Case, sides [2]Side) (Game, error) {
 	g := game{referee: referee, c: c, sides: sides}
-	g.d = coordinator.Dispute{
-		ID: 1, Check: coordinator.Check{Step: c.Step, Sequences: c.Sequences}, Accused: accused, Accuser: accuser, Commitment: c.Commitment,
-		Stage: coordinator.StageDefending, Traces: [2]wire.Hash{accuser: sides[accuser].Root()},
+	g.d = dispute.Dispute{
+		ID: 1, Check: dispute.Check{Step: c.Step, Sequences: c.Sequences}, Accused: accused, Accuser: accuser, Commitment: c.Commitment,
+		Stage: dispute.StageDefending, Traces: [2]wire.Hash{accuser: sides[accuser].Root()},
 	}
 	for !g.over {
 		if err := ctx.Err(); err != nil {
@@ -53,10 +54,10 @@ func Argue(ctx context.Context, referee coordinator.Referee, c coordinator.Case,
 // game is a Game in progress.
 type game struct {
 	Game
-	referee coordinator.Referee
-	c       coordinator.Case
+	referee dispute.Referee
+	c       dispute.Case
 	sides   [2]Side
-	d       coordinator.Dispute
+	d       dispute.Dispute
 	over    bool
 }
 
@@ -83,9 +84,9 @@ func (g *game) move(ctx context.Context, side int) (coordinator.Message, error) 
 
 func (g *game) step(ctx context.Context) error {
 	switch g.d.Stage {
-	case coordinator.StageDefending:
+	case dispute.StageDefending:
 		return g.defend(ctx)
-	case coordinator.StageDescending:
+	case dispute.StageDescending:
 		return g.descend(ctx)
 	}
 	return g.judge(ctx)
@@ -98,7 +99,7 @@ func (g *game) defend(ctx context.Context) error {
 	}
 	defence, ok := m.(coordinator.Defend)
 	n := g.referee.Ops(g.c.Sequences)
-	if !ok || !bisect.Check(defence.Trace, coordinator.Outcome(g.c.Commitment), n-1, n, defence.Proof) {
+	if !ok || !bisect.Check(defence.Trace, dispute.Outcome(g.c.Commitment), n-1, n, defence.Proof) {
 		g.convict(accused, "its trace does not end in what it committed to")
 		return nil
 	}
@@ -107,23 +108,23 @@ func (g *game) defend(ctx context.Context) error {
 		g.convict(accuser, "both have the same trace")
 		return nil
 	}
-	g.d.Stage, g.d.Nodes = coordinator.StageDescending, g.d.Traces
-	g.enter(coordinator.LevelOps)
+	g.d.Stage, g.d.Nodes = dispute.StageDescending, g.d.Traces
+	g.enter(dispute.LevelOps)
 	return nil
 }
 
 // enter starts a level at the root of its tree, or moves to the next level if the root is a leaf.
-func (g *game) enter(level coordinator.Level) {
+func (g *game) enter(level dispute.Level) {
 	d := &g.d
 	for ; ; level++ {
 		switch level {
-		case coordinator.LevelOps:
-		case coordinator.LevelTiles:
+		case dispute.LevelOps:
+		case dispute.LevelTiles:
 			d.Op = d.Index
-		case coordinator.LevelSlices:
+		case dispute.LevelSlices:
 			d.Tile = d.Index
 		default:
-			d.Slice, d.Stage = d.Index, coordinator.StageEvidence
+			d.Slice, d.Stage = d.Index, dispute.StageEvidence
 			return
 		}
 		d.Level, d.Index, d.Depth = level, 0, bisect.Depth(g.leaves(level))
@@ -175,11 +176,11 @@ func (g *game) arrive() {
 }
 
 // leaves returns the number of leaves of the current level's tree.
-func (g *game) leaves(level coordinator.Level) uint32 {
+func (g *game) leaves(level dispute.Level) uint32 {
 	switch level {
-	case coordinator.LevelOps:
+	case dispute.LevelOps:
 		return g.referee.Ops(g.c.Sequences)
-	case coordinator.LevelTiles:
+	case dispute.LevelTiles:
 		return g.referee.Tiles(g.c, g.d.Op)
 	}
 	return g.referee.Slices(g.c, g.d.Op, g.d.Tile)

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -25,16 +26,16 @@ type court struct {
 	now     uint64
 	height  uint64
 	keys    map[key.Public]key.Private
-	signed  map[coordinator.Member]coordinator.Signed // the commitments of the round
-	liar    coordinator.Member                        // NoMember if there is none
-	program trace.Program                             // of the liar
+	signed  map[coordinator.Member]dispute.Signed // the commitments of the round
+	liar    coordinator.Member                    // NoMember if there is none
+	program trace.Program                         // of the liar
 }
 
 // newCourt lets so many members train a round. lie, if not nil, gives the liar's change of the
 // program of its share.
-func newCourt(t *testing.T, w *world, members uint32, lie func(c coordinator.Case) lie) *court {
+func newCourt(t *testing.T, w *world, members uint32, lie func(c dispute.Case) lie) *court {
 	t.Helper()
-	c := &court{world: w, t: t, now: 1_700_000_000_000, keys: map[key.Public]key.Private{}, signed: map[coordinator.Member]coordinator.Signed{}, liar: coordinator.NoMember}
+	c := &court{world: w, t: t, now: 1_700_000_000_000, keys: map[key.Public]key.Private{}, signed: map[coordinator.Member]dispute.Signed{}, liar: dispute.NoMember}
 	model := merkle.BlobRoot(tensor.Bytes(w.params))
 	limits, config := w.spec.Coordinator(key.Public{9}, model, wire.SHA256(w.text))
 	var err error
@@ -85,21 +86,21 @@ func (c *court) send(sender key.Public, value uint64, m coordinator.Message) {
 }
 
 // train lets a member do its share. The last member of the round is the liar if there is to be one.
-func (c *court) train(r coordinator.RoundState, i coordinator.Member, params, fresh wire.Hash, lie func(c coordinator.Case) lie) {
+func (c *court) train(r coordinator.RoundState, i coordinator.Member, params, fresh wire.Hash, lie func(c dispute.Case) lie) {
 	c.t.Helper()
 	state := make([]float32, len(c.params))
 	result, err := c.engine.Step(c.t.Context(), cpu.Floats(c.params), cpu.Floats(state), r.Share(i), uint32(r.Step()))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	v := coordinator.Commitment{
+	v := dispute.Commitment{
 		Run: c.state.ID(), Epoch: r.Epoch(), Round: r.Number(), Member: i, Share: batch.Hash(r.Share(i)), Payload: merkle.BlobRoot(result.Payload),
 		PayloadBytes: uint32(len(result.Payload)), Prev: fresh, State: merkle.BlobRoot(tensor.Bytes(state)), Params: params,
 	}
-	v.Work = coordinator.WorkHash(v.Run, v.Round, v.Member, result.Gradient)
+	v.Work = dispute.WorkHash(v.Run, v.Round, v.Member, result.Gradient)
 	if lie != nil && i+1 == c.state.Count() {
 		c.liar = i
-		in := coordinator.Case{Commitment: v, Step: r.Step(), Sequences: batch.Total(r.Share(i))}
+		in := dispute.Case{Commitment: v, Step: r.Step(), Sequences: batch.Total(r.Share(i))}
 		bent := c.bent(in, lie(in))
 		if _, err := c.world.tracer.open(c.t.Context(), bent, in, c.inputs(r, i)); err != nil {
 			c.t.Fatal(err)
@@ -112,7 +113,7 @@ func (c *court) train(r coordinator.RoundState, i coordinator.Member, params, fr
 	c.signed[i] = v.Sign(c.keys[c.state.Key(i)])
 }
 
-func (c *court) bent(in coordinator.Case, l lie) liar {
+func (c *court) bent(in dispute.Case, l lie) liar {
 	p, err := c.tracer.rules.program(in)
 	if err != nil {
 		c.t.Fatal(err)
@@ -152,7 +153,7 @@ func (c *court) attest(params wire.Hash) {
 }
 
 // of is the check of a member's result, and the round it is about.
-func (c *court) of(member coordinator.Member) (coordinator.Check, coordinator.RoundState) {
+func (c *court) of(member coordinator.Member) (dispute.Check, coordinator.RoundState) {
 	c.t.Helper()
 	for _, v := range c.state.Checks() {
 		if v.Member == member {
@@ -168,9 +169,9 @@ func (c *court) of(member coordinator.Member) (coordinator.Check, coordinator.Ro
 }
 
 // player is who argues about a check by the truth, or by what the liar computed.
-func (c *court) player(v coordinator.Check, r coordinator.RoundState, by trace.Program) *Player {
+func (c *court) player(v dispute.Check, r coordinator.RoundState, by trace.Program) *Player {
 	c.t.Helper()
-	about := coordinator.Case{Commitment: c.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
+	about := dispute.Case{Commitment: c.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
 	if by == nil {
 		return c.open(c.t, about, c.inputs(r, v.Member))
 	}
@@ -182,7 +183,7 @@ func (c *court) player(v coordinator.Check, r coordinator.RoundState, by trace.P
 }
 
 // dispute plays an accusation to its end on the coordinator; tie-breakers vote as they find.
-func (c *court) dispute(v coordinator.Check, accused, accuser *Player, wrong bool) (messages, most int) {
+func (c *court) dispute(v dispute.Check, accused, accuser *Player, wrong bool) (messages, most int) {
 	c.t.Helper()
 	post := func(member coordinator.Member, m coordinator.Message) {
 		messages, most = messages+1, max(most, len(coordinator.Append(nil, m)))
@@ -195,9 +196,9 @@ func (c *court) dispute(v coordinator.Check, accused, accuser *Player, wrong boo
 		c.t.Fatal("there is no dispute")
 	}
 	for _, b := range d.TieBreakers {
-		vote := coordinator.TieBreak{Dispute: id, Vote: coordinator.VoteRight, Trace: accused.Root()}
+		vote := coordinator.TieBreak{Dispute: id, Vote: dispute.VoteRight, Trace: accused.Root()}
 		if wrong {
-			vote.Vote, vote.Trace = coordinator.VoteWrong, accuser.Root()
+			vote.Vote, vote.Trace = dispute.VoteWrong, accuser.Root()
 		}
 		post(b.Member, vote)
 	}
@@ -233,7 +234,7 @@ func TestTheLedgerConvictsWhoLied(t *testing.T) {
 		"sequence 0, tokens", "pieces of lm_head.weight", "sequence 1, layer 1, up", "sequence 1, layer 0, head 2, attention", "sequence 0, layer 1, gradient of down_proj",
 		"old state by blocks", "coefficients of each block", "code of each block", "payload", "new state of each block",
 	} {
-		at := func(in coordinator.Case) lie {
+		at := func(in dispute.Case) lie {
 			p, err := w.tracer.rules.program(in)
 			if err != nil {
 				t.Fatal(err)
@@ -256,19 +257,19 @@ func TestTheLedgerConvictsWhoLied(t *testing.T) {
 			c := newCourt(t, w, 4, at)
 			v, r := c.of(c.liar)
 			messages, most := c.dispute(v, c.player(v, r, c.program), c.player(v, r, nil), true)
-			c.convicted(t, coordinator.WrongResult, v.Member, v.Verifier)
+			c.convicted(t, dispute.WrongResult, v.Member, v.Verifier)
 
 			honest := newCourt(t, w, 4, nil)
 			v, r = honest.of(0)
-			in := coordinator.Case{Commitment: honest.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
+			in := dispute.Case{Commitment: honest.signed[v.Member].Commitment, Step: v.Step, Sequences: v.Sequences}
 			m, n := honest.dispute(v, honest.player(v, r, nil), honest.player(v, r, honest.bent(in, at(in))), false)
-			honest.convicted(t, coordinator.FalseAccusation, v.Verifier, v.Member)
+			honest.convicted(t, dispute.FalseAccusation, v.Verifier, v.Member)
 			t.Logf("%d messages, the largest of %d bytes", max(messages, m), max(most, n))
 		})
 	}
 }
 
-func (c *court) convicted(t *testing.T, offence coordinator.Offence, member, by coordinator.Member) {
+func (c *court) convicted(t *testing.T, offence dispute.Offence, member, by coordinator.Member) {
 	t.Helper()
 	list := c.state.Convictions()
 	if len(list) != 1 || list[0].Member != member || list[0].Offence != offence || list[0].By != by {

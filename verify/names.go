@@ -3,7 +3,7 @@ package verify
 import (
 	"sync"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -27,7 +27,7 @@ func OpNames(specText []byte) func(sequences, op uint32) string {
 		if r == nil {
 			return ""
 		}
-		if o := (&referee{r}).op(coordinator.Case{Sequences: sequences}, op); o != nil {
+		if o := (&referee{r}).op(dispute.Case{Sequences: sequences}, op); o != nil {
 			return o.Name()
 		}
 		return ""

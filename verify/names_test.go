@@ -3,13 +3,13 @@ package verify
 import (
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 )
 
 func TestOperationsAreCalledByOneName(t *testing.T) {
 	w := newWorld(t, .5)
 	const sequences = 3
-	want, err := w.tracer.Operations(coordinator.Case{Sequences: sequences})
+	want, err := w.tracer.Operations(dispute.Case{Sequences: sequences})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/trace"
@@ -33,14 +34,14 @@ func NewTracer(s spec.Spec, data Data, e engine.Engine) (*Tracer, error) {
 
 // Player plays one side of a dispute, accused or accuser, from its own trace of the step.
 type Player struct {
-	c     coordinator.Case
+	c     dispute.Case
 	trace *trace.Trace
 }
 
 // Open traces a step, which takes several times as long as computing it, and returns a player that
 // argues from the trace. A nil state is a fresh one, all zeros. The spans, params and state must be
 // those that the commitment names, and must not change while the player is in use.
-func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
+func (t *Tracer) Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (t *Tracer) Open(ctx context.Context, c coordinator.Case, spans []batch.Spa
 }
 
 // open is Open for any program.
-func (t *Tracer) open(ctx context.Context, p trace.Program, c coordinator.Case, in Inputs) (*Player, error) {
+func (t *Tracer) open(ctx context.Context, p trace.Program, c dispute.Case, in Inputs) (*Player, error) {
 	if n := t.rules.params; in.Params.Len() != n || in.State.Len() != n {
 		return nil, fmt.Errorf("verify: got %d parameters and a state of %d floats for a model of %d parameters", in.Params.Len(), in.State.Len(), n)
 	}
@@ -77,23 +78,23 @@ func (p *Player) Root() wire.Hash { return p.trace.Root() }
 // agrees has no reason to accuse; an accused player that does not agree has lost.
 func (p *Player) Agrees() bool {
 	leaf, _ := p.trace.Last()
-	return leaf == coordinator.Outcome(p.c.Commitment)
+	return leaf == dispute.Outcome(p.c.Commitment)
 }
 
 // Move returns member self's next message in a dispute, or nil if it has none to send now.
-func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
-	side := coordinator.Accuser
+func (p *Player) Move(ctx context.Context, d dispute.Dispute, self coordinator.Member) (coordinator.Message, error) {
+	side := dispute.Accuser
 	switch {
 	case d.Unserved:
 		return nil, nil
 	case self == d.Accused:
-		side = coordinator.Accused
+		side = dispute.Accused
 	case self != d.Accuser:
 		return nil, nil
 	}
 	switch d.Stage {
-	case coordinator.StageDefending:
-		if side != coordinator.Accused || d.Defended {
+	case dispute.StageDefending:
+		if side != dispute.Accused || d.Defended {
 			return nil, nil
 		}
 		if !p.Agrees() {
@@ -101,13 +102,13 @@ func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self coordinat
 		}
 		_, proof := p.trace.Last()
 		return coordinator.Defend{Dispute: d.ID, Trace: p.Root(), Proof: proof}, nil
-	case coordinator.StageDescending:
+	case dispute.StageDescending:
 		if d.Revealed[side] {
 			return nil, nil
 		}
 		return p.reveal(ctx, d)
-	case coordinator.StageEvidence:
-		if side != coordinator.Accuser {
+	case dispute.StageEvidence:
+		if side != dispute.Accuser {
 			return nil, nil
 		}
 		b, err := p.trace.Evidence(ctx, d.Op, d.Tile, d.Slice)
@@ -120,15 +121,15 @@ func (p *Player) Move(ctx context.Context, d coordinator.Dispute, self coordinat
 }
 
 // reveal returns the children of the node at which the two sides differ.
-func (p *Player) reveal(ctx context.Context, d coordinator.Dispute) (coordinator.Message, error) {
+func (p *Player) reveal(ctx context.Context, d dispute.Dispute) (coordinator.Message, error) {
 	m := coordinator.Reveal{Dispute: d.ID}
 	var err error
 	switch d.Level {
-	case coordinator.LevelOps:
+	case dispute.LevelOps:
 		m.Nodes = p.trace.OpChildren(d.Depth, d.Index)
-	case coordinator.LevelTiles:
+	case dispute.LevelTiles:
 		m.Nodes, err = p.trace.TileChildren(ctx, d.Op, d.Depth, d.Index)
-	case coordinator.LevelSlices:
+	case dispute.LevelSlices:
 		m.Nodes, err = p.trace.SliceChildren(ctx, d.Op, d.Tile, d.Depth, d.Index)
 	default:
 		return nil, fmt.Errorf("verify: dispute %d is not descending", d.ID)

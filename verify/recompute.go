@@ -8,7 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
@@ -38,7 +38,7 @@ type Inputs struct {
 // Recompute repeats the step of a case and compares the result with the commitment. An error means
 // that there is no verdict: the inputs are not those the commitment names, or the engine could not
 // read them.
-func Recompute(ctx context.Context, e engine.Engine, c coordinator.Case, in Inputs) (Verdict, error) {
+func Recompute(ctx context.Context, e engine.Engine, c dispute.Case, in Inputs) (Verdict, error) {
 	if err := in.check(e, c); err != nil {
 		return Verdict{}, err
 	}
@@ -65,7 +65,7 @@ func NoResult(err error) bool {
 }
 
 // check returns an error unless the inputs are those of the commitment.
-func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
+func (in Inputs) check(e engine.Engine, c dispute.Case) error {
 	if batch.Hash(in.Spans) != c.Commitment.Share || batch.Total(in.Spans) != c.Sequences {
 		return fmt.Errorf("verify: the spans do not form share %s of %d sequences", c.Commitment.Share, c.Sequences)
 	}
@@ -83,15 +83,15 @@ func (in Inputs) check(e engine.Engine, c coordinator.Case) error {
 
 // Claim returns the commitment c as it would be had r, and the optimizer state with the given hash
 // after the step, been the result of its share.
-func Claim(c coordinator.Commitment, r engine.Result, state wire.Hash) coordinator.Commitment {
+func Claim(c dispute.Commitment, r engine.Result, state wire.Hash) dispute.Commitment {
 	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
-	c.State, c.Work = state, coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
+	c.State, c.Work = state, dispute.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
 	return c
 }
 
 // Difference describes, for people, which parts of a commitment's result differ from the expected
 // ones. It returns "" if none do.
-func Difference(got, want coordinator.Commitment) string {
+func Difference(got, want dispute.Commitment) string {
 	var parts []string
 	for _, p := range [...]struct {
 		name      string

@@ -9,7 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
@@ -22,16 +22,16 @@ func TestRecomputingSaysWhatIsDifferent(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)
 	for name, v := range map[string]struct {
-		change func(c *coordinator.Commitment)
+		change func(c *dispute.Commitment)
 		want   string // in the difference; empty if there is none
 	}{
-		"nothing":           {func(*coordinator.Commitment) {}, ""},
-		"loss":              {func(c *coordinator.Commitment) { c.Loss = 1 }, ""},
-		"work":              {func(c *coordinator.Commitment) { c.Work[3] ^= 1 }, "gradient"},
-		"payload":           {func(c *coordinator.Commitment) { c.Payload[3] ^= 1 }, "update"},
-		"length of payload": {func(c *coordinator.Commitment) { c.PayloadBytes-- }, "update"},
-		"state":             {func(c *coordinator.Commitment) { c.State[3] ^= 1 }, "optimizer state"},
-		"another's work":    {func(c *coordinator.Commitment) { c.Member++ }, "gradient"},
+		"nothing":           {func(*dispute.Commitment) {}, ""},
+		"loss":              {func(c *dispute.Commitment) { c.Loss = 1 }, ""},
+		"work":              {func(c *dispute.Commitment) { c.Work[3] ^= 1 }, "gradient"},
+		"payload":           {func(c *dispute.Commitment) { c.Payload[3] ^= 1 }, "update"},
+		"length of payload": {func(c *dispute.Commitment) { c.PayloadBytes-- }, "update"},
+		"state":             {func(c *dispute.Commitment) { c.State[3] ^= 1 }, "optimizer state"},
+		"another's work":    {func(c *dispute.Commitment) { c.Member++ }, "gradient"},
 	} {
 		changed := c
 		v.change(&changed.Commitment)
@@ -58,13 +58,13 @@ func TestRecomputingWantsWhatTheCommitmentNames(t *testing.T) {
 	other := slices.Clone(w.params)
 	other[7]++
 	for name, try := range map[string]struct {
-		c  coordinator.Case
+		c  dispute.Case
 		in Inputs
 	}{
 		"params":    {c, Inputs{in.Spans, cpu.Floats(other), in.State}},
 		"state":     {c, Inputs{in.Spans, in.Params, cpu.Floats(other)}},
 		"spans":     {c, Inputs{in.Spans[1:], in.Params, in.State}},
-		"sequences": {coordinator.Case{Commitment: c.Commitment, Step: c.Step, Sequences: c.Sequences + 1}, in},
+		"sequences": {dispute.Case{Commitment: c.Commitment, Step: c.Step, Sequences: c.Sequences + 1}, in},
 	} {
 		if _, err := Recompute(t.Context(), w.engine, try.c, try.in); err == nil {
 			t.Errorf("other %s: a verdict was given", name)
@@ -103,12 +103,12 @@ func TestAStepWithoutAResultIsNoReasonToBeSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		honest := w.open(t, c, in)
-		outcome := coordinator.Outcome(c.Commitment)
+		outcome := dispute.Outcome(c.Commitment)
 		cheat, err := w.tracer.open(t.Context(), newLying(p, lie{p.Len() - 1, 0, 0, func(words []uint32) { setHash(words, outcome) }}), c, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, err := Argue(t.Context(), w.referee, c, [2]Side{cheat, honest}); err != nil || g.Convicted != coordinator.Accused {
+		if g, err := Argue(t.Context(), w.referee, c, [2]Side{cheat, honest}); err != nil || g.Convicted != dispute.Accused {
 			t.Errorf("%s: %+v, %v", name, g, err)
 		}
 	}

@@ -3,7 +3,7 @@ package verify
 import (
 	"fmt"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
@@ -15,7 +15,7 @@ type referee struct{ rules *rules }
 
 // NewReferee makes a run's referee from the text of its specification; it is the factory that
 // host.NewHost takes. The error explains why the run's steps cannot be disputed.
-func NewReferee(specText []byte) (coordinator.Referee, error) {
+func NewReferee(specText []byte) (dispute.Referee, error) {
 	s, err := spec.Parse(specText)
 	if err != nil {
 		return nil, err
@@ -27,9 +27,9 @@ func NewReferee(specText []byte) (coordinator.Referee, error) {
 	return &referee{r}, nil
 }
 
-// Ops implements coordinator.Referee.
+// Ops implements dispute.Referee.
 func (r *referee) Ops(sequences uint32) uint32 {
-	p, err := r.rules.program(coordinator.Case{Sequences: sequences})
+	p, err := r.rules.program(dispute.Case{Sequences: sequences})
 	if err != nil {
 		return 1
 	}
@@ -37,7 +37,7 @@ func (r *referee) Ops(sequences uint32) uint32 {
 }
 
 // op returns an operation of a case, or nil if it does not exist.
-func (r *referee) op(c coordinator.Case, op uint32) trace.Op {
+func (r *referee) op(c dispute.Case, op uint32) trace.Op {
 	p, err := r.rules.program(c)
 	if err != nil || op >= p.Len() {
 		return nil
@@ -45,24 +45,24 @@ func (r *referee) op(c coordinator.Case, op uint32) trace.Op {
 	return p.Op(op)
 }
 
-// Tiles implements coordinator.Referee.
-func (r *referee) Tiles(c coordinator.Case, op uint32) uint32 {
+// Tiles implements dispute.Referee.
+func (r *referee) Tiles(c dispute.Case, op uint32) uint32 {
 	if o := r.op(c, op); o != nil {
 		return o.Tiles()
 	}
 	return 1
 }
 
-// Slices implements coordinator.Referee.
-func (r *referee) Slices(c coordinator.Case, op, tile uint32) uint32 {
+// Slices implements dispute.Referee.
+func (r *referee) Slices(c dispute.Case, op, tile uint32) uint32 {
 	if o := r.op(c, op); o != nil && tile < o.Tiles() {
 		return o.Slices(tile)
 	}
 	return 1
 }
 
-// Judge implements coordinator.Referee.
-func (r *referee) Judge(c coordinator.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+// Judge implements dispute.Referee.
+func (r *referee) Judge(c dispute.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
 	p, err := r.rules.program(c)
 	if err != nil {
 		return wire.Hash{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -96,7 +97,7 @@ func TestTwoRefereesJudgeTheSame(t *testing.T) {
 }
 
 // readsValue reports whether a slice reads another operation's value.
-func readsValue(w *world, c coordinator.Case, op, tile, slice uint32) bool {
+func readsValue(w *world, c dispute.Case, op, tile, slice uint32) bool {
 	p, err := w.tracer.rules.program(c)
 	if err != nil {
 		return false
@@ -141,21 +142,21 @@ func TestWhoIsNotAskedSaysNothing(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)
 	p := w.open(t, c, in)
-	d := coordinator.Dispute{ID: 3, Accused: 5, Accuser: 6, Commitment: c.Commitment}
+	d := dispute.Dispute{ID: 3, Accused: 5, Accuser: 6, Commitment: c.Commitment}
 	d.Step, d.Sequences = c.Step, c.Sequences
 	for name, v := range map[string]struct {
 		self   coordinator.Member
-		change func(d *coordinator.Dispute)
+		change func(d *dispute.Dispute)
 	}{
-		"a third":                  {7, func(d *coordinator.Dispute) { d.Stage = coordinator.StageDescending }},
-		"nobody":                   {coordinator.NoMember, func(d *coordinator.Dispute) { d.Stage = coordinator.StageDefending }},
-		"the accuser first":        {6, func(d *coordinator.Dispute) { d.Stage = coordinator.StageDefending }},
-		"the accused again":        {5, func(d *coordinator.Dispute) { d.Stage, d.Defended = coordinator.StageDefending, true }},
-		"the accused at last":      {5, func(d *coordinator.Dispute) { d.Stage = coordinator.StageEvidence }},
-		"while others vote":        {5, func(d *coordinator.Dispute) { d.Stage = coordinator.StageTieBreaking }},
-		"about what is not served": {5, func(d *coordinator.Dispute) { d.Stage, d.Unserved = coordinator.StageDefending, true }},
-		"who has revealed": {6, func(d *coordinator.Dispute) {
-			d.Stage, d.Revealed = coordinator.StageDescending, [2]bool{false, true}
+		"a third":                  {7, func(d *dispute.Dispute) { d.Stage = dispute.StageDescending }},
+		"nobody":                   {dispute.NoMember, func(d *dispute.Dispute) { d.Stage = dispute.StageDefending }},
+		"the accuser first":        {6, func(d *dispute.Dispute) { d.Stage = dispute.StageDefending }},
+		"the accused again":        {5, func(d *dispute.Dispute) { d.Stage, d.Defended = dispute.StageDefending, true }},
+		"the accused at last":      {5, func(d *dispute.Dispute) { d.Stage = dispute.StageEvidence }},
+		"while others vote":        {5, func(d *dispute.Dispute) { d.Stage = dispute.StageTieBreaking }},
+		"about what is not served": {5, func(d *dispute.Dispute) { d.Stage, d.Unserved = dispute.StageDefending, true }},
+		"who has revealed": {6, func(d *dispute.Dispute) {
+			d.Stage, d.Revealed = dispute.StageDescending, [2]bool{false, true}
 		}},
 	} {
 		asked := d
@@ -164,7 +165,7 @@ func TestWhoIsNotAskedSaysNothing(t *testing.T) {
 			t.Errorf("%s: says %T, %v", name, m, err)
 		}
 	}
-	d.Stage = coordinator.StageDescending
+	d.Stage = dispute.StageDescending
 	if _, err := p.Move(t.Context(), d, 5); err == nil {
 		t.Error("a dispute that descends at no level was answered")
 	}

@@ -3,7 +3,7 @@ package verify
 import (
 	"context"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
@@ -19,7 +19,7 @@ type Rehearsal struct {
 // Rehearse plays a dispute about an honest step. Its author argues with the given player; the
 // accuser computed the last slice of a tile of operation op wrongly, and everything that depends on
 // it. The accuser is convicted if the referee is correct.
-func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c coordinator.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
+func (t *Tracer) Rehearse(ctx context.Context, referee dispute.Referee, c dispute.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
 		return Rehearsal{}, err
@@ -39,7 +39,7 @@ func (t *Tracer) Rehearse(ctx context.Context, referee coordinator.Referee, c co
 }
 
 // Operations returns the names of a step's operations, in order.
-func (t *Tracer) Operations(c coordinator.Case) ([]string, error) {
+func (t *Tracer) Operations(c dispute.Case) ([]string, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/trace"
@@ -68,14 +68,14 @@ func newRules(s spec.Spec) (*rules, error) {
 	if r.manifest, err = wire.ParseHash(s.Data.Manifest); err != nil {
 		return nil, fmt.Errorf("data.manifest: %w", err)
 	}
-	if _, err := r.program(coordinator.Case{Sequences: r.most}); err != nil {
+	if _, err := r.program(dispute.Case{Sequences: r.most}); err != nil {
 		return nil, fmt.Errorf("a step of %d sequences: %w", r.most, err)
 	}
 	return r, nil
 }
 
 // program returns the program of a step.
-func (r *rules) program(c coordinator.Case) (trace.Program, error) {
+func (r *rules) program(c dispute.Case) (trace.Program, error) {
 	tail := r.tails.Tail(r.schedule.LR(uint32(c.Step)), trace.Share{Run: c.Commitment.Run, Round: uint32(c.Commitment.Round), Member: uint32(c.Commitment.Member)})
 	return r.model.Program(c.Sequences, tail)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bisect"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/trace"
 )
 
@@ -113,7 +113,7 @@ func convictLiars(t *testing.T, w *world, change func(words []uint32), harmless 
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := map[string]int{"accused": coordinator.Accused, "accuser": coordinator.Accuser}[side]; g.Convicted != want {
+			if want := map[string]int{"accused": dispute.Accused, "accuser": dispute.Accuser}[side]; g.Convicted != want {
 				t.Errorf("%s: the %s lied, side %d was convicted: %s", name, side, g.Convicted, g.Reason)
 			}
 			if g.Op != l.op || g.Tile != l.tile || g.Slice != l.slice {
@@ -141,11 +141,11 @@ func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(c *coordinator.Commitment){
-		"payload":           func(c *coordinator.Commitment) { c.Payload[3] ^= 1 },
-		"length of payload": func(c *coordinator.Commitment) { c.PayloadBytes++ },
-		"state":             func(c *coordinator.Commitment) { c.State[31] ^= 1 },
-		"work":              func(c *coordinator.Commitment) { c.Work[0] ^= 1 },
+	for name, change := range map[string]func(c *dispute.Commitment){
+		"payload":           func(c *dispute.Commitment) { c.Payload[3] ^= 1 },
+		"length of payload": func(c *dispute.Commitment) { c.PayloadBytes++ },
+		"state":             func(c *dispute.Commitment) { c.State[31] ^= 1 },
+		"work":              func(c *dispute.Commitment) { c.Work[0] ^= 1 },
 	} {
 		wrong := c
 		change(&wrong.Commitment)
@@ -153,7 +153,7 @@ func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
 		if honest.Agrees() {
 			t.Errorf("%s: an honest trace agrees", name)
 		}
-		outcome := coordinator.Outcome(wrong.Commitment)
+		outcome := dispute.Outcome(wrong.Commitment)
 		cheat, err := w.tracer.open(t.Context(), newLying(p, lie{p.Len() - 1, 0, 0, func(words []uint32) {
 			setHash(words, outcome)
 		}}), wrong, in)
@@ -164,11 +164,11 @@ func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.Convicted != coordinator.Accused || g.Op != p.Len()-1 || g.EvidenceBytes == 0 {
+		if g.Convicted != dispute.Accused || g.Op != p.Len()-1 || g.EvidenceBytes == 0 {
 			t.Errorf("%s: %+v", name, g)
 		}
 		// Who does not find such a trace, and is honest with itself, gives up.
-		if g, err = Argue(t.Context(), w.referee, wrong, [2]Side{w.open(t, wrong, in), honest}); err != nil || g.Convicted != coordinator.Accused || g.Messages != 0 {
+		if g, err = Argue(t.Context(), w.referee, wrong, [2]Side{w.open(t, wrong, in), honest}); err != nil || g.Convicted != dispute.Accused || g.Messages != 0 {
 			t.Errorf("%s: honest with itself: %+v, %v", name, g, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestWhoAccusesAResultItAgreesWithIsConvicted(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)
 	g, err := Argue(t.Context(), w.referee, c, [2]Side{w.open(t, c, in), w.open(t, c, in)})
-	if err != nil || g.Convicted != coordinator.Accuser || g.Messages != 1 {
+	if err != nil || g.Convicted != dispute.Accuser || g.Messages != 1 {
 		t.Errorf("%+v, %v", g, err)
 	}
 }

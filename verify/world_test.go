@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
@@ -33,7 +33,7 @@ type world struct {
 	set     *data.Set
 	engine  *cpu.Engine
 	tracer  *Tracer
-	referee coordinator.Referee
+	referee dispute.Referee
 	params  []float32
 	state   []float32
 	spans   []batch.Span
@@ -170,7 +170,7 @@ func words(n int) []byte {
 }
 
 // step is the honest step of the world's share, and the commitment to it.
-func (w *world) step(t testing.TB) (coordinator.Case, Inputs) {
+func (w *world) step(t testing.TB) (dispute.Case, Inputs) {
 	t.Helper()
 	after := append([]float32(nil), w.state...)
 	const number = 7
@@ -178,17 +178,17 @@ func (w *world) step(t testing.TB) (coordinator.Case, Inputs) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := coordinator.Commitment{
+	c := dispute.Commitment{
 		Run: wire.Sum("verify-test", []byte("run")), Epoch: 1, Round: 9, Member: 4, Share: batch.Hash(w.spans),
 		Payload: merkle.BlobRoot(r.Payload), PayloadBytes: uint32(len(r.Payload)),
 		Prev: merkle.BlobRoot(tensor.Bytes(w.state)), State: merkle.BlobRoot(tensor.Bytes(after)), Params: merkle.BlobRoot(tensor.Bytes(w.params)),
 	}
-	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
-	return coordinator.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, cpu.Floats(w.params), cpu.Floats(w.state)}
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
+	return dispute.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, cpu.Floats(w.params), cpu.Floats(w.state)}
 }
 
 // open is the player who argues by the truth.
-func (w *world) open(t testing.TB, c coordinator.Case, in Inputs) *Player {
+func (w *world) open(t testing.TB, c dispute.Case, in Inputs) *Player {
 	t.Helper()
 	p, err := w.tracer.Open(t.Context(), c, in.Spans, in.Params, in.State)
 	if err != nil {
@@ -218,7 +218,7 @@ func newLying(p trace.Program, l lie) liar {
 
 // commit changes a commitment to what came out of the lying program, whose outcome reads payload,
 // state and work in this order.
-func (l liar) commit(c coordinator.Commitment) coordinator.Commitment {
+func (l liar) commit(c dispute.Commitment) dispute.Commitment {
 	reads := l.Program.Op(l.Program.Len()-1).Reads(0, 0)
 	hash := func(i int) (h wire.Hash) {
 		for k, w := range l.made[reads[i].Op] {

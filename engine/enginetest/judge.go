@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -133,9 +134,9 @@ func testTrace(t *testing.T, e engine.Engine, r engine.Run) {
 		t.Fatal(err)
 	}
 	leaf, _ := traced.Last()
-	want := coordinator.Outcome(coordinator.Commitment{
+	want := dispute.Outcome(dispute.Commitment{
 		Payload: merkle.BlobRoot(got.Payload), PayloadBytes: uint32(len(got.Payload)),
-		State: merkle.Root(e.Leaves(state)), Work: coordinator.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
+		State: merkle.Root(e.Leaves(state)), Work: dispute.WorkHash(who.Run, coordinator.Round(who.Round), coordinator.Member(who.Member), got.Gradient),
 	})
 	if leaf != want {
 		t.Errorf("the trace ends in %s, the step in %s", leaf, want)

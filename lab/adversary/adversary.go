@@ -23,6 +23,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
@@ -47,7 +48,7 @@ type Options struct {
 	Secret wire.Hash
 	// Referee is the run's. With it a liar continues a dispute to its end; without it, the node
 	// says what it can.
-	Referee coordinator.Referee
+	Referee dispute.Referee
 }
 
 // Wrap returns the configuration of a node that cheats in the way of the named kind, from that of
@@ -70,8 +71,8 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	}
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
-		seen: map[coordinator.Round]map[coordinator.Member]coordinator.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]coordinator.Signed{},
-		instead: map[coordinator.Round]coordinator.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
+		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
+		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
 	}
 	h, err := k.make(m)
 	if err != nil {
@@ -110,10 +111,10 @@ type hooks struct {
 	say func(coordinator.Message) (coordinator.Message, bool)
 	// commit receives the member's commitment of a round before it is published, and returns what
 	// to publish at once.
-	commit func(coordinator.Signed) []coordinator.Signed
+	commit func(dispute.Signed) []dispute.Signed
 	// see receives a new state, commitment or blob, and returns commitments of its own to publish
 	// now.
-	see func() []coordinator.Signed
+	see func() []dispute.Signed
 	// lies reports whether the member argues with a fabricated trace about a member's results: its
 	// own, which are wrong, or those of others, which it accuses.
 	lies func(own bool) bool
@@ -142,12 +143,12 @@ type member struct {
 	state    coordinator.State
 	hasState bool
 	// seen holds the commitments of others by round and member, for the newest rounds.
-	seen map[coordinator.Round]map[coordinator.Member]coordinator.Signed
+	seen map[coordinator.Round]map[coordinator.Member]dispute.Signed
 	// held holds the roots of fetched blobs.
 	held map[wire.Hash]bool
 	// pending holds the node's commitments that are held back, and instead those published in their
 	// place, by round.
-	pending, instead map[coordinator.Round]coordinator.Signed
+	pending, instead map[coordinator.Round]dispute.Signed
 	// secret holds the roots of blobs that are withheld from peers.
 	secret map[wire.Hash]bool
 }
@@ -195,13 +196,13 @@ func (m *member) ours(k key.Public) bool {
 }
 
 // remember records a commitment of another member.
-func (m *member) remember(author key.Public, s coordinator.Signed) {
+func (m *member) remember(author key.Public, s dispute.Signed) {
 	c := s.Commitment
 	if author == m.self {
 		return
 	}
 	if m.seen[c.Round] == nil {
-		m.seen[c.Round] = map[coordinator.Member]coordinator.Signed{}
+		m.seen[c.Round] = map[coordinator.Member]dispute.Signed{}
 		for r := range m.seen {
 			if r+keepRounds < c.Round {
 				delete(m.seen, r)
@@ -212,7 +213,7 @@ func (m *member) remember(author key.Public, s coordinator.Signed) {
 }
 
 // sign signs a commitment as this member.
-func (m *member) sign(c coordinator.Commitment) coordinator.Signed { return c.Sign(m.signer) }
+func (m *member) sign(c dispute.Commitment) dispute.Signed { return c.Sign(m.signer) }
 
 // noise returns a hash that nobody can guess.
 func (m *member) noise() (h wire.Hash) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
@@ -71,7 +72,7 @@ func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 
 				t.Errorf("%d commitments compared", compared)
 			}
-			if !k.Convicts(coordinator.Absence) && !k.Convicts(coordinator.Equivocated) && w.state().Member(w.member(3)).Results == 0 {
+			if !k.Convicts(dispute.Absence) && !k.Convicts(dispute.Equivocated) && w.state().Member(w.member(3)).Results == 0 {
 				t.Error("none of its results was accepted, so it harms nobody")
 			}
 		})
@@ -105,7 +106,7 @@ func TestCopiesAreOfTheSameRound(t *testing.T) {
 		copies := 0
 		for _, c := range w.by(3) {
 			for _, i := range from {
-				if slices.ContainsFunc(w.of(i), func(o coordinator.Commitment) bool {
+				if slices.ContainsFunc(w.of(i), func(o dispute.Commitment) bool {
 					return o.Round == c.Commitment.Round && o.Payload == c.Commitment.Payload
 				}) {
 					copies++
@@ -120,7 +121,7 @@ func TestCopiesAreOfTheSameRound(t *testing.T) {
 }
 
 // of lists all commitments of a node.
-func (w *world) of(i int) (out []coordinator.Commitment) {
+func (w *world) of(i int) (out []dispute.Commitment) {
 	if i == 0 {
 		return w.own
 	}

@@ -4,15 +4,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 )
 
 // holdBack withholds the member's commitment of a round until something is published in its place.
-func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
+func (m *member) holdBack(s dispute.Signed) []dispute.Signed {
 	r := s.Commitment.Round
 	if other, ok := m.instead[r]; ok {
-		return []coordinator.Signed{other}
+		return []dispute.Signed{other}
 	}
 	m.pending[r] = s
 	for old := range m.pending {
@@ -26,8 +26,8 @@ func (m *member) holdBack(s coordinator.Signed) []coordinator.Signed {
 
 // copyFrom commits to another member's payload, as soon as it is there, as if it were the member's
 // own.
-func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signed {
-	return func() (out []coordinator.Signed) {
+func (m *member) copyFrom(from func(key.Public) bool) func() []dispute.Signed {
+	return func() (out []dispute.Signed) {
 		for _, round := range slices.Sorted(maps.Keys(m.pending)) {
 			own := m.pending[round]
 			if _, done := m.instead[round]; done || !m.hasState {
@@ -50,7 +50,7 @@ func (m *member) copyFrom(from func(key.Public) bool) func() []coordinator.Signe
 }
 
 // afterwards publishes the withheld commitment once the round's results are settled.
-func (m *member) afterwards() (out []coordinator.Signed) {
+func (m *member) afterwards() (out []dispute.Signed) {
 	if !m.hasState {
 		return nil
 	}
@@ -66,14 +66,14 @@ func (m *member) afterwards() (out []coordinator.Signed) {
 }
 
 // twice signs a second commitment for the same share.
-func (m *member) twice(s coordinator.Signed) []coordinator.Signed {
+func (m *member) twice(s dispute.Signed) []dispute.Signed {
 	c := s.Commitment
 	c.Loss++
-	return []coordinator.Signed{s, m.sign(c)}
+	return []dispute.Signed{s, m.sign(c)}
 }
 
 // conceal publishes a commitment and keeps from peers the optimizer states that it names.
-func (m *member) conceal(s coordinator.Signed) []coordinator.Signed {
+func (m *member) conceal(s dispute.Signed) []dispute.Signed {
 	m.secret[s.Commitment.Prev], m.secret[s.Commitment.State] = true, true
-	return []coordinator.Signed{s}
+	return []dispute.Signed{s}
 }

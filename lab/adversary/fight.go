@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
@@ -19,7 +20,7 @@ type disputant struct {
 }
 
 // Open implements node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	d.m.mu.Lock()
 	self, known := d.m.index()
 	d.m.mu.Unlock()
@@ -48,7 +49,7 @@ type fabricated struct {
 
 // fabricate makes the trace of a case, always the same one. If it defends a commitment, its last
 // operation is the committed outcome.
-func (m *member) fabricate(c coordinator.Case, defend bool) *fabricated {
+func (m *member) fabricate(c dispute.Case, defend bool) *fabricated {
 	referee := m.o.Referee
 	t := &fabricated{
 		ops: m.noisy(c, "operations", referee.Ops(c.Sequences)), tiles: m.noisy(c, "tiles", referee.Tiles(c, 0)),
@@ -57,12 +58,12 @@ func (m *member) fabricate(c coordinator.Case, defend bool) *fabricated {
 	t.tiles[0] = bisect.Root(t.slices)
 	t.ops[0] = bisect.Root(t.tiles)
 	if defend {
-		t.ops[len(t.ops)-1] = coordinator.Outcome(c.Commitment)
+		t.ops[len(t.ops)-1] = dispute.Outcome(c.Commitment)
 	}
 	return t
 }
 
-func (m *member) noisy(c coordinator.Case, of string, n uint32) []wire.Hash {
+func (m *member) noisy(c dispute.Case, of string, n uint32) []wire.Hash {
 	id := c.Commitment.ID()
 	leaves := make([]wire.Hash, n)
 	for i := range leaves {
@@ -78,23 +79,23 @@ func (t *fabricated) Root() wire.Hash { return bisect.Root(t.ops) }
 func (t *fabricated) Agrees() bool { return t.defends }
 
 // Move implements node.Player. It gives up when asked to open noise.
-func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
+func (t *fabricated) Move(_ context.Context, d dispute.Dispute, self coordinator.Member) (coordinator.Message, error) {
 	side, ok := sideOf(d, self)
 	switch {
 	case !ok:
 		return nil, nil
-	case d.Stage == coordinator.StageDefending && side == coordinator.Accused:
+	case d.Stage == dispute.StageDefending && side == dispute.Accused:
 		return coordinator.Defend{Dispute: d.ID, Trace: t.Root(), Proof: bisect.Prove(t.ops, uint32(len(t.ops)-1))}, nil
-	case d.Stage == coordinator.StageEvidence && side == coordinator.Accuser:
+	case d.Stage == dispute.StageEvidence && side == dispute.Accuser:
 		return coordinator.Concede{Dispute: d.ID}, nil
-	case d.Stage != coordinator.StageDescending || d.Revealed[side]:
+	case d.Stage != dispute.StageDescending || d.Revealed[side]:
 		return nil, nil
 	}
 	leaves := t.ops
 	switch d.Level {
-	case coordinator.LevelTiles:
+	case dispute.LevelTiles:
 		leaves = t.tiles
-	case coordinator.LevelSlices:
+	case dispute.LevelSlices:
 		leaves = t.slices
 	}
 	nodes := bisect.Children(leaves, d.Depth, d.Index)
@@ -106,12 +107,12 @@ func (t *fabricated) Move(_ context.Context, d coordinator.Dispute, self coordin
 }
 
 // sideOf returns the side of a dispute that a member is on, if any.
-func sideOf(d coordinator.Dispute, self coordinator.Member) (side uint32, ok bool) {
+func sideOf(d dispute.Dispute, self coordinator.Member) (side uint32, ok bool) {
 	switch self {
 	case d.Accused:
-		return coordinator.Accused, true
+		return dispute.Accused, true
 	case d.Accuser:
-		return coordinator.Accuser, true
+		return dispute.Accuser, true
 	}
 	return 0, false
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 )
 
 // Judge is a way for a validator to lie about its scores of a period.
@@ -11,22 +12,22 @@ type Judge struct {
 	Name string
 	// Tries describes, in a sentence, what it does and hopes for.
 	Tries string
-	Say   func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+	Say   func(s coordinator.State, period uint32, honest []score.Score) []score.Score
 }
 
 // Judges returns all kinds of lying validators.
 func Judges() []Judge {
 	return []Judge{
-		{Name: "inverse", Tries: "negates its scores, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -coordinator.ScoreOne) })},
+		{Name: "inverse", Tries: "negates its scores, so that cheats are paid and the honest are not", Say: each(func(_ int, v int16) int16 { return -max(v, -score.One) })},
 		{Name: "favour", Tries: "gives the first member the best score and the others the worst", Say: each(func(i int, _ int16) int16 {
 			if i == 0 {
-				return coordinator.ScoreOne
+				return score.One
 			}
-			return -coordinator.ScoreOne
+			return -score.One
 		})},
-		{Name: "same", Tries: "gives all members the same score, without evaluating", Say: each(func(int, int16) int16 { return coordinator.ScoreOne / 2 })},
+		{Name: "same", Tries: "gives all members the same score, without evaluating", Say: each(func(int, int16) int16 { return score.One / 2 })},
 		{Name: "copy", Tries: "repeats the settled scores of the previous period, without evaluating", Say: repeat},
-		{Name: "silent", Tries: "reveals no scores, to be paid for the commitment", Say: func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score { return nil }},
+		{Name: "silent", Tries: "reveals no scores, to be paid for the commitment", Say: func(coordinator.State, uint32, []score.Score) []score.Score { return nil }},
 	}
 }
 
@@ -40,8 +41,8 @@ func FindJudge(name string) (Judge, bool) {
 	return list[i], true
 }
 
-func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []coordinator.Score) []coordinator.Score {
-	return func(_ coordinator.State, _ uint32, honest []coordinator.Score) []coordinator.Score {
+func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []score.Score) []score.Score {
+	return func(_ coordinator.State, _ uint32, honest []score.Score) []score.Score {
 		for i := range honest {
 			honest[i].Value = f(i, honest[i].Value)
 		}
@@ -50,7 +51,7 @@ func each(f func(i int, honest int16) int16) func(coordinator.State, uint32, []c
 }
 
 // repeat repeats each member's settled score, and gives newcomers the mean.
-func repeat(s coordinator.State, _ uint32, honest []coordinator.Score) []coordinator.Score {
+func repeat(s coordinator.State, _ uint32, honest []score.Score) []score.Score {
 	last, ok := s.LastScores()
 	var sum, n int
 	for _, m := range last.Members {
@@ -59,14 +60,14 @@ func repeat(s coordinator.State, _ uint32, honest []coordinator.Score) []coordin
 		}
 	}
 	for i := range honest {
-		k := slices.IndexFunc(last.Members, func(m coordinator.MemberScore) bool { return ok && m.Scored && m.Member == honest[i].Member })
+		k := slices.IndexFunc(last.Members, func(m score.MemberScore) bool { return ok && m.Scored && m.Member == honest[i].Member })
 		switch {
 		case k >= 0:
 			honest[i].Value = last.Members[k].Score
 		case n > 0:
 			honest[i].Value = int16(sum / n)
 		default:
-			honest[i].Value = coordinator.ScoreOne / 4
+			honest[i].Value = score.One / 4
 		}
 	}
 	return honest

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,7 +18,7 @@ type Kind struct {
 	// Gang is the number of identities it takes, or 0 if each acts alone.
 	Gang int
 	// Offences lists what it is convicted of, depending on how it defends itself.
-	Offences []coordinator.Offence
+	Offences []dispute.Offence
 	// Checked reports whether its results are wrong, so that recomputing one of them exposes it.
 	Checked bool
 
@@ -26,7 +26,7 @@ type Kind struct {
 }
 
 // Convicts reports whether this kind is expected to be convicted of an offence.
-func (k Kind) Convicts(o coordinator.Offence) bool { return slices.Contains(k.Offences, o) }
+func (k Kind) Convicts(o dispute.Offence) bool { return slices.Contains(k.Offences, o) }
 
 // Provable reports whether the kind leaves a proof that costs its whole stake. Others pay a fee for
 // being useless.
@@ -67,8 +67,8 @@ func Kinds() []Kind {
 
 // wrongResult lists the offences of members that commit to what their share does not give: the
 // referee's judgment, or not defending it.
-func wrongResult() []coordinator.Offence {
-	return []coordinator.Offence{coordinator.WrongResult, coordinator.Silence}
+func wrongResult() []dispute.Offence {
+	return []dispute.Offence{dispute.WrongResult, dispute.Silence}
 }
 
 // trainers cheat in what they commit to.
@@ -123,15 +123,15 @@ func wrong(s func(*member) (step, error)) func(*member) (hooks, error) {
 func messengers() []Kind {
 	return []Kind{
 		{Name: "withhold", Tries: "serves its payloads but withholds the optimizer states it committed to, so that nobody can recompute its work",
-			Offences: []coordinator.Offence{coordinator.NotServing}, make: func(m *member) (hooks, error) {
+			Offences: []dispute.Offence{dispute.NotServing}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.conceal, hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
 			}},
 		{Name: "equivocate", Tries: "signs two commitments to one share, to prevent agreement",
-			Offences: []coordinator.Offence{coordinator.Equivocated}, make: func(m *member) (hooks, error) {
+			Offences: []dispute.Offence{dispute.Equivocated}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.twice}, nil
 			}},
 		{Name: "late", Tries: "publishes its commitments only after the round, and still expects pay",
-			Offences: []coordinator.Offence{coordinator.Absence}, make: func(m *member) (hooks, error) {
+			Offences: []dispute.Offence{dispute.Absence}, make: func(m *member) (hooks, error) {
 				return hooks{commit: m.holdBack, see: m.afterwards}, nil
 			}},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 )
 
@@ -194,7 +195,7 @@ func (m *member) vanishingHooks(c *slice.Codec) hooks {
 			}
 			return m.honest.Step(ctx, params, state, spans, step)
 		},
-		see: func() []coordinator.Signed {
+		see: func() []dispute.Signed {
 			for back := coordinator.Round(3); back > 0; back-- {
 				r, ok := m.state.At(m.state.Round() - back)
 				if !ok || !r.Final() || !r.Trains() || !idle(uint32(r.Step())) || r.Number() <= deleted {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -13,17 +14,17 @@ import (
 func officials() []Kind {
 	return []Kind{
 		{Name: "lazy-verifier", Tries: "passes every result without recomputing it",
-			Offences: []coordinator.Offence{coordinator.FalsePass},
+			Offences: []dispute.Offence{dispute.FalsePass},
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers, say: m.passEverything}, nil
 			}},
 		{Name: "false-accuser", Tries: "accuses everyone it verifies, with a forged trace, for the reward",
-			Offences: []coordinator.Offence{coordinator.FalseAccusation, coordinator.Silence},
+			Offences: []dispute.Offence{dispute.FalseAccusation, dispute.Silence},
 			make: func(m *member) (hooks, error) {
 				return hooks{others: m.nothing, lies: aboutOthers}, nil
 			}},
 		{Name: "lying-witness", Tries: "as a witness, reports parameters that it does not hold, to prevent agreement",
-			Offences: []coordinator.Offence{coordinator.Contradiction, coordinator.Absence},
+			Offences: []dispute.Offence{dispute.Contradiction, dispute.Absence},
 			make:     func(m *member) (hooks, error) { return hooks{say: m.nameOthers}, nil }},
 		{Name: "colluder", Tries: "sends random gradients, and protects its accomplices as verifier, tie-breaker and witness", Gang: 2,
 			Offences: wrongResult(), Checked: true,
@@ -51,7 +52,7 @@ func (m *member) passEverything(said coordinator.Message) (coordinator.Message, 
 	case coordinator.Accuse:
 		return coordinator.Pass{Round: said.Round, Member: said.Member, Commitment: said.Commitment, Gradient: m.noise()}, true
 	case coordinator.TieBreak:
-		return coordinator.TieBreak{Dispute: said.Dispute, Vote: coordinator.VoteRight, Trace: m.noise()}, true
+		return coordinator.TieBreak{Dispute: said.Dispute, Vote: dispute.VoteRight, Trace: m.noise()}, true
 	}
 	return said, true
 }
@@ -86,7 +87,7 @@ func (m *member) coverUp(said coordinator.Message) (coordinator.Message, bool) {
 		}
 	case coordinator.TieBreak:
 		if d, ok := m.state.Dispute(said.Dispute); ok && m.fellow(d.Accused) {
-			return coordinator.TieBreak{Dispute: said.Dispute, Vote: coordinator.VoteRight, Trace: m.noise()}, true
+			return coordinator.TieBreak{Dispute: said.Dispute, Vote: dispute.VoteRight, Trace: m.noise()}, true
 		}
 	case coordinator.Witness:
 		return m.holdFellows(said), true

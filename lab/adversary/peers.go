@@ -3,7 +3,7 @@ package adversary
 import (
 	"context"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -133,7 +133,7 @@ func (m *member) hidden(root wire.Hash) bool {
 	return m.hooks.hides(root)
 }
 
-func (m *member) learn(author key.Public, s coordinator.Signed) {
+func (m *member) learn(author key.Public, s dispute.Signed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remember(author, s)
@@ -157,17 +157,17 @@ func (m *member) look() {
 }
 
 // authored encodes a commitment as gossip: see package node.
-func authored(author key.Public, s coordinator.Signed) []byte {
+func authored(author key.Public, s dispute.Signed) []byte {
 	return s.Append(append([]byte(nil), author[:]...))
 }
 
 // parseAuthored is the inverse of authored. The node checks signatures.
-func parseAuthored(b []byte) (author key.Public, s coordinator.Signed, ok bool) {
-	if len(b) != len(author)+coordinator.SignedBytes {
+func parseAuthored(b []byte) (author key.Public, s dispute.Signed, ok bool) {
+	if len(b) != len(author)+dispute.SignedBytes {
 		return author, s, false
 	}
 	copy(author[:], b)
-	s, err := coordinator.ParseSigned(b[len(author):])
+	s, err := dispute.ParseSigned(b[len(author):])
 	return author, s, err == nil
 }
 

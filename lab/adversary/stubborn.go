@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,7 +17,7 @@ import (
 // compute it.
 type stubborn struct {
 	honest          node.Player
-	of              coordinator.Case
+	of              dispute.Case
 	ops             uint32
 	op, tile, slice uint32
 	tiles, slices   uint32 // numbers of tiles of the operation, and of slices of the tile
@@ -25,7 +26,7 @@ type stubborn struct {
 }
 
 // stubbornly makes a liar's player from an honest one.
-func (m *member) stubbornly(ctx context.Context, honest node.Player, c coordinator.Case) (*stubborn, error) {
+func (m *member) stubbornly(ctx context.Context, honest node.Player, c dispute.Case) (*stubborn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.o.Referee
@@ -37,7 +38,7 @@ func (m *member) stubbornly(ctx context.Context, honest node.Player, c coordinat
 	s.slices = r.Slices(c, s.op, s.tile)
 	s.slice = draw(s.slices)
 	var err error
-	s.root, err = s.node(ctx, coordinator.LevelOps, bisect.Depth(s.ops), 0)
+	s.root, err = s.node(ctx, dispute.LevelOps, bisect.Depth(s.ops), 0)
 	return s, err
 }
 
@@ -48,16 +49,16 @@ func (s *stubborn) Root() wire.Hash { return s.root }
 func (s *stubborn) Agrees() bool { return true }
 
 // Move implements node.Player.
-func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self coordinator.Member) (coordinator.Message, error) {
+func (s *stubborn) Move(ctx context.Context, d dispute.Dispute, self coordinator.Member) (coordinator.Message, error) {
 	switch {
 	case self != d.Accused || d.Unserved:
 		return nil, nil
-	case d.Stage == coordinator.StageDefending:
+	case d.Stage == dispute.StageDefending:
 		proof, err := s.proof(ctx)
 		return coordinator.Defend{Dispute: d.ID, Trace: s.root, Proof: proof}, err
-	case d.Stage == coordinator.StageDescending && !d.Revealed[coordinator.Accused]:
+	case d.Stage == dispute.StageDescending && !d.Revealed[dispute.Accused]:
 		nodes, err := s.children(ctx, d.Level, d.Depth, d.Index)
-		if err == nil && bisect.Node(&nodes) != d.Nodes[coordinator.Accused] {
+		if err == nil && bisect.Node(&nodes) != d.Nodes[dispute.Accused] {
 			return coordinator.Concede{Dispute: d.ID}, nil
 		}
 		return coordinator.Reveal{Dispute: d.ID, Nodes: nodes}, err
@@ -66,37 +67,37 @@ func (s *stubborn) Move(ctx context.Context, d coordinator.Dispute, self coordin
 }
 
 // places holds the false leaves of a level's tree.
-func (s *stubborn) places(level coordinator.Level) []uint32 {
+func (s *stubborn) places(level dispute.Level) []uint32 {
 	switch level {
-	case coordinator.LevelOps:
+	case dispute.LevelOps:
 		if last := s.ops - 1; s.op != last {
 			return []uint32{s.op, last}
 		}
 		return []uint32{s.op}
-	case coordinator.LevelTiles:
+	case dispute.LevelTiles:
 		return []uint32{s.tile}
 	}
 	return []uint32{s.slice}
 }
 
 // node is a node on the path to a false leaf.
-func (s *stubborn) node(ctx context.Context, level coordinator.Level, depth uint8, index uint32) (wire.Hash, error) {
+func (s *stubborn) node(ctx context.Context, level dispute.Level, depth uint8, index uint32) (wire.Hash, error) {
 	switch {
 	case depth > 0:
 		nodes, err := s.children(ctx, level, depth, index)
 		return bisect.Node(&nodes), err
-	case level == coordinator.LevelOps && index == s.ops-1:
-		return coordinator.Outcome(s.of.Commitment), nil
-	case level == coordinator.LevelOps:
-		return s.node(ctx, coordinator.LevelTiles, bisect.Depth(s.tiles), 0)
-	case level == coordinator.LevelTiles:
-		return s.node(ctx, coordinator.LevelSlices, bisect.Depth(s.slices), 0)
+	case level == dispute.LevelOps && index == s.ops-1:
+		return dispute.Outcome(s.of.Commitment), nil
+	case level == dispute.LevelOps:
+		return s.node(ctx, dispute.LevelTiles, bisect.Depth(s.tiles), 0)
+	case level == dispute.LevelTiles:
+		return s.node(ctx, dispute.LevelSlices, bisect.Depth(s.slices), 0)
 	}
 	return s.lie, nil
 }
 
 // children returns the children of a node: true except on the path to a false leaf.
-func (s *stubborn) children(ctx context.Context, level coordinator.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+func (s *stubborn) children(ctx context.Context, level dispute.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	nodes, err := s.truth(ctx, level, depth, index)
 	if err != nil {
 		return nodes, err
@@ -114,10 +115,10 @@ func (s *stubborn) children(ctx context.Context, level coordinator.Level, depth 
 }
 
 // truth asks the honest player for the children of a node, as if a dispute were there.
-func (s *stubborn) truth(ctx context.Context, level coordinator.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
+func (s *stubborn) truth(ctx context.Context, level dispute.Level, depth uint8, index uint32) ([bisect.Fan]wire.Hash, error) {
 	const self, other = 0, 1
-	m, err := s.honest.Move(ctx, coordinator.Dispute{
-		Accused: self, Accuser: other, Commitment: s.of.Commitment, Stage: coordinator.StageDescending,
+	m, err := s.honest.Move(ctx, dispute.Dispute{
+		Accused: self, Accuser: other, Commitment: s.of.Commitment, Stage: dispute.StageDescending,
 		Level: level, Op: s.op, Tile: s.tile, Depth: depth, Index: index,
 	}, self)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *stubborn) proof(ctx context.Context) ([]wire.Hash, error) {
 	var proof []wire.Hash
 	last := s.ops - 1
 	for depth := uint8(1); depth <= bisect.Depth(s.ops); depth++ {
-		nodes, err := s.children(ctx, coordinator.LevelOps, depth, last>>(4*depth))
+		nodes, err := s.children(ctx, dispute.LevelOps, depth, last>>(4*depth))
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/host"
@@ -39,8 +40,8 @@ type world struct {
 	nodes   []*node.Node
 	seen    map[wire.Hash]heard // all commitments that the first node received, by ID
 	order   []wire.Hash
-	own     []coordinator.Commitment // of the first node
-	steps   []taken                  // of the cheats
+	own     []dispute.Commitment // of the first node
+	steps   []taken              // of the cheats
 	reports map[coordinator.Round][]coordinator.Report
 }
 
@@ -83,7 +84,7 @@ func (w *world) honest(t taken) (engine.Result, []float32) {
 
 // heard is a commitment, and which round had become final when it came.
 type heard struct {
-	coordinator.Signed
+	dispute.Signed
 	author key.Public
 	final  bool
 }
@@ -217,7 +218,7 @@ type spoken struct {
 }
 
 func (s spoken) Publish(data []byte) error {
-	if c, err := coordinator.ParseSigned(data[32:]); err == nil && s.by == 0 {
+	if c, err := dispute.ParseSigned(data[32:]); err == nil && s.by == 0 {
 		s.w.own = append(s.w.own, c.Commitment)
 	}
 	return s.Network.Publish(data)
@@ -230,7 +231,7 @@ type recorder struct {
 }
 
 func (r recorder) Gossip(from key.Public, data []byte) p2p.Verdict {
-	if s, err := coordinator.ParseSigned(data[32:]); err == nil {
+	if s, err := dispute.ParseSigned(data[32:]); err == nil {
 		id := s.Commitment.ID()
 		if _, known := r.w.seen[id]; !known {
 			at, ok := r.w.state().At(s.Commitment.Round)

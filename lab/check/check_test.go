@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -51,7 +52,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			err := right(s, env, m)
 			for _, d := range s.Disputes() { // every message gives the parties more time
 				if !d.Unserved {
-					binary.LittleEndian.PutUint64(dispute(s, d)[112:], env.NowMs+200_000)
+					binary.LittleEndian.PutUint64(disputeBytes(s, d)[112:], env.NowMs+200_000)
 				}
 			}
 			return err
@@ -84,7 +85,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"liar", "liars", 0, "opens trace", func(s coordinator.State, env coordinator.Env, m coordinator.Message) error {
 			if _, opens := m.(coordinator.Evidence); opens {
 				for _, d := range s.Disputes() {
-					clear(dispute(s, d)) // the referee sends both home
+					clear(disputeBytes(s, d)) // the referee sends both home
 				}
 				return nil
 			}
@@ -118,7 +119,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // corrupt is a referee that agrees with the accuser at the first operation.
 type corrupt struct{ program }
 
-func (corrupt) Judge(c coordinator.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+func (corrupt) Judge(c dispute.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
 	value := wire.NewReader(evidence)
 	return value.Hash(), nil
 }
@@ -129,7 +130,7 @@ func forget(s coordinator.State, r coordinator.RoundState) {
 	s.Bytes()[bytes.Index(s.Bytes(), seed[:])-24+112] = 0
 }
 
-// dispute returns the bytes of a dispute.
-func dispute(s coordinator.State, d coordinator.Dispute) []byte {
+// disputeBytes returns the bytes of a dispute.
+func disputeBytes(s coordinator.State, d dispute.Dispute) []byte {
 	return s.Bytes()[bytes.Index(s.Bytes(), d.Commitment.Append(nil))-904:][:1152]
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -136,9 +137,9 @@ func (c *cast) report(s coordinator.State, i coordinator.Member, params wire.Has
 }
 
 // commitment is what a member committed to.
-func (c *cast) commitment(s coordinator.State, round coordinator.Round, i coordinator.Member) coordinator.Commitment {
+func (c *cast) commitment(s coordinator.State, round coordinator.Round, i coordinator.Member) dispute.Commitment {
 	r, _ := s.At(round)
-	v := coordinator.Check{Round: round, Epoch: r.Epoch(), Member: i, Share: batch.Hash(r.Share(i))}
+	v := dispute.Check{Round: round, Epoch: r.Epoch(), Member: i, Share: batch.Hash(r.Share(i))}
 	t := c.traces(s, v)
 	if c.lies(v) {
 		return t[1].result
@@ -148,18 +149,18 @@ func (c *cast) commitment(s coordinator.State, round coordinator.Round, i coordi
 
 // traces are the ways to compute the share of a check, which names its round, epoch, member and
 // share.
-func (c *cast) traces(s coordinator.State, v coordinator.Check) []trace {
-	return traces(coordinator.Case{Commitment: coordinator.Commitment{
+func (c *cast) traces(s coordinator.State, v dispute.Check) []trace {
+	return traces(dispute.Case{Commitment: dispute.Commitment{
 		Run: s.ID(), Epoch: v.Epoch, Round: v.Round, Member: v.Member, Share: v.Share, Params: c.model,
 	}})
 }
 
 // lies reports whether the result of a check is the wrong one.
-func (c *cast) lies(v coordinator.Check) bool {
+func (c *cast) lies(v dispute.Check) bool {
 	return c.lied.Round != 0 && v.Round == c.lied.Round && v.Member == c.lied.Member
 }
 
-func (c *cast) sign(v coordinator.Commitment) coordinator.Signed {
+func (c *cast) sign(v dispute.Commitment) dispute.Signed {
 	return v.Sign(c.keys[v.Member])
 }
 
@@ -210,23 +211,23 @@ func (c *cast) disputeMoves(s coordinator.State, k int, i coordinator.Member, sa
 		}
 		lie := c.lies(d.Check)
 		for _, v := range d.TieBreakers {
-			if v.Member == i && v.Vote == 0 && d.Stage == coordinator.StageTieBreaking {
+			if v.Member == i && v.Vote == 0 && d.Stage == dispute.StageTieBreaking {
 				c.votes(s, k, d, lie, mine, say)
 			}
 		}
 		switch {
-		case d.Stage == coordinator.StageTieBreaking, i != d.Accused && i != d.Accuser:
+		case d.Stage == dispute.StageTieBreaking, i != d.Accused && i != d.Accuser:
 			continue
 		case cheat:
 			say(k, 0, coordinator.Concede{Dispute: d.ID}, "concedes dispute %d", d.ID)
 		}
 		for _, t := range mine {
 			switch {
-			case d.Stage == coordinator.StageDefending && i == d.Accused:
+			case d.Stage == dispute.StageDefending && i == d.Accused:
 				say(k, 0, coordinator.Defend{Dispute: d.ID, Trace: t.root(), Proof: bisect.Prove(t.leaves, ops-1)}, "shows trace %q in dispute %d", t.name, d.ID)
-			case d.Stage == coordinator.StageDescending:
+			case d.Stage == dispute.StageDescending:
 				say(k, 0, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(t.leaves, d.Depth, d.Index)}, "reveals trace %q in dispute %d", t.name, d.ID)
-			case d.Stage == coordinator.StageEvidence && i == d.Accuser:
+			case d.Stage == dispute.StageEvidence && i == d.Accuser:
 				say(k, 0, coordinator.Evidence{Dispute: d.ID, Bytes: t.evidence()}, "opens trace %q in dispute %d", t.name, d.ID)
 			}
 		}
@@ -234,27 +235,27 @@ func (c *cast) disputeMoves(s coordinator.State, k int, i coordinator.Member, sa
 }
 
 // votes lists what a tie-breaker may say.
-func (c *cast) votes(s coordinator.State, k int, d coordinator.Dispute, lie bool, mine []trace, say say) {
+func (c *cast) votes(s coordinator.State, k int, d dispute.Dispute, lie bool, mine []trace, say say) {
 	root := mine[0].root()
-	vote := func(v coordinator.Vote, trace wire.Hash, how string) {
+	vote := func(v dispute.Vote, trace wire.Hash, how string) {
 		say(k, 0, coordinator.TieBreak{Dispute: d.ID, Vote: v, Trace: trace}, "votes in dispute %d that %s", d.ID, how)
 	}
 	author := c.name(s.Key(d.Accused))
 	switch {
 	case k >= c.honests:
-		vote(coordinator.VoteRight, root, author+" is right")
-		vote(coordinator.VoteUnserved, wire.Hash{}, author+" serves nothing")
+		vote(dispute.VoteRight, root, author+" is right")
+		vote(dispute.VoteUnserved, wire.Hash{}, author+" serves nothing")
 		for _, t := range mine {
-			vote(coordinator.VoteWrong, t.root(), fmt.Sprintf("%s is wrong, with trace %q", author, t.name))
+			vote(dispute.VoteWrong, t.root(), fmt.Sprintf("%s is wrong, with trace %q", author, t.name))
 		}
 		return
 	case lie:
-		vote(coordinator.VoteWrong, root, author+" is wrong")
+		vote(dispute.VoteWrong, root, author+" is wrong")
 	default:
-		vote(coordinator.VoteRight, root, author+" is right")
+		vote(dispute.VoteRight, root, author+" is right")
 	}
 	if d.Unserved && c.cheats(s.Key(d.Accused)) {
-		vote(coordinator.VoteUnserved, wire.Hash{}, author+" serves nothing")
+		vote(dispute.VoteUnserved, wire.Hash{}, author+" serves nothing")
 	}
 }
 
@@ -288,15 +289,15 @@ func (c *cast) next(s coordinator.State, g ghost) uint64 {
 }
 
 // owes reports whether an honest party has a move to make.
-func (c *cast) owes(s coordinator.State, d coordinator.Dispute) bool {
-	plays := func(i coordinator.Member) bool { return i != coordinator.NoMember && !c.cheats(s.Key(i)) }
+func (c *cast) owes(s coordinator.State, d dispute.Dispute) bool {
+	plays := func(i coordinator.Member) bool { return i != dispute.NoMember && !c.cheats(s.Key(i)) }
 	accused, accuser := plays(d.Accused), plays(d.Accuser)
 	switch d.Stage {
-	case coordinator.StageDefending:
+	case dispute.StageDefending:
 		return accused
-	case coordinator.StageDescending:
-		return accused && !d.Revealed[coordinator.Accused] || accuser && !d.Revealed[coordinator.Accuser]
-	case coordinator.StageEvidence:
+	case dispute.StageDescending:
+		return accused && !d.Revealed[dispute.Accused] || accuser && !d.Revealed[dispute.Accuser]
+	case dispute.StageEvidence:
 		return accuser
 	}
 	return false

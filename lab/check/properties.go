@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -156,11 +157,11 @@ func honest(c *cast, _ *ghost, t transition) string {
 func liars(c *cast, _ *ghost, t transition) string {
 	for _, d := range t.old.Disputes() {
 		_, open := t.new.Dispute(d.ID)
-		if open || d.Unserved || d.Accuser == coordinator.NoMember || c.cheats(t.old.Key(d.Accuser)) {
+		if open || d.Unserved || d.Accuser == dispute.NoMember || c.cheats(t.old.Key(d.Accuser)) {
 			continue
 		}
 		right := traces(d.Case())[0].result
-		if coordinator.Outcome(right) == coordinator.Outcome(d.Commitment) {
+		if dispute.Outcome(right) == dispute.Outcome(d.Commitment) {
 			continue
 		}
 		if i, ok := t.new.Find(t.old.Key(d.Accused)); ok && t.new.Status(i) != coordinator.StatusEjected {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -79,7 +80,7 @@ type cast struct {
 	seed    wire.Hash
 	model   wire.Hash
 	born    uint64
-	lied    coordinator.Check // of the one wrong result; zero if there is none
+	lied    dispute.Check // of the one wrong result; zero if there is none
 	first   node
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/bisect"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -14,15 +14,15 @@ type program struct{}
 
 const ops = 2
 
-func (program) Ops(uint32) uint32                              { return ops }
-func (program) Tiles(coordinator.Case, uint32) uint32          { return 1 }
-func (program) Slices(coordinator.Case, uint32, uint32) uint32 { return 1 }
+func (program) Ops(uint32) uint32                          { return ops }
+func (program) Tiles(dispute.Case, uint32) uint32          { return 1 }
+func (program) Slices(dispute.Case, uint32, uint32) uint32 { return 1 }
 
 var errEvidence = errors.New("evidence proves nothing")
 
-// Judge implements coordinator.Referee. The evidence for the outcome is the first operation's
+// Judge implements dispute.Referee. The evidence for the outcome is the first operation's
 // value, which must be in the accuser's trace, and its proof.
-func (program) Judge(c coordinator.Case, op, _, _ uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+func (program) Judge(c dispute.Case, op, _, _ uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
 	if op == 0 {
 		return computed(c), nil
 	}
@@ -35,11 +35,11 @@ func (program) Judge(c coordinator.Case, op, _, _ uint32, root wire.Hash, eviden
 	if r.Err() != wire.OK || !bisect.Check(root, value, 0, ops, proof) {
 		return wire.Hash{}, errEvidence
 	}
-	return coordinator.Outcome(conclude(c.Commitment, value)), nil
+	return dispute.Outcome(conclude(c.Commitment, value)), nil
 }
 
 // computed is the true value of the first operation.
-func computed(c coordinator.Case) wire.Hash {
+func computed(c dispute.Case) wire.Hash {
 	return wire.Sum("check/step", c.Commitment.Share[:], c.Commitment.Params[:], wire.AppendU32(nil, uint32(c.Commitment.Member)))
 }
 
@@ -47,10 +47,10 @@ func computed(c coordinator.Case) wire.Hash {
 func gradient(value wire.Hash) wire.Hash { return wire.Sum("check/gradient", value[:]) }
 
 // conclude fills in the result that follows from the first operation's value.
-func conclude(c coordinator.Commitment, value wire.Hash) coordinator.Commitment {
+func conclude(c dispute.Commitment, value wire.Hash) dispute.Commitment {
 	c.Payload, c.PayloadBytes = wire.Sum("check/payload", value[:]), 100
 	c.State = wire.Sum("check/state", value[:])
-	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, gradient(value))
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, gradient(value))
 	return c
 }
 
@@ -58,18 +58,18 @@ func conclude(c coordinator.Commitment, value wire.Hash) coordinator.Commitment 
 type trace struct {
 	name   string
 	leaves []wire.Hash
-	value  wire.Hash              // of the first operation
-	result coordinator.Commitment // what the trace ends with, filled in
+	value  wire.Hash          // of the first operation
+	result dispute.Commitment // what the trace ends with, filled in
 }
 
 func (t trace) root() wire.Hash { return bisect.Root(t.leaves) }
 
 // traces are the ways in which the case of a check may be computed, the true one first.
-func traces(c coordinator.Case) []trace {
+func traces(c dispute.Case) []trace {
 	value := computed(c)
 	bent := wire.Sum("check/bent", value[:])
 	right, wrong := conclude(c.Commitment, value), conclude(c.Commitment, bent)
-	o, x := coordinator.Outcome(right), coordinator.Outcome(wrong)
+	o, x := dispute.Outcome(right), dispute.Outcome(wrong)
 	return []trace{
 		{"true", []wire.Hash{value, o}, value, right},
 		{"bent", []wire.Hash{bent, x}, bent, wrong},                    // a lie from the start

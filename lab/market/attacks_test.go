@@ -11,6 +11,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/ledger"
@@ -84,10 +85,10 @@ func TestSealingTheGradientPaysNoMore(t *testing.T) {
 // TestTwoValidatorsOneOfWhichLies has one of two equal validators call every miner worthless, or
 // only one of them: miners are paid for what they did before, and the honest validator loses nothing.
 func TestTwoValidatorsOneOfWhichLies(t *testing.T) {
-	lie := func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score {
+	lie := func(s coordinator.State, period uint32, honest []scores.Score) []scores.Score {
 		for i := range honest {
 			if period > 2 {
-				honest[i].Value = -coordinator.ScoreOne
+				honest[i].Value = -scores.One
 			}
 		}
 		return honest
@@ -333,7 +334,7 @@ func TestValidatorsThatCopy(t *testing.T) {
 // show them when they are shown.
 func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
 	run, a, b := wire.Sum("run"), JudgeKey(0).Public(), JudgeKey(1).Public()
-	said := coordinator.RevealScores{Period: 3, Salt: wire.Sum("salt"), Scores: []coordinator.Score{{Member: 1, Value: 100}}}
+	said := coordinator.RevealScores{Period: 3, Salt: wire.Sum("salt"), Scores: []scores.Score{{Member: 1, Value: 100}}}
 	hash := coordinator.ScoresHash(run, a, said)
 	if coordinator.ScoresHash(run, b, said) == hash {
 		t.Error("the hash of one's scores opens as another's")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -25,7 +26,7 @@ type Judge struct {
 	// configuration.
 	Late bool
 	// Say, if not nil, replaces the scores that it sends to the chain.
-	Say func(s coordinator.State, period uint32, honest []coordinator.Score) []coordinator.Score
+	Say func(s coordinator.State, period uint32, honest []scores.Score) []scores.Score
 	// Configure, if not nil, changes its configuration before it starts.
 	Configure func(*live.Config)
 }

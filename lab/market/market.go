@@ -16,6 +16,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
@@ -114,8 +115,8 @@ type Market struct {
 
 	miners     []*miner
 	validators []*judge
-	periods    []coordinator.Scores // settled periods
-	saved      []float32            // parameters of the last checkpoint
+	periods    []score.Scores // settled periods
+	saved      []float32      // parameters of the last checkpoint
 	savedHash  wire.Hash
 }
 

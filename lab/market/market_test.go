@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/score"
 )
@@ -106,25 +106,25 @@ func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 // on the chain, and starts it again later.
 func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
 	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {}}, Steps: 26})
-	said := func() (coordinator.ValidatorScores, uint32, bool) {
+	said := func() (scores.ValidatorScores, uint32, bool) {
 		s := m.State()
 		period, _ := s.Scoring()
-		scores, ok := s.Scores(period)
+		got, ok := s.Scores(period)
 		if !ok {
-			return coordinator.ValidatorScores{}, 0, false
+			return scores.ValidatorScores{}, 0, false
 		}
-		i := slices.IndexFunc(scores.Validators, func(v coordinator.ValidatorScores) bool { return v.Key == JudgeKey(1).Public() })
+		i := slices.IndexFunc(got.Validators, func(v scores.ValidatorScores) bool { return v.Key == JudgeKey(1).Public() })
 		if i < 0 {
-			return coordinator.ValidatorScores{}, period, false
+			return scores.ValidatorScores{}, period, false
 		}
-		return scores.Validators[i], period, true
+		return got.Validators[i], period, true
 	}
 	if !m.Until(time.Hour, func() bool { v, p, ok := said(); return ok && p == 1 && v.Committed && !v.Revealed }) {
 		t.Fatal("it committed to nothing")
 	}
 	m.Crash(1)
 	before := m.validators[1].store.record
-	if !m.Until(time.Hour, func() bool { _, stage := m.State().Scoring(); return stage == coordinator.ScoreReveal }) {
+	if !m.Until(time.Hour, func() bool { _, stage := m.State().Scoring(); return stage == scores.StageReveal }) {
 		t.Fatal("there was nothing to reveal in")
 	}
 	if err := m.Revive(1); err != nil {

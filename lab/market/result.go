@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/score"
 )
 
@@ -32,9 +33,9 @@ type Mean struct {
 // Result is the result of a market.
 type Result struct {
 	Earners    []Earner
-	Validators []coordinator.Validator
+	Validators []scores.Validator
 	Paid       []uint64 // to validators, in the order of the configuration
-	Periods    []coordinator.Scores
+	Periods    []scores.Scores
 	Loss       float64 // held-out loss after the last window
 	Windows    uint32
 	Bytes      uint64 // mean bytes that a miner wrote in a window
@@ -97,7 +98,7 @@ func (m *Market) result() (Result, error) {
 		for _, last := range r.Periods[max(0, len(r.Periods)-1):] {
 			for _, score := range last.Members {
 				if score.Member == at {
-					e.Last = float64(score.Score) / coordinator.ScoreOne
+					e.Last = float64(score.Score) / scores.One
 				}
 			}
 		}

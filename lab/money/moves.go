@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
@@ -243,7 +244,7 @@ func (e *episode) equivocation(random *prng.Source, run string) coordinator.Mess
 	if !ok {
 		return coordinator.Tick{}
 	}
-	one := coordinator.Commitment{Run: v.State.ID(), Round: 1, Member: i}
+	one := dispute.Commitment{Run: v.State.ID(), Round: 1, Member: i}
 	two := one
 	two.Loss = 1
 	return coordinator.Equivocation{A: one.Sign(k), B: two.Sign(k)}

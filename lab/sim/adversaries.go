@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
@@ -155,7 +156,7 @@ func (n *network) inspectTrust(s coordinator.State) {
 }
 
 // convicted records a conviction. The conviction of an honest client breaks an invariant.
-func (n *network) convicted(s coordinator.State, c coordinator.Conviction) {
+func (n *network) convicted(s coordinator.State, c dispute.Conviction) {
 	t := &n.trust
 	client := n.clientOf(c.Key)
 	kind := n.cfg.kind(client)

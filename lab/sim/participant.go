@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
@@ -208,13 +209,13 @@ func (p *participant) setCut(on bool) {
 
 // A signature is a triple that many participants check.
 type signature struct {
-	signed coordinator.Signed
+	signed dispute.Signed
 	author key.Public
 }
 
 // verify checks a signature once for all participants, because signatures are most of their
 // computing.
-func (n *network) verify(s coordinator.Signed, author key.Public) bool {
+func (n *network) verify(s dispute.Signed, author key.Public) bool {
 	k := signature{s, author}
 	good, known := n.signatures[k]
 	if !known {

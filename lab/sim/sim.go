@@ -26,6 +26,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -143,8 +144,8 @@ type network struct {
 	set        *data.Set
 	run        engine.Run
 	engine     engine.Engine
-	disputant  node.Disputant      // nil without verification
-	referee    coordinator.Referee // nil without verification
+	disputant  node.Disputant  // nil without verification
+	referee    dispute.Referee // nil without verification
 	initial    []float32
 	owner      key.Private
 	random     prng.Source
@@ -347,7 +348,7 @@ func newEngine(run engine.Run) (engine.Engine, error) {
 type disputant struct{ *verify.Tracer }
 
 // Open implements node.Disputant.
-func (d disputant) Open(ctx context.Context, c coordinator.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
+func (d disputant) Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (node.Player, error) {
 	p, err := d.Tracer.Open(ctx, c, spans, params, state)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
@@ -87,9 +87,9 @@ type disputedStep struct {
 	DisputeOptions
 	engine  *cpu.Engine
 	tracer  *verify.Tracer
-	referee coordinator.Referee
+	referee dispute.Referee
 	in      verify.Inputs
-	c       coordinator.Case
+	c       dispute.Case
 	names   []string
 }
 
@@ -236,12 +236,12 @@ func (d *disputedStep) commit(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := coordinator.Commitment{
+	c := dispute.Commitment{
 		Run: wire.Sum("entrain/bench"), Round: 1, Share: batch.Hash(d.in.Spans), Payload: merkle.BlobRoot(result.Payload), PayloadBytes: uint32(len(result.Payload)),
 		Prev: prev, State: merkle.Root(d.engine.Leaves(after)), Params: params,
 	}
-	c.Work = coordinator.WorkHash(c.Run, c.Round, c.Member, result.Gradient)
-	d.c = coordinator.Case{Commitment: c, Step: disputeStep, Sequences: uint32(d.Sequences)}
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, result.Gradient)
+	d.c = dispute.Case{Commitment: c, Step: disputeStep, Sequences: uint32(d.Sequences)}
 	return time.Since(from).Seconds(), nil
 }
 

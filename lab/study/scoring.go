@@ -7,7 +7,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bench"
 	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
@@ -93,8 +93,8 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 	}
 	evaluation := &bench.Trial{Run: func() error {
 		reveal := sealer.Reveal(nil, made.Payload, seed)
-		work := coordinator.WorkHash(run, 1, 0, made.Gradient)
-		_, _, err := judge.Evidence(ctx, ask, params, live.Result{Commitment: coordinator.Commitment{Work: work}, Reveal: reveal})
+		work := dispute.WorkHash(run, 1, 0, made.Gradient)
+		_, _, err := judge.Evidence(ctx, ask, params, live.Result{Commitment: dispute.Commitment{Work: work}, Reveal: reveal})
 		return err
 	}}
 	if err := bench.Alternate(ctx, o.Rounds, time.Millisecond, []*bench.Trial{step, evaluation}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -52,7 +53,7 @@ func (s *Store) casePath(c client.Share) string {
 func appendCase(dst []byte, c node.SavedCase) []byte {
 	dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, uint32(c.Round)), uint32(c.Member)), uint32(c.Step))
 	dst = wire.AppendBool(dst, c.State == nil)
-	dst = coordinator.Signed{Commitment: c.Commitment, Signature: c.Signature}.Append(dst)
+	dst = dispute.Signed{Commitment: c.Commitment, Signature: c.Signature}.Append(dst)
 	return batch.Append(dst, c.Spans)
 }
 
@@ -61,7 +62,7 @@ func parseCase(b []byte) (c node.SavedCase, fresh bool, err error) {
 	r := wire.NewReader(b)
 	c.Round, c.Member, c.Step = coordinator.Round(r.U32()), coordinator.Member(r.U32()), coordinator.Step(r.U32())
 	fresh = r.Bool()
-	signed := coordinator.ReadSigned(&r)
+	signed := dispute.ReadSigned(&r)
 	c.Commitment, c.Signature = signed.Commitment, signed.Signature
 	c.Spans = batch.Parse(&r, spansMax)
 	if err := r.Done().OrNil(); err != nil {

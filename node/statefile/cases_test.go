@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/wire"
@@ -20,7 +21,7 @@ func sampleCase(round coordinator.Round) node.SavedCase {
 	c := node.SavedCase{Params: s.Params, State: s.Optimizer}
 	c.Share, c.Step = client.Share{Round: round, Member: 4}, 3
 	c.Spans = []batch.Span{{Start: 1 << 40, Count: 3}, {Start: 7, Count: 1}}
-	c.Commitment = coordinator.Commitment{Run: s.Run, Epoch: 2, Round: round, Member: 4, Prev: wire.Sum("prev"), Loss: 9}
+	c.Commitment = dispute.Commitment{Run: s.Run, Epoch: 2, Round: round, Member: 4, Prev: wire.Sum("prev"), Loss: 9}
 	c.Signature = c.Commitment.Sign(key.FromSeed([32]byte{1})).Signature
 	return c
 }

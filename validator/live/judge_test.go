@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
@@ -52,8 +53,8 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	reveal := codec.Reveal(nil, made.Payload, seed)
-	honest := coordinator.Commitment{
-		Run: run, Round: window, Member: victim, Payload: codec.Root(made.Payload), Work: coordinator.WorkHash(run, window, victim, made.Gradient),
+	honest := dispute.Commitment{
+		Run: run, Round: window, Member: victim, Payload: codec.Root(made.Payload), Work: dispute.WorkHash(run, window, victim, made.Gradient),
 	}
 	j := live.Judge{Run: run, Engine: engine, Slicer: codec, Tensors: len(model.Layout().Tensors())}
 	judge := func(member coordinator.Member, work wire.Hash, inexact bool) (float64, score.Verdict, score.Evidence) {
@@ -73,7 +74,7 @@ func TestCopiesOfTheSameWindow(t *testing.T) {
 		t.Fatalf("the victim's own result is worth %v, %v", fair, v)
 	}
 	for name, work := range map[string]wire.Hash{
-		"the victim's work": honest.Work, "the victim's gradient as its own": coordinator.WorkHash(run, window, thief, made.Gradient),
+		"the victim's work": honest.Work, "the victim's gradient as its own": dispute.WorkHash(run, window, thief, made.Gradient),
 		"something": wire.Sum("something"), "nothing": {},
 	} {
 		if s, v, _ := judge(thief, work, false); s != -1 || v != score.WrongWork {

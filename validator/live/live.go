@@ -14,6 +14,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -95,7 +96,7 @@ type Validator struct {
 	height uint64
 	known  bool
 	where  map[key.Public]bucket.Location
-	signed map[place]coordinator.Commitment
+	signed map[place]dispute.Commitment
 	held   map[place]Result // checked results
 	params engine.Vector
 	ended  bool
@@ -122,7 +123,7 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 	}
 	v := &Validator{
 		cfg: cfg, self: cfg.Key.Public(), slicer: slicer,
-		where: map[key.Public]bucket.Location{}, held: map[place]Result{}, signed: map[place]coordinator.Commitment{},
+		where: map[key.Public]bucket.Location{}, held: map[place]Result{}, signed: map[place]dispute.Commitment{},
 		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
 	// deterministic, so it is the same after a restart
@@ -245,7 +246,7 @@ func (v *Validator) perform(a validator.Action) {
 	case validator.Forget:
 		before := func(p place) bool { return p.window < a.Before }
 		maps.DeleteFunc(v.held, func(p place, _ Result) bool { return before(p) })
-		maps.DeleteFunc(v.signed, func(p place, _ coordinator.Commitment) bool { return before(p) })
+		maps.DeleteFunc(v.signed, func(p place, _ dispute.Commitment) bool { return before(p) })
 	case validator.Scored:
 		v.observe(Event{Kind: "scored", Round: a.Window, Scored: &a})
 	case validator.Balloted:

@@ -7,7 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/score"
@@ -38,7 +38,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 		return
 	}
 	name := bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindCommitment, Member: a.Key, Content: a.Commitment}
-	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: coordinator.SignedBytes}, lookFor, func(body []byte, err error) {
+	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes}, lookFor, func(body []byte, err error) {
 		if v.ended {
 			return
 		}
@@ -47,7 +47,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 			return
 		}
 		// The reader has compared it with its ID, window, run and author.
-		signed, err := coordinator.ParseSigned(body)
+		signed, err := dispute.ParseSigned(body)
 		if err != nil || signed.Commitment.Member != a.Member {
 			missing("commitment", errors.New("it is of another member"))
 			return
@@ -57,7 +57,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 	})
 }
 
-func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c coordinator.Commitment, missing func(string, error)) {
+func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c dispute.Commitment, missing func(string, error)) {
 	want := bucket.Want{
 		Location: at, Max: v.slicer.RevealLen(),
 		Name:  bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindReveal, Member: a.Key, Content: c.Payload},
@@ -120,7 +120,7 @@ func (v *Validator) evaluate(a validator.Evaluate) {
 // Result is what a member published of its work in a window: its commitment, and its update on the
 // slice.
 type Result struct {
-	Commitment coordinator.Commitment
+	Commitment dispute.Commitment
 	Reveal     []byte
 }
 
@@ -152,7 +152,7 @@ func (j Judge) Evidence(ctx context.Context, a validator.Evaluate, params engine
 	}
 	e := score.Evidence{
 		Median:      a.Median,
-		WorkDiffers: !j.Inexact && coordinator.WorkHash(j.Run, a.Window, a.Member, g.Root) != r.Commitment.Work,
+		WorkDiffers: !j.Inexact && dispute.WorkHash(j.Run, a.Window, a.Member, g.Root) != r.Commitment.Work,
 	}
 	if e.Likeness, err = score.Compare(parts, j.Slicer.Values(nil, r.Reveal), at); err != nil {
 		return e, 0, err

@@ -14,10 +14,10 @@ var partTypes = map[string][3]string{
 	"bool":   {"bool", "wire.AppendBool(dst, m.%s)", "r.Bool()"},
 	"hash":   {"wire.Hash", "wire.AppendHash(dst, m.%s)", "r.Hash()"},
 	"key":    {"key.Public", "append(dst, m.%s[:]...)", "key.Public(r.Hash())"},
-	"signed": {"Signed", "m.%s.Append(dst)", "ReadSigned(r)"},
+	"signed": {"dispute.Signed", "m.%s.Append(dst)", "dispute.ReadSigned(r)"},
 	"bytes":  {"[]byte", "wire.AppendVar(dst, m.%s)", "r.Var(%m)"},
 	"hashes": {"[]wire.Hash", "appendHashes(dst, m.%s)", "readHashes(r, %m)"},
-	"score":  {"[]Score", "appendScores(dst, m.%s)", "readScores(r, %m)"},
+	"score":  {"[]score.Score", "appendScores(dst, m.%s)", "readScores(r, %m)"},
 	"nodes":  {"[bisect.Fan]wire.Hash", "appendNodes(dst, &m.%s)", "readNodes(r)"},
 }
 
@@ -83,6 +83,7 @@ func (s schema) messageCode() string {
 		fmt.Fprintf(&names, "case %s:\nreturn %q\n", m.name, m.noun)
 	}
 	return notice + "package coordinator\n\nimport (\n\"github.com/entrain-network/entrain/bisect\"\n" +
+		"\"github.com/entrain-network/entrain/coordinator/dispute\"\n\"github.com/entrain-network/entrain/coordinator/score\"\n" +
 		"\"github.com/entrain-network/entrain/key\"\n\"github.com/entrain-network/entrain/wire\"\n)\n" + b.String() + appends.String() +
 		"\n// readMessage reads the fields of a message; nil if the kind is unknown.\n" +
 		"func readMessage(kind uint8, r *wire.Reader) Message {\nswitch kind {\n" + read.String() + "}\nreturn nil\n}\n" +
