@@ -2,7 +2,12 @@ package comet
 
 import (
 	"bytes"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -75,4 +80,44 @@ func askPeers(t *testing.T, c *Client) []host.Peer {
 		peers <- p
 	})
 	return wait(t, peers)
+}
+
+// Members ask for the addresses every other second: they travel when they have changed.
+func TestAddressesTravelWhenTheyChange(t *testing.T) {
+	r, _ := start(t, replicaDir(t, Options{}))
+	c := newClient(t, r.Endpoint())
+	op, ann := signer("op"), signer("ann")
+	at, err := url.Parse(r.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read atomic.Uint32
+	counter := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(at)
+		if path.Base(r.Out.URL.Path) == "peers" {
+			read.Add(1)
+		}
+	}})
+	defer counter.Close()
+	reader := newClient(t, counter.URL)
+
+	must := func(s *ledger.Signer, body host.Body) {
+		t.Helper()
+		if err := submit(t, c, s, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(op, createRun("demo", op.Key.Public(), 256))
+	must(ann, join("demo"))
+	for i, addrs := range [][]string{{"/dns/here"}, {"/dns/there"}} {
+		must(ann, host.Announce{Run: "demo", Addrs: addrs})
+		for range 3 {
+			if got := askPeers(t, reader); len(got) != 1 || !slices.Equal(got[0].Addrs, addrs) {
+				t.Errorf("peers are %v, want %v", got, addrs)
+			}
+		}
+		if n := read.Load(); n != uint32(i)+1 {
+			t.Errorf("the addresses were read %d times, want %d", n, i+1)
+		}
+	}
 }

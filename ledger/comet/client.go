@@ -77,6 +77,13 @@ type Client struct {
 	liars  map[int]time.Time // until when endpoints are left out
 	chance prng.Source
 	closed bool
+	peers  map[string]runPeers // by run: the addresses as last read
+}
+
+// runPeers are the addresses of a run's participants, and their hash in the run's proof.
+type runPeers struct {
+	hash wire.Hash
+	list []host.Peer
 }
 
 var (
@@ -101,7 +108,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	}
 	c := &Client{
 		chain: chain, log: log, calls: make(semaphore, callsMax),
-		trust: &trust{chain: chain}, liars: map[int]time.Time{},
+		trust: &trust{chain: chain}, liars: map[int]time.Time{}, peers: map[string]runPeers{},
 		http: &http.Client{Transport: transport()}, chance: prng.New(seed, "entrain/ledger/comet/backoff"),
 	}
 	if log == nil {
