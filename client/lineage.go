@@ -101,6 +101,7 @@ func (m *Machine) nameAccepted() {
 		return
 	}
 	m.lineage.open = false
+	rs.accept(r)
 	for i := range m.lineage.ancestors {
 		a := &m.lineage.ancestors[i]
 		member := coordinator.Member(i)
@@ -108,11 +109,12 @@ func (m *Machine) nameAccepted() {
 			continue
 		}
 		a.standing, a.key = unnamed, m.state.Key(member)
-		c := m.selected(rs, member)
-		if c == nil {
+		k := m.chosen(rs, member)
+		if k < 0 {
 			m.lineage.open = true
 			continue
 		}
+		c := &rs.known[i][k]
 		*a = ancestor{standing: accepted, key: a.key, id: c.id, state: c.commitment.State}
 	}
 }

@@ -387,15 +387,10 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 		return nil, false
 	}
 	rs := m.results(a)
-	if rs.accepting == nil {
-		rs.accept(r)
-	}
+	rs.accept(r)
 	set, missing := rs.accepting, 0
 	set.lacking = slices.DeleteFunc(set.lacking, func(i coordinator.Member) bool {
-		if set.chosen[i] == untested {
-			set.chosen[i] = m.choose(rs, i)
-		}
-		switch k := set.chosen[i]; {
+		switch k := m.chosen(rs, i); {
 		case k == notNamed:
 			missing++
 			return false
@@ -419,8 +414,11 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	return payloads, true
 }
 
-// accept begins to look for the accepted set of a round, which is final.
+// accept begins to look for the accepted set of a round, which is final, if nothing has yet.
 func (rs *results) accept(r coordinator.RoundState) {
+	if rs.accepting != nil {
+		return
+	}
 	rs.accepting = &accepting{chosen: make([]choice, len(rs.known))}
 	for i := range rs.known {
 		rs.accepting.chosen[i] = nothing
@@ -431,7 +429,16 @@ func (rs *results) accept(r coordinator.RoundState) {
 	}
 }
 
-// choose finds a member's accepted result among the known ones.
+// chosen returns which of the known results of a member is its accepted one. The accepted set is
+// being looked for.
+func (m *Machine) chosen(rs *results, member coordinator.Member) choice {
+	k := &rs.accepting.chosen[member]
+	if *k == untested {
+		*k = m.choose(rs, member)
+	}
+	return *k
+}
+
 func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 	if c := m.selected(rs, member); c != nil {
 		return choice(slices.IndexFunc(rs.known[member], func(o candidate) bool { return o.id == c.id }))

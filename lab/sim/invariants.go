@@ -19,7 +19,12 @@ type invariants struct {
 	points   uint64 // sequences of accepted results in rounds with agreed parameters,
 	ejected  uint64 // and those of members that were ejected when the agreement was seen
 	rollback uint32
+	next     int // participant whose parameters were compared last
 }
+
+// membersAnEvent bounds the participants whose parameters are compared after an event. There are
+// many more events in a round than members.
+const membersAnEvent = 32
 
 // inspect checks all invariants after an event.
 func (n *network) inspect() {
@@ -50,7 +55,9 @@ func (n *network) inspectParams(s coordinator.State) {
 	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
 		return // only some have rolled back
 	}
-	for _, p := range n.members {
+	for range min(len(n.members), membersAnEvent) {
+		c.next = (c.next + 1) % len(n.members)
+		p := n.members[c.next]
 		if p.node == nil || n.cfg.kind(p.index) != "" {
 			continue
 		}

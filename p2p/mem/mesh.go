@@ -78,11 +78,9 @@ type Mesh struct {
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
 	joined int     // how many ever did
-	// generation counts the changes of who is there, and of whom they want and allow.
-	generation uint64
-	links      map[pair]*link
-	faults     map[key.Public]Faults
-	side       map[key.Public]int // by peer: its part of a cut network
+	links  map[pair]*link
+	faults map[key.Public]Faults
+	side   map[key.Public]int // by peer: its part of a cut network
 }
 
 // pair is a directed link's ends.
@@ -165,8 +163,11 @@ func (m *Mesh) find(k key.Public) *Peer {
 }
 
 func (m *Mesh) remove(p *Peer) {
-	m.generation++
 	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
+	for _, q := range m.peers {
+		q.setNear(p, false)
+		p.setNear(q, false)
+	}
 }
 
 func (m *Mesh) link(from, to key.Public) *link {
@@ -179,24 +180,48 @@ func (m *Mesh) link(from, to key.Public) *link {
 }
 
 // connected reports whether two peers are neighbours now.
-func (m *Mesh) connected(p, q *Peer) bool {
-	now := m.loop.Now()
-	return p.near()[q.number] && !p.standing.Banned(q.self, now) && !q.standing.Banned(p.self, now)
+func (m *Mesh) connected(p, q *Peer) bool { return p.nearTo(q) && !p.banned(q) }
+
+// banned reports whether one of two peers has banned the other.
+func (p *Peer) banned(q *Peer) bool {
+	now := p.mesh.loop.Now()
+	return p.standing.Banned(q.self, now) || q.standing.Banned(p.self, now)
 }
 
-// near returns the numbers of the peers with which p is connected, unless one has banned the other.
-func (p *Peer) near() []bool {
-	m := p.mesh
-	if p.nearIn == m.generation && p.nearOnes != nil {
-		return p.nearOnes
-	}
-	p.nearIn, p.nearOnes = m.generation, make([]bool, m.joined)
+// meet finds the neighbours of p, after a change of whom it wants or allows.
+func (m *Mesh) meet(p *Peer) {
 	for _, q := range m.peers {
-		if p != q && (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self) && q.allows(p.self) {
-			p.nearOnes[q.number] = true
+		if p != q {
+			near := (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self) && q.allows(p.self)
+			p.setNear(q, near)
+			q.setNear(p, near)
 		}
 	}
-	return p.nearOnes
+}
+
+func (p *Peer) nearTo(q *Peer) bool { return q.number < len(p.near) && p.near[q.number] }
+
+func (p *Peer) setNear(q *Peer, near bool) {
+	if p.nearTo(q) == near {
+		return
+	}
+	if n := q.number + 1 - len(p.near); n > 0 {
+		p.near = append(p.near, make([]bool, n)...)
+	}
+	p.near[q.number], p.nearList = near, nil
+}
+
+// neighbours returns the neighbours of p in the order in which they joined, those too that it has
+// banned or that have banned it. The caller does not change the list.
+func (p *Peer) neighbours() []*Peer {
+	if p.nearList == nil {
+		for _, q := range p.mesh.peers {
+			if p.nearTo(q) {
+				p.nearList = append(p.nearList, q)
+			}
+		}
+	}
+	return p.nearList
 }
 
 // send has f run when size bytes from p have arrived at q, unless they are lost.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -28,8 +29,8 @@ type Peer struct {
 	wants    map[key.Public]bool // whom Connect named last, with an address
 	allowed  map[key.Public]bool // whom Connect ever named
 	number   int                 // of those that joined before it
-	nearOnes []bool              // what near returned in generation nearIn
-	nearIn   uint64
+	near     []bool              // by number: whether the two are neighbours unless banned
+	nearList []*Peer             // what neighbours returned, nil since that has changed
 	standing p2p.Standing
 	sequence uint64 // of the last message published
 	seen     map[messageID]bool
@@ -62,7 +63,7 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 			p.number = m.joined
 			m.joined++
 			m.peers = append(m.peers, p)
-			m.generation++
+			m.meet(p)
 		}
 	})
 	return p
@@ -79,15 +80,16 @@ func address(k key.Public) string { return "mem:" + k.String() }
 // Connect names the peers to be connected with. See p2p.Network.
 func (p *Peer) Connect(peers []p2p.Peer) {
 	p.mesh.loop.Post(func() {
-		p.mesh.generation++
-		clear(p.wants)
+		wants, before := make(map[key.Public]bool, len(peers)), len(p.allowed)
 		for _, q := range peers {
 			p.allowed[q.Key] = true
-			for _, a := range q.Addrs {
-				if a == address(q.Key) {
-					p.wants[q.Key] = true
-				}
+			if slices.Contains(q.Addrs, address(q.Key)) {
+				wants[q.Key] = true
 			}
+		}
+		if len(p.allowed) != before || !maps.Equal(wants, p.wants) {
+			p.wants = wants
+			p.mesh.meet(p)
 		}
 	})
 }
@@ -111,8 +113,8 @@ func (p *Peer) Publish(data []byte) error {
 		// The time keeps the numbers of a peer that joins again apart.
 		id := messageID{p.self, uint64(p.mesh.loop.Now().UnixNano())<<16 + p.sequence&0xffff}
 		p.remember(id)
-		for _, q := range p.mesh.peers {
-			if p.mesh.connected(p, q) {
+		for _, q := range p.neighbours() {
+			if !p.banned(q) {
 				p.pass(q, id, data)
 			}
 		}
@@ -135,15 +137,15 @@ func (p *Peer) receive(via key.Public, id messageID, data []byte) {
 	case p2p.Reject:
 		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
 	case p2p.Accept:
-		var next []*Peer
-		for _, q := range p.mesh.peers {
-			if q.self != via && q.self != id.author && p.mesh.connected(p, q) {
-				next = append(next, q)
+		next := slices.Clone(p.neighbours())
+		for passed := 0; passed < p.mesh.config.Fanout && len(next) > 0; {
+			i, last := p.mesh.random.Uint64n(uint64(len(next))), len(next)-1
+			q := next[i]
+			next[i], next = next[last], next[:last]
+			if q.self != via && q.self != id.author && !p.banned(q) {
+				p.pass(q, id, data)
+				passed++
 			}
-		}
-		p.mesh.random.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
-		for _, q := range next[:min(len(next), p.mesh.config.Fanout)] {
-			p.pass(q, id, data)
 		}
 	}
 }
