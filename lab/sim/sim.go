@@ -215,7 +215,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	if cfg.BySpeed {
 		s.Batch = spec.Batch{Start: 2 * s.Batch.Start, End: 2 * s.Batch.End, Shares: spec.SharesSpeed}
 	}
-	s.Members.Capacity, s.Members.Min, s.Members.Start = 256, uint32(max(1, cfg.Clients/4)), uint32(max(1, cfg.Clients/2))
+	s.Members.Capacity, s.Members.Min, s.Members.Start = uint32(max(256, cfg.Clients)), uint32(max(1, cfg.Clients/4)), uint32(max(1, cfg.Clients/2))
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
