@@ -236,17 +236,24 @@ func bigExpOf(x *big.Float) *big.Float {
 }
 
 func TestFiniteFindsTheFirst(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { testFinite(t, Finite) })
+	for _, kernel := range Kernels() {
+		t.Run(kernel.Name(), func(t *testing.T) { testFinite(t, NewWorker(kernel).Finite) })
+	}
+}
+
+func testFinite(t *testing.T, finite func(x []float32) int) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, 255, 256, 257, 1000} {
 		x := random(r, n, 2)
-		if got := Finite(x); got != -1 {
+		if got := finite(x); got != -1 {
 			t.Errorf("Finite of %d finite floats = %d", n, got)
 		}
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7f800001)} {
 			for i := 0; i < n; i += 1 + n/7 {
 				old := x[i]
 				x[i] = bad
-				if got := Finite(x); got != i {
+				if got := finite(x); got != i {
 					t.Errorf("Finite = %d, want %d of %d", got, i, n)
 				}
 				x[i] = old

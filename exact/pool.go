@@ -43,6 +43,7 @@ type Worker struct {
 	c      []float32 // one tile of results, for tiles at the edges of C
 	side   sideCopy  // packs the next block of A
 	lanes  lanes     // of the current sum; here so that its address does not escape to the heap
+	zeros  [512]float32
 }
 
 // NewPool starts a pool with the given number of workers and this processor's fastest kernel. It

@@ -192,6 +192,20 @@ func (w *Worker) crossEntropy(l []float32, target int) (loss, z float32) {
 	return Log(z) - above, z
 }
 
+// Finite is the function Finite with the worker's kernel: it returns the index of the first element
+// of x that is NaN or infinite, or -1.
+func (w *Worker) Finite(x []float32) int {
+	w.lanes = lanes{}
+	for i := 0; i < len(x); i += len(w.zeros) {
+		part := x[i:min(i+len(w.zeros), len(x))]
+		w.dot(part, w.zeros[:len(part)]) // 0 times a number is 0, and times all else NaN
+	}
+	if w.fold() == 0 {
+		return -1
+	}
+	return Finite(x)
+}
+
 // Scale computes x = x·k.
 func (w *Worker) Scale(x []float32, k float32) {
 	n := 0

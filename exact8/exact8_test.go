@@ -30,7 +30,7 @@ func products(t *testing.T, f func(t *testing.T, multiply product)) {
 			var p Packed
 			t.Run(name+", packed", func(t *testing.T) {
 				f(t, func(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
-					m.Pack(&p, cols, k, b, brs, bcs)
+					m.Pack(&p, cols, k, k, b, brs, bcs)
 					m.GemmPacked(rows, a, ars, acs, &p, c, ldc, acc)
 				})
 			})

@@ -33,22 +33,26 @@ const (
 type Multiplier struct {
 	pool    *exact.Pool
 	kernel  kernel
-	a       left
-	b       Packed // of a B that is not packed before
+	a       Left   // of an A and
+	b       Packed // of a B that are not packed before
 	workers []*worker
 
 	in                    operands // of the product being computed
+	left                  *Left    // its A
+	both                  *Left    // of PackBoth: where x goes transposed
 	right                 *Packed  // its B
 	piecesA               int      // pieces of quantizing's work that are A's
+	from, to              int      // blocks of k that are multiplied
 	partRows, partColumns int      // of a piece of C
 	down                  int      // pieces one below another
 	quantize              func(w *exact.Worker, i int)
+	quantizeBoth          func(w *exact.Worker, i int)
 	multiply              func(w *exact.Worker, i int)
 }
 
-// operands are the arguments of a product.
+// operands are the arguments of a product, or of quantizing.
 type operands struct {
-	k                  int
+	k, each            int // elements along k, and those after which a new block begins anyway
 	a, b, c            []float32
 	ars, acs, brs, bcs int
 	ldc                int
@@ -64,40 +68,9 @@ type worker struct {
 	rest    [together * Block]byte      // the last blocks of a row
 	scales  [together]uint32            // and what is stored for their exponents
 	args    tileArgs
+	// whose first bit is set once a block is no number
+	badA, badB uint32
 }
-
-// left is A quantized, as bytes q+128. If the rows of A lie one after another in memory, so do the
-// bytes; if its columns do, A is kept in panels of panelA rows, in which the bytes of a row for
-// four k lie together, and those of all rows for the same k.
-type left struct {
-	rows    int
-	blocks  int  // of a row
-	columns bool // kept in panels
-	stride  int  // bytes from row to row, or from panel to panel
-	data    []byte
-	// (panels, blocks, panelA): 2^(e-133) as what is added to the bits of a scale of B.
-	scales []uint32
-}
-
-// Packed is a matrix B, quantized for products that use it more than once: the weights of a step.
-// It has panels of panelB columns, in which the bytes q of a column for four k lie together, and
-// those of all columns for the same k. The zero value is empty; Pack fills it and reuses its
-// memory.
-type Packed struct {
-	cols, k int
-	blocks  int // of a column
-	stride  int // bytes from panel to panel
-	data    []byte
-	scales  []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
-	sums    []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
-}
-
-// Memory returns the number of bytes that p has allocated.
-func (p *Packed) Memory() int { return cap(p.data) + 4*(cap(p.scales)+cap(p.sums)) }
-
-// What e is stored as: scaleA(e) + scaleB(e') are the bits of 2^(e+e'-266).
-func scaleA(e uint32) uint32 { return (e - 133) << 23 }
-func scaleB(e uint32) uint32 { return (e - 6) << 23 }
 
 // NewMultiplier returns a Multiplier that works on pool, with the kernels for the pool's processor.
 func NewMultiplier(pool *exact.Pool) *Multiplier {
@@ -105,7 +78,7 @@ func NewMultiplier(pool *exact.Pool) *Multiplier {
 	for range pool.Workers() {
 		m.workers = append(m.workers, new(worker))
 	}
-	m.quantize, m.multiply = m.quantizePiece, m.multiplyPiece
+	m.quantize, m.quantizeBoth, m.multiply = m.quantizePiece, m.quantizeBothPiece, m.multiplyPiece
 	return m
 }
 
@@ -114,7 +87,7 @@ func (m *Multiplier) Kernel() string { return m.kernel.name }
 
 // Memory returns the number of bytes that m has allocated.
 func (m *Multiplier) Memory() (bytes int) {
-	bytes = cap(m.a.data) + 4*cap(m.a.scales) + m.b.Memory()
+	bytes = m.a.Memory() + m.b.Memory()
 	for _, w := range m.workers {
 		bytes += int(unsafe.Sizeof(*w)) + 4*cap(w.floats) + cap(w.bytes)
 	}
@@ -126,47 +99,58 @@ func (m *Multiplier) Memory() (bytes int) {
 func (m *Multiplier) Gemm(rows, cols, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
 	check("A", rows, k, a, ars, acs)
 	check("B", k, cols, b, brs, bcs)
-	m.right = &m.b
-	m.in = operands{k, a, b, c, ars, acs, brs, bcs, ldc, acc}
-	m.product(rows, m.layOutB(cols))
-}
-
-// Pack quantizes B (k, cols), whose element [p,j] is b[p*brs+j*bcs], into p.
-func (m *Multiplier) Pack(p *Packed, cols, k int, b []float32, brs, bcs int) {
-	check("B", k, cols, b, brs, bcs)
-	m.right, m.piecesA = p, 0
-	m.in = operands{k: k, b: b, brs: brs, bcs: bcs}
-	m.pool.RunOn(m.layOutB(cols), m.quantize)
-	m.in = operands{}
+	m.left, m.right = &m.a, &m.b
+	m.in = operands{k, k, a, b, c, ars, acs, brs, bcs, ldc, acc}
+	m.product(m.layOutA(rows), m.layOutB(cols))
 }
 
 // GemmPacked is Gemm with a packed B.
 func (m *Multiplier) GemmPacked(rows int, a []float32, ars, acs int, b *Packed, c []float32, ldc int, acc bool) {
 	check("A", rows, b.k, a, ars, acs)
-	m.right = b
-	m.in = operands{k: b.k, a: a, c: c, ars: ars, acs: acs, ldc: ldc, acc: acc}
-	m.product(rows, 0)
+	m.left, m.right = &m.a, b
+	m.in = operands{k: b.k, each: b.k, a: a, c: c, ars: ars, acs: acs, ldc: ldc, acc: acc}
+	m.product(m.layOutA(rows), 0)
 }
 
-// product quantizes A, and the pieces of B that are still to be quantized, and computes C.
-func (m *Multiplier) product(rows, piecesB int) {
-	in, cols := &m.in, m.right.cols
+// Multiply is Gemm with an A and a B that are quantized already, or with blocks [from, to) of their
+// k.
+func (m *Multiplier) Multiply(a *Left, b *Packed, from, to int, c []float32, ldc int, acc bool) {
+	if a.blocks != b.blocks || from < 0 || to < from || to > a.blocks {
+		panic(fmt.Sprintf("exact8: blocks %d to %d of A's %d and B's %d", from, to, a.blocks, b.blocks))
+	}
+	m.left, m.right = a, b
+	m.in = operands{c: c, ldc: ldc, acc: acc}
+	m.multiplyBlocks(from, to)
+}
+
+// product quantizes the given numbers of pieces of A and B, and computes C.
+func (m *Multiplier) product(piecesA, piecesB int) {
+	m.piecesA = piecesA
+	m.pool.RunOn(piecesA+piecesB, m.quantize)
+	badA, badB := m.sawBad()
+	m.left.bad = badA
+	m.right.bad = m.right.bad || badB
+	m.multiplyBlocks(0, m.left.blocks)
+}
+
+// multiplyBlocks computes C from blocks [from, to) of k.
+func (m *Multiplier) multiplyBlocks(from, to int) {
+	in, rows, cols := &m.in, m.left.rows, m.right.cols
+	m.from, m.to = from, to
 	check("C", rows, cols, in.c, in.ldc, 1)
 	switch {
 	case in.ldc < cols:
 		panic(fmt.Sprintf("exact8: rows of C of %d floats, %d apart", cols, in.ldc))
 	case rows == 0 || cols == 0:
-	case in.k == 0:
+	case from == to:
 		for i := 0; i < rows && !in.acc; i++ {
 			clear(in.c[i*in.ldc : i*in.ldc+cols])
 		}
 	default:
-		m.piecesA = m.layOutA(rows)
-		m.pool.RunOn(m.piecesA+piecesB, m.quantize)
 		m.pool.RunOn(m.parts(), m.multiply)
 		m.spoil(in.c, in.ldc)
 	}
-	m.in = operands{} // keeps no caller's memory alive
+	m.in, m.left, m.right = operands{}, nil, nil // keeps no caller's memory alive
 }
 
 // check panics unless every element of a (rows, cols) matrix lies in x, and its rows or its columns
@@ -177,157 +161,13 @@ func check(name string, rows, cols int, x []float32, rs, cs int) {
 	}
 }
 
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
-// apart keeps rows and panels from lying a power of two apart, where they would share few places in
-// a cache.
-const apart = 64
-
-// layOutA makes room for A quantized, and returns the number of pieces of work that quantizing it
-// is: a panel of rows each, or a block of k of its columns.
-func (m *Multiplier) layOutA(rows int) int {
-	l := &m.a
-	l.rows, l.blocks, l.columns = rows, (m.in.k+Block-1)/Block, m.in.acs != 1
-	panels, padded := (rows+panelA-1)/panelA, l.blocks*Block
-	l.scales = grow(l.scales, panels*panelA*l.blocks)
-	if l.columns {
-		l.stride = padded*panelA + apart
-		l.data = grow(l.data, panels*l.stride)
-		return l.blocks
-	}
-	l.stride = padded + apart
-	l.data = grow(l.data, panels*panelA*l.stride)
-	return panels
-}
-
-// layOutB is layOutA for B.
-func (m *Multiplier) layOutB(cols int) int {
-	r := m.right
-	r.cols, r.k, r.blocks = cols, m.in.k, (m.in.k+Block-1)/Block
-	panels := (cols + panelB - 1) / panelB
-	r.stride = r.blocks*Block*panelB + apart
-	r.data = grow(r.data, panels*r.stride)
-	r.scales, r.sums = grow(r.scales, panels*r.blocks*panelB), grow(r.sums, panels*r.blocks*panelB)
-	switch {
-	case r.blocks == 0:
-		return 0
-	case m.in.bcs == 1:
-		return r.blocks
-	}
-	return panels
-}
-
-// quantizePiece does one piece of quantizing.
-func (m *Multiplier) quantizePiece(w *exact.Worker, i int) {
-	own, in, l := m.workers[w.Index()], &m.in, &m.a
-	switch {
-	case i >= m.piecesA && in.bcs == 1:
-		m.rightColumns(own, i-m.piecesA, in.k, in.b, in.brs)
-	case i >= m.piecesA:
-		m.rightRows(own, i-m.piecesA, in.k, in.b, in.bcs)
-	case l.columns:
-		m.leftColumns(own, i, in.k, in.a, in.acs)
-	default:
-		for row := i * panelA; row < min(l.rows, (i+1)*panelA); row++ {
-			at := row/panelA*panelA*l.blocks + row%panelA
-			m.row(own, in.k, in.a[row*in.ars:], l.data[row*l.stride:], l.scales[at:], panelA, true)
-		}
-	}
-}
-
-// row quantizes k elements that lie side by side to bytes, with a scale for each block, step words
-// apart.
-func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []uint32, step int, isLeft bool) {
-	flip, base := uint32(0), uint32(6)
-	if isLeft {
-		flip, base = 0x80808080, 133
-	}
-	whole := k / Block / together
-	if whole > 0 {
-		m.kernel.quantizeRow(whole, &x[0], &dst[0], flip, base, &scale[0], uintptr(4*step), &own.scratch[0])
-	}
-	if done := whole * together * Block; done < k {
-		own.floats = grow(own.floats, together*Block)
-		clear(own.floats[copy(own.floats, x[done:k]):])
-		m.kernel.quantizeRow(1, &own.floats[0], &own.rest[0], flip, base, &own.scales[0], 4, &own.scratch[0])
-		rest := (k - done + Block - 1) / Block
-		copy(dst[done:done+rest*Block], own.rest[:])
-		for i := range rest {
-			scale[(whole*together+i)*step] = own.scales[i]
-		}
-	}
-}
-
-// block returns rows of n floats that begin at x[0] and lie stride floats apart: those of a block
-// of k, or, if that is not whole or has fewer than wide columns, a copy filled up with zeros.
-func (w *worker) block(x []float32, rows, n, stride, wide int) (*float32, int) {
-	if rows == Block && n >= wide {
-		return &x[0], stride
-	}
-	w.floats = grow(w.floats, Block*wide)
-	clear(w.floats)
-	for p := range rows {
-		copy(w.floats[p*wide:p*wide+min(n, wide)], x[p*stride:])
-	}
-	return &w.floats[0], wide
-}
-
-// leftColumns quantizes block t of k of an A whose columns lie side by side.
-func (m *Multiplier) leftColumns(own *worker, t, k int, a []float32, acs int) {
-	const wide = 16
-	l := &m.a
-	for i := 0; i < l.rows; i += wide {
-		x, stride := own.block(a[t*Block*acs+i:], min(Block, k-t*Block), l.rows-i, acs, wide)
-		panel, row := i/panelA, i%panelA
-		m.kernel.quantizeLeft(x, uintptr(4*stride), &l.data[panel*l.stride+t*Block*panelA+four*row], &l.scales[(panel*l.blocks+t)*panelA+row], &own.scratch[0])
-	}
-}
-
-// rightColumns quantizes block t of k of a B whose columns lie side by side.
-func (m *Multiplier) rightColumns(own *worker, t, k int, b []float32, brs int) {
-	r := m.right
-	for j := 0; j < r.cols; j += panelB {
-		x, stride := own.block(b[t*Block*brs+j:], min(Block, k-t*Block), r.cols-j, brs, panelB)
-		at := (j/panelB*r.blocks + t) * panelB
-		m.kernel.quantizeRight(x, uintptr(4*stride), &r.data[j/panelB*r.stride+t*Block*panelB], &r.scales[at], &r.sums[at], &own.scratch[0])
-	}
-}
-
-// rightRows quantizes panel j of a B whose rows lie side by side.
-func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
-	r, blocks := m.right, m.right.blocks
-	dst, scale, sums := r.data[j*r.stride:], r.scales[j*blocks*panelB:], r.sums[j*blocks*panelB:]
-	stride := blocks*Block + apart
-	own.bytes = grow(own.bytes, panelB*stride)
-	for q := range panelB {
-		row := own.bytes[q*stride:]
-		if j*panelB+q < r.cols {
-			m.row(own, k, b[(j*panelB+q)*bcs:], row, scale[q:], panelB, false)
-			continue
-		}
-		clear(row[:blocks*Block])
-		for t := range blocks {
-			scale[t*panelB+q] = scaleB(leastExponent)
-		}
-	}
-	for q := 0; q < panelB; q += 8 {
-		m.kernel.transpose(blocks, &own.bytes[q*stride], uintptr(stride), &dst[four*q], four*panelB)
-	}
-	m.kernel.sums(blocks, &dst[0], &sums[0])
-}
-
 // parts returns the number of pieces of work that C is.
 func (m *Multiplier) parts() int {
 	m.partRows, m.partColumns = panelA, wideColumns
-	if m.a.blocks > depth {
+	if m.to-m.from > depth {
 		m.partRows, m.partColumns = deepRows, deepColumns
 	}
-	m.down = (m.a.rows + m.partRows - 1) / m.partRows
+	m.down = (m.left.rows + m.partRows - 1) / m.partRows
 	return m.down * ((m.right.cols + m.partColumns - 1) / m.partColumns)
 }
 
@@ -340,17 +180,17 @@ func (m *Multiplier) multiplyPiece(w *exact.Worker, i int) {
 // part multiplies the rows of A from row on by the columns of B from col on, a depth of k at a
 // time.
 func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc bool) {
-	l, r := &m.a, m.right
+	l, r := m.left, m.right
 	last := min(row+m.partRows, l.rows)
-	for t := 0; t < l.blocks; t += depth {
+	for t := m.from; t < m.to; t += depth {
 		for j := col; j < min(col+m.partColumns, r.cols); j += panelB {
 			at := (j/panelB*l.blocks + t) * panelB
 			g := &own.args
 			*g = tileArgs{
 				b: &r.data[j/panelB*r.stride+t*Block*panelB], scaleB: &r.scales[at], sums: &r.sums[at],
-				blocks: min(l.blocks-t, depth),
+				blocks: min(m.to-t, depth),
 			}
-			if acc || t > 0 {
+			if acc || t > m.from {
 				g.acc = 1
 			}
 			for i := row; i < last; i += panelA {
@@ -378,7 +218,7 @@ func (m *Multiplier) column(own *worker, row, last, t, j int, c []float32, ldc i
 
 // tile computes count tiles of C, one below another, from row on and from block t on.
 func (m *Multiplier) tile(g *tileArgs, row, t int, c *float32, ldc, count int) {
-	l := &m.a
+	l := m.left
 	panel, in := row/panelA, row%panelA
 	g.scaleA = address(&l.scales[(panel*l.blocks+t)*panelA+in])
 	if l.columns {
@@ -412,37 +252,24 @@ func address[T any](x *T) uintptr { return uintptr(unsafe.Pointer(x)) }
 // spoil makes NaN of the rows of C whose row of A has a block that is no number, and of the columns
 // likewise.
 func (m *Multiplier) spoil(c []float32, ldc int) {
-	l, r := &m.a, m.right
+	l, r := m.left, m.right
 	nan := float32(math.NaN())
-	if badA := worst(l.scales) > int32(scaleA(mostExponent)); badA {
-		for i := range l.rows {
-			for t := range l.blocks {
-				if int32(l.scales[(i/panelA*l.blocks+t)*panelA+i%panelA]) > int32(scaleA(mostExponent)) {
-					for j := range r.cols {
-						c[i*ldc+j] = nan
-					}
+	for i := 0; i < l.rows && l.bad; i++ {
+		for t := m.from; t < m.to; t++ {
+			if bad(l.scales[(i/panelA*l.blocks+t)*panelA+i%panelA], scaleA(mostExponent+1))>>31 == 1 {
+				for j := range r.cols {
+					c[i*ldc+j] = nan
 				}
 			}
 		}
 	}
-	if badB := worst(r.scales) > int32(scaleB(mostExponent)); badB {
-		for j := range r.cols {
-			for t := range l.blocks {
-				if int32(r.scales[(j/panelB*l.blocks+t)*panelB+j%panelB]) > int32(scaleB(mostExponent)) {
-					for i := range l.rows {
-						c[i*ldc+j] = nan
-					}
+	for j := 0; j < r.cols && r.bad; j++ {
+		for t := m.from; t < m.to; t++ {
+			if bad(r.scales[(j/panelB*r.blocks+t)*panelB+j%panelB], scaleB(mostExponent+1))>>31 == 1 {
+				for i := range l.rows {
+					c[i*ldc+j] = nan
 				}
 			}
 		}
 	}
-}
-
-// worst returns the greatest of scales, which are in order as signed numbers.
-func worst(scales []uint32) int32 {
-	most := int32(math.MinInt32)
-	for _, s := range scales {
-		most = max(most, int32(s))
-	}
-	return most
 }

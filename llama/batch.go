@@ -17,9 +17,16 @@ const (
 // rows, one sequence after another.
 type batch struct {
 	pool       *exact.Pool
-	eight      *exact8.Multiplier // nil if linear products are in binary32
+	eight      *eight // nil if linear products are in binary32
 	batch, seq int
 	bytes      int // bytes that floats has allocated
+}
+
+// eight is what the linear products of a pass in 8 bits share.
+type eight struct {
+	*exact8.Multiplier
+	dy, dyT exact8.Left   // the gradient of linear's output, and its transpose
+	right   exact8.Packed // what they are multiplied by
 }
 
 // floats allocates memory for n floats and counts it.
@@ -50,33 +57,41 @@ func (b *batch) share(i int) (low, high int) {
 	return i * shareRows, min((i+1)*shareRows, b.rows())
 }
 
-// gemm computes a linear product in the model's arithmetic; its arguments are those of exact.Gemm.
-func (b *batch) gemm(m, n, k int, x []float32, xrs, xcs int, y []float32, yrs, ycs int, z []float32, ldz int, acc bool) {
-	if b.eight != nil {
-		b.eight.Gemm(m, n, k, x, xrs, xcs, y, yrs, ycs, z, ldz, acc)
-		return
-	}
-	exact.Gemm(b.pool, m, n, k, x, xrs, xcs, y, yrs, ycs, z, ldz, acc)
-}
-
 // linear computes y = x·wᵀ for each row, or y += x·wᵀ if acc is set: x is (rows, in), w (out, in),
 // y (rows, out).
 func (b *batch) linear(y, x, w []float32, in, out int, acc bool) {
-	b.gemm(b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
+	if b.eight != nil {
+		b.eight.Gemm(b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
+		return
+	}
+	exact.Gemm(b.pool, b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
+}
+
+// gradient tells that dy (rows, out) is the gradient of linear's output, from which linearInput and
+// linearWeight compute the others. In 8 bits it is read here, once for both.
+func (b *batch) gradient(dy []float32, out int) {
+	if b.eight != nil {
+		b.eight.dyT.Reserve(out, exact8.Blocks(b.rows(), b.seq))
+		b.eight.PackBoth(&b.eight.dy, &b.eight.dyT, 0, b.rows(), out, b.seq, dy)
+	}
 }
 
 // linearInput computes the gradient of linear's input: dx = dy·w.
 func (b *batch) linearInput(dx, dy, w []float32, in, out int) {
-	b.gemm(b.rows(), in, out, dy, out, 1, w, in, 1, dx, in, false)
+	if e := b.eight; e != nil {
+		e.Pack(&e.right, in, out, out, w, in, 1)
+		e.Multiply(&e.dy, &e.right, 0, exact8.Blocks(out, out), dx, in, false)
+		return
+	}
+	exact.Gemm(b.pool, b.rows(), in, out, dy, out, 1, w, in, 1, dx, in, false)
 }
 
 // linearWeight adds the gradient of linear's weight: dw += dyᵀ·x.
 func (b *batch) linearWeight(dw, dy, x []float32, in, out int) {
-	rows := b.rows()
-	if b.eight != nil && b.seq%exact8.Block != 0 {
-		rows = b.seq // no block of tokens spans two sequences
+	if e := b.eight; e != nil {
+		e.Pack(&e.right, in, b.rows(), b.seq, x, in, 1) // no block of tokens spans two sequences
+		e.Multiply(&e.dyT, &e.right, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)
+		return
 	}
-	for from := 0; from < b.rows(); from += rows {
-		b.gemm(out, in, rows, dy[from*out:], 1, out, x[from*in:], in, 1, dw, in, true)
-	}
+	exact.Gemm(b.pool, out, in, b.rows(), dy, 1, out, x, in, 1, dw, in, true)
 }

@@ -27,14 +27,17 @@ func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 // output into the gradient of its input.
 func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 	c, b := m.cfg, &m.batch
+	b.gradient(m.dx, c.Hidden)
 	b.linearInput(m.f, m.dx, w.down, c.FFN, c.Hidden)
 	m.mlp.backward(m.f, a.gu)
 	b.linearWeight(g.down, m.dx, m.f, c.FFN, c.Hidden)
 	m.norm.again(m.h, a.x2, w.norm2, a.inv2)
+	b.gradient(a.gu, 2*c.FFN)
 	b.linearWeight(g.gu, a.gu, m.h, c.Hidden, 2*c.FFN)
 	b.linearInput(m.dh, a.gu, w.gu, c.Hidden, 2*c.FFN)
 	m.norm.backward(m.dx, g.norm2, m.dh, a.x2, w.norm2, a.inv2)
 
+	b.gradient(m.dx, c.Hidden)
 	b.linearWeight(g.o, m.dx, a.att, c.Heads*c.HeadDim, c.Hidden)
 	b.linearInput(m.datt, m.dx, w.o, c.Heads*c.HeadDim, c.Hidden)
 	m.attention.backward(m.dqkv, m.datt, a.stats, a.qkv)
@@ -46,6 +49,7 @@ func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 		m.bias.backward(g.bias, m.dqkv)
 	}
 	m.norm.again(m.h, a.x, w.norm1, a.inv1)
+	b.gradient(m.dqkv, c.heads()*c.HeadDim)
 	b.linearWeight(g.qkv, m.dqkv, m.h, c.Hidden, c.heads()*c.HeadDim)
 	b.linearInput(m.dh, m.dqkv, w.qkv, c.Hidden, c.heads()*c.HeadDim)
 	m.norm.backward(m.dx, g.norm1, m.dh, a.x, w.norm1, a.inv1)

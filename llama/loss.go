@@ -6,8 +6,12 @@ import (
 )
 
 // logitsBytes bounds the memory of logits and so the number of rows for which the head is computed
-// at once. The results do not depend on it.
-const logitsBytes = 128 << 20
+// at once. In 8 bits it bounds that of the gradient of logits, and logits exist for eightRows rows
+// at a time. The results depend on neither.
+const (
+	logitsBytes = 128 << 20
+	eightRows   = 96
+)
 
 // loss computes the head and the cross-entropy of its logits with the next tokens.
 type loss struct {
@@ -16,28 +20,29 @@ type loss struct {
 	tokens       []uint32
 	weight       float32   // weight of one token's loss
 	logits       []float32 // (chunk, Vocab)
-	chunk        int       // rows at a time
+	chunk        int       // rows of logits at a time
+	span         int       // rows of the gradient of logits at a time, in 8 bits
 	first        int       // first row of the current chunk
 	losses       []float32 // loss of each row, in nats
 
 	forwardRows, gradientRows func(w *exact.Worker, i int)
 
-	// Arguments of subtractFromInput and subtractFromHead; see backward.
+	// Arguments of backwardSpan and what it calls.
 	h, dh, head, dhead        []float32
 	ended                     int // row after the last of the sequence whose targets are subtracted
 	targetRows, targetColumns func(i int)
 
 	headT, headB exact8.Packed // the head in 8 bits, transposed and not
+	shares       exact8.Left   // softmax·weight in 8 bits, transposed
 }
 
 func newLoss(b *batch, cfg Config, rows int) *loss {
-	bytes, each := logitsBytes, shareRows
+	chunk := min(rows, max(shareRows, logitsBytes/4/cfg.Vocab/shareRows*shareRows))
 	if b.eight != nil {
-		// The head is quantized once for all chunks, so they may be small; that makes up for its memory.
-		bytes, each = logitsBytes/2, exact8.Block
+		chunk = min(rows, eightRows)
 	}
-	chunk := min(rows, max(each, bytes/4/cfg.Vocab/each*each))
 	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: b.floats(chunk * cfg.Vocab), losses: b.floats(rows)}
+	l.span = max(eightRows, logitsBytes/2/cfg.Vocab/exact8.Block*exact8.Block)
 	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
 	l.targetRows, l.targetColumns = l.subtractFromInput, l.subtractFromHead
 	return l
@@ -47,7 +52,7 @@ func newLoss(b *batch, cfg Config, rows int) *loss {
 func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 	l.tokens = tokens
 	for l.first = 0; l.first < l.rows(); {
-		l.first += l.compute(h, head, l.forwardRows)
+		l.first += l.compute(h, head, l.rows(), l.forwardRows)
 	}
 	return l.sum()
 }
@@ -62,23 +67,46 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 // for its rows in order.
 func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight float32) float64 {
 	l.tokens, l.weight = tokens, weight
-	l.h, l.dh, l.head, l.dhead = h, dh, head, dhead
-	for l.first = 0; l.first < l.rows(); {
-		n := l.compute(h, head, l.gradientRows)
-		if from := l.first * l.width; l.eight == nil {
-			exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
-			l.headGradient(0, n)
-		} else {
-			l.eight.GemmPacked(n, l.logits, l.vocab, 1, &l.headB, dh[from:], l.width, false)
-			l.pool.Run(n, l.targetRows)
-			for from := 0; from < n; from += l.seq {
-				l.headGradient(from, min(l.seq, n-from))
-			}
+	if l.eight != nil {
+		l.h, l.dh, l.head, l.dhead = h, dh, head, dhead
+		for first := 0; first < l.rows(); {
+			n := l.next(first, l.span, l.rows())
+			l.backwardSpan(first, first+n)
+			first += n
 		}
+		l.h, l.dh, l.head, l.dhead = nil, nil, nil, nil
+		return l.sum()
+	}
+	for l.first = 0; l.first < l.rows(); {
+		n, from := l.compute(h, head, l.rows(), l.gradientRows), l.first*l.width
+		exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
+		exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.vocab, h[from:], l.width, 1, dhead, l.width, true)
 		l.first += n
 	}
-	l.h, l.dh, l.head, l.dhead = nil, nil, nil, nil
 	return l.sum()
+}
+
+// backwardSpan is backward in 8 bits for rows [first, end): logits for a chunk of rows after the
+// other, of which their gradient remains in 8 bits, and then the gradient of the head.
+func (l *loss) backwardSpan(first, end int) {
+	e, each := l.eight, min(end-first, l.seq)
+	l.shares.Reserve(l.vocab, exact8.Blocks(end-first, each))
+	for l.first = first; l.first < end; {
+		n := l.compute(l.h, l.head, end, l.gradientRows)
+		e.PackBoth(&e.dy, &l.shares, exact8.Blocks(l.first-first, each), n, l.vocab, min(n, each), l.logits)
+		e.Multiply(&e.dy, &l.headB, 0, exact8.Blocks(l.vocab, l.vocab), l.dh[l.first*l.width:], l.width, false)
+		l.pool.Run(n, l.targetRows)
+		l.first += n
+	}
+	e.Pack(&e.right, l.width, end-first, each, l.h[first*l.width:], l.width, 1)
+	for from := first; from < end; from += each {
+		to := min(from+each, end)
+		e.Multiply(&l.shares, &e.right, exact8.Blocks(from-first, each), exact8.Blocks(to-first, each), l.dhead, l.width, true)
+		if to%l.seq == 0 {
+			l.ended = to
+			l.pool.Run((l.width+targetColumns-1)/targetColumns, l.targetColumns)
+		}
+	}
 }
 
 // pack quantizes the head for the passes that follow, with backward for backward ones too.
@@ -86,20 +114,9 @@ func (l *loss) pack(head []float32, backward bool) {
 	if l.eight == nil {
 		return
 	}
-	l.eight.Pack(&l.headT, l.vocab, l.width, head, 1, l.width)
+	l.eight.Pack(&l.headT, l.vocab, l.width, l.width, head, 1, l.width)
 	if backward {
-		l.eight.Pack(&l.headB, l.width, l.vocab, head, l.width, 1)
-	}
-}
-
-// headGradient adds the gradient of the head from n rows of the current chunk, beginning with row
-// from. If these rows end a sequence, it subtracts the part of the sequence's targets.
-func (l *loss) headGradient(from, n int) {
-	end := l.first + from + n
-	l.gemm(l.vocab, l.width, n, l.logits[from*l.vocab:], 1, l.vocab, l.h[(l.first+from)*l.width:], l.width, 1, l.dhead, l.width, true)
-	if l.eight != nil && end%l.seq == 0 {
-		l.ended = end
-		l.pool.Run((l.width+targetColumns-1)/targetColumns, l.targetColumns)
+		l.eight.Pack(&l.headB, l.width, l.vocab, l.vocab, head, l.width, 1)
 	}
 }
 
@@ -129,11 +146,11 @@ func subtractScaled(y, x []float32, weight float32) {
 	}
 }
 
-// compute computes the logits of the current chunk, passes each row to f, and returns the number of
-// rows.
-func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
-	n := l.next()
-	if from := l.first * l.width; l.eight == nil {
+// compute computes the logits of the chunk that begins with the current row and ends at end or
+// before, passes each row to f, and returns the number of rows.
+func (l *loss) compute(h, head []float32, end int, f func(w *exact.Worker, i int)) int {
+	n, from := l.next(l.first, l.chunk, end), l.first*l.width
+	if l.eight == nil {
 		exact.Gemm(l.pool, n, l.vocab, l.width, h[from:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
 	} else {
 		l.eight.GemmPacked(n, h[from:], l.width, 1, &l.headT, l.logits, l.vocab, false)
@@ -142,17 +159,19 @@ func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	return n
 }
 
-// next returns the number of rows in the chunk that begins with row first. With Exact8 a chunk is
+// next returns how many of the rows [first, end) come next, at most limit. With Exact8 they are
 // whole sequences, or whole blocks of rows from the beginning of one, or the end of one.
-func (l *loss) next() int {
-	n := min(l.chunk, l.rows()-l.first)
+func (l *loss) next(first, limit, end int) int {
+	n := min(limit, end-first)
 	if l.eight == nil {
 		return n
 	}
-	done := l.first % l.seq
+	done := first % l.seq
 	switch left := l.seq - done; {
-	case n < left:
+	case n < left && first+n < end:
 		return n / exact8.Block * exact8.Block
+	case n < left:
+		return n
 	case done > 0:
 		return left
 	}

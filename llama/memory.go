@@ -76,8 +76,9 @@ func (m *Model) allocate() {
 // pool's own memory (exact.Pool.Memory).
 func (m *Model) Memory() int {
 	bytes := m.batch.bytes + m.attention.packed()
-	if m.batch.eight != nil {
-		bytes += m.batch.eight.Memory() + m.loss.headT.Memory() + m.loss.headB.Memory()
+	if e := m.batch.eight; e != nil {
+		bytes += e.Memory() + e.dy.Memory() + e.dyT.Memory() + e.right.Memory()
+		bytes += m.loss.headT.Memory() + m.loss.headB.Memory() + m.loss.shares.Memory()
 	}
 	return bytes
 }

@@ -45,7 +45,7 @@ type Model struct {
 	allocated bool          // whether the memory that only Grad needs exists
 	checks    []int32       // each gradient piece's first element that is not finite, or -1
 	checked   []float32
-	check     func(i int)
+	check     func(w *exact.Worker, i int)
 }
 
 // New returns a Model for batches of at most maxBatch sequences of at most maxSeq tokens, computed
@@ -77,7 +77,7 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 	}
 	m.batch = batch{pool: pool, batch: maxBatch, seq: maxSeq}
 	if cfg.Numerics == Exact8 {
-		m.batch.eight = exact8.NewMultiplier(pool)
+		m.batch.eight = &eight{Multiplier: exact8.NewMultiplier(pool)}
 	}
 	b, rows := &m.batch, m.batch.rows()
 	m.embed, m.norm, m.rope = newEmbed(b, cfg), newNorm(b, cfg), newRope(b, cfg, maxSeq)
@@ -217,7 +217,7 @@ const checkLen = 1 << 16
 // checkFinite returns an error that names the first tensor whose gradient is not finite.
 func (m *Model) checkFinite(grad []float32) error {
 	m.checked = grad
-	m.batch.pool.Run(len(m.checks), m.check)
+	m.batch.pool.RunOn(len(m.checks), m.check)
 	m.checked = nil
 	for i, at := range m.checks {
 		if at < 0 {
@@ -233,6 +233,6 @@ func (m *Model) checkFinite(grad []float32) error {
 	return nil
 }
 
-func (m *Model) checkPiece(i int) {
-	m.checks[i] = int32(exact.Finite(m.checked[i*checkLen : min((i+1)*checkLen, len(m.checked))]))
+func (m *Model) checkPiece(w *exact.Worker, i int) {
+	m.checks[i] = int32(w.Finite(m.checked[i*checkLen : min((i+1)*checkLen, len(m.checked))]))
 }
