@@ -14,6 +14,7 @@ import (
 // definition.
 type kernel struct {
 	name          string
+	flip          uint32 // four times what is added to q, mod 256, in the bytes of A: 128 or 0
 	tile          func(t *tileArgs)
 	quantizeRow   func(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, scratch *float32)
 	quantizeLeft  func(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
@@ -24,14 +25,14 @@ type kernel struct {
 
 // plain is the kernel in portable Go.
 var plain = kernel{
-	name: "plain", tile: tilePlain, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
+	name: "plain", flip: 0x80808080, tile: tilePlain, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
 	transpose: transposePlain, sums: sumsPlain,
 }
 
 // tileArgs are the arguments of a tile kernel. Assembly knows where its fields lie. a, scaleA and c
 // move on from tile to tile. Steps are in bytes.
 type tileArgs struct {
-	a                           uintptr // bytes q+128 of the first row
+	a                           uintptr // bytes of the first row
 	rowStep, fourStep, tileStep uintptr // to the next row, the next four k, the next tile
 	scaleA                      uintptr // of the first row; panelA words from block to block
 	b                           *byte
@@ -48,7 +49,8 @@ func at[T any](p uintptr, n int) *T {
 	return (*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Pointer(&p)), n))
 }
 
-// tilePlain computes count tiles of C, each of tileRows by panelB, one below another.
+// tilePlain computes count tiles of C, each of tileRows by panelB, one below another. Bytes of A
+// are q+128; kernels for which they are q have no use for sums.
 func tilePlain(t *tileArgs) {
 	b := unsafe.Slice(t.b, t.blocks*Block*panelB)
 	scaleB, sums := unsafe.Slice(t.scaleB, t.blocks*panelB), unsafe.Slice(t.sums, t.blocks*panelB)

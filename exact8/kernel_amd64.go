@@ -11,7 +11,7 @@ func kernelOf(k exact.Kernel) kernel {
 	switch name := k.Name(); {
 	case name == "avx512" && cpu.X86.HasAVX512VNNI:
 		return kernel{
-			name: "avx512vnni", tile: tileVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
+			name: "avx512vnni", flip: 0x80808080, tile: tileVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
 			transpose: transposeAVX2, sums: sumsVNNI,
 		}
 	case name == "avx512" || name == "avx2":

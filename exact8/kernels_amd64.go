@@ -32,7 +32,7 @@ func transposeAVX2(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 //go:noescape
 func sumsVNNI(n int, src *byte, sums *uint32)
 
-// tileAVX2 is the tile kernel for AVX2; see tilePlain.
+// tileAVX2 is the tile kernel for AVX2, of an A whose bytes are q; see tilePlain.
 //
 //go:noescape
 func tileAVX2(t *tileArgs)

@@ -6,9 +6,10 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Left is a matrix A quantized, as bytes q+128. If the rows of A lie one after another in memory,
-// so do the bytes; if its columns do, A is kept in panels of panelA rows, in which the bytes of a
-// row for four k lie together, and those of all rows for the same k. The zero value is empty.
+// Left is a matrix A quantized, as bytes q or q+128, whatever the kernel multiplies. If the rows of
+// A lie one after another in memory, so do the bytes; if its columns do, A is kept in panels of
+// panelA rows, in which the bytes of a row for four k lie together, and those of all rows for the
+// same k. The zero value is empty.
 type Left struct {
 	rows    int
 	blocks  int  // of a row
@@ -199,7 +200,7 @@ func (m *Multiplier) sawBad() (a, b bool) {
 func (m *Multiplier) row(own *worker, k int, x []float32, dst []byte, scale []uint32, step int, isLeft bool) {
 	flip, base := uint32(0), uint32(6)
 	if isLeft {
-		flip, base = 0x80808080, 133
+		flip, base = m.kernel.flip, 133
 	}
 	whole := k / Block / together
 	if whole > 0 {
