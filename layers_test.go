@@ -37,7 +37,7 @@ codec codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-loop retry atomicfile atomicfile/dirlock economics tokenizer/learn chance
+loop retry atomicfile atomicfile/dirlock tokenizer/learn chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 engine
@@ -55,7 +55,7 @@ participant/trainer
 participant founding
 audit
 lab/adversary
-demo lab/sim lab/market lab/study
+demo lab/economics lab/sim lab/market lab/study
 lab/campaign lab/check lab/money
 cmd/entrain cmd/lab
 internal/asm

@@ -35,7 +35,7 @@ func fullStage(t *testing.T) string {
 	log := s.keepLog()
 	checkpoints := t.TempDir()
 	writeCheckpoint(t, filepath.Join(checkpoints, "step-000010"))
-	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: log, Checkpoints: checkpoints, Generate: echo}
+	o.Node = &Node{Run: stageRun, Log: log, Checkpoints: checkpoints, Generate: echo}
 	url, _ := serve(t, o, "")
 	get(t, url+api, nil)
 	s.scorePeriods()
@@ -99,7 +99,7 @@ func TestAxeFindsNoFault(t *testing.T) {
 func TestOverviewFollowsTheRun(t *testing.T) {
 	s := newStage(t, 5)
 	o := s.options()
-	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: s.keepLog()}
+	o.Node = &Node{Run: stageRun, Log: s.keepLog()}
 	url, stop := serve(t, o, "")
 	get(t, url+api, nil)
 	for range 4 {
@@ -156,7 +156,7 @@ func TestOverviewFollowsTheRun(t *testing.T) {
 func TestWhatTheModelCanDoIsShown(t *testing.T) {
 	s := newStage(t, 3)
 	o := s.options()
-	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: s.keepLog()}
+	o.Node = &Node{Run: stageRun, Log: s.keepLog()}
 	url, _ := serve(t, o, "")
 	get(t, url+api, nil)
 	for range 12 {

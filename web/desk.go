@@ -53,10 +53,9 @@ type desk struct {
 	read   int
 }
 
-// newDesk returns the desk of a run of which nothing is known. Own is the key, in hex, of the
-// participant whose log is read; "" if none is.
-func newDesk(own string) *desk {
-	d := &desk{fold: view.New(own), wake: make(chan struct{}), curves: map[string]*published{}}
+// newDesk returns the desk of a run of which nothing is known.
+func newDesk() *desk {
+	d := &desk{fold: view.New(""), wake: make(chan struct{}), curves: map[string]*published{}}
 	d.fold.KeepHistory()
 	return d
 }
@@ -114,10 +113,10 @@ func (d *desk) specified(text []byte, s *spec.Spec) {
 
 // recall begins to read what a participant's log tells of the past, to a desk of its own: what the
 // chain says now is shown meanwhile.
-func (d *desk) recall(own string) *desk {
+func (d *desk) recall() *desk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.coming, d.read = newDesk(own), 0
+	d.coming, d.read = newDesk(), 0
 	if d.spec != nil {
 		d.coming.fold.NameOps(verify.OpNames(d.text))
 	}

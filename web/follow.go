@@ -45,11 +45,7 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 		if s.desks[name] != nil || s.o.Only != "" && s.o.Only != name || len(s.desks) >= host.RunsMax || !host.RunNameValid(name) {
 			continue
 		}
-		own := ""
-		if n := s.node(name); n != nil {
-			own = n.Key
-		}
-		d := newDesk(own)
+		d := newDesk()
 		s.desks[name] = d
 		started.Go(func() { s.watch(ctx, name, d) })
 	}
@@ -84,7 +80,7 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 		return
 	}
 	defer log.Close()
-	to := d.recall(n.Key).add
+	to := d.recall().add
 	err = log.Follow(ctx, func(r runlog.Record) { to(r) }, func(percent int) {
 		if d.recalling(percent); percent == 100 {
 			d.recalled()

@@ -31,7 +31,7 @@ func longAgo(d *desk, rounds uint32) {
 }
 
 func TestHistoryOfALongRunIsBounded(t *testing.T) {
-	d := newDesk("")
+	d := newDesk()
 	longAgo(d, view.HistoryKept+view.HistoryKept/8)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +103,7 @@ func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
 func large(t testing.TB, s *stage, o Options) (*Server, string) {
 	t.Helper()
 	server := New(o)
-	d := newDesk("")
+	d := newDesk()
 	longAgo(d, 100_000)
 	server.desks[stageRun] = d
 	d.observe(s.snapshot(), time.Now())

@@ -33,7 +33,6 @@ type Options struct {
 // Node is a participant's state directory. It adds to the pages what the chain does not know.
 type Node struct {
 	Run string
-	Key string // of the participant, hex; "" if not known
 	Log string // directory of the participant's log, see package runlog; "" if there is none
 	// Checkpoints is the directory below which the participant keeps checkpoints, a directory each;
 	// "" if there are none.

@@ -200,7 +200,7 @@ func (s *stage) learn(r coordinator.RoundState) {
 func (s *stage) keepLog() string {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "log")
-	w, err := runlog.Create(dir, runlog.Options{})
+	w, err := runlog.Create(dir, runlog.Options{Own: memberKey(0).String()})
 	if err != nil {
 		s.t.Fatal(err)
 	}

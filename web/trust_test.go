@@ -159,7 +159,7 @@ func TestAConvictionAppears(t *testing.T) {
 func TestRoundsHaveTheirCommitments(t *testing.T) {
 	s := newStage(t, 3)
 	o := s.options()
-	o.Node = &Node{Run: stageRun, Key: memberKey(0).String(), Log: s.keepLog()}
+	o.Node = &Node{Run: stageRun, Log: s.keepLog()}
 	url, _ := serve(t, o, "")
 	get(t, url+api, nil)
 	for range 4 {

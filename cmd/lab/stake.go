@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/economics"
+	"github.com/entrain-network/entrain/lab/economics"
 	"github.com/entrain-network/entrain/view"
 )
 
