@@ -87,10 +87,16 @@ func (n *Node) train(a client.Train) {
 			}
 		},
 		done: func(cancelled bool) {
-			v.uses--
-			if prev != nil {
-				prev.uses--
-			}
+			// The commitment names what the share began from, and the machine has it retained with the
+			// commitment. Until then it is in use: otherwise any prune in between would drop it, and
+			// this member could not serve its own result.
+			defer func() {
+				v.uses--
+				if prev != nil {
+					prev.uses--
+				}
+				n.prune()
+			}()
 			if cancelled || made.failed != nil {
 				n.optim.recycle(next)
 				if made.failed != nil && !errors.Is(made.failed, context.Canceled) {
@@ -105,7 +111,6 @@ func (n *Node) train(a client.Train) {
 				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
 			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
 				Prev: root, State: n.optim.last.root, Gradient: made.Gradient, Loss: milli(made.Loss)})
-			n.prune()
 		}})
 }
 
