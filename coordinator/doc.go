@@ -58,7 +58,9 @@
 //   - All other sequences of a enter the redo queue, which the next batches take from first.
 //   - A member whose result was not accepted has missed, if a quorum denies holding it, or if more
 //     than two thirds of the other members' results were accepted. Otherwise the network may have
-//     been cut in two, and no member is charged.
+//     been cut in two, and no member is charged. With Overlap 1 nobody misses a round between peers
+//     that follows one without agreed parameters, since its results begin from states that were not
+//     accepted.
 //   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
 //     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
 //     idle elections in a row, or misses, is dropped. Four results accepted in a row make up for

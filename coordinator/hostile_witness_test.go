@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -231,6 +231,40 @@ func TestWhoPreventsAgreementPays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// With Overlap 1, what is trained after a round without agreed parameters begins from states that were not accepted, and no witness
+// holds it. Nobody pays for that; but for results that nobody holds after an agreed round everybody does.
+func TestNobodyMissesASeveredRound(t *testing.T) {
+	for _, blinded := range []bool{true, false} {
+		p := committees(t, 12, 5, 1, nil)
+		for number := Round(1); number <= 5; number++ {
+			p.round(func(_ Member, m *Witness) bool {
+				switch {
+				case number == 3 && blinded:
+					m.Params = wire.Sum("nobody has these", []byte{byte(len(p.w.log))})
+				case number == 5: // about round 4
+					m.Held, m.Commitments, m.Complete = nil, bloom.New(mustRound(p.w.s, number).Filter()), false
+				}
+				return true
+			})
+		}
+		missed := 0
+		for i := range p.w.s.Count() {
+			missed += int(p.w.s.Member(i).Missed)
+		}
+		if (missed == 0) != blinded || mustRound(p.w.s, 4).AcceptedCount() > 0 {
+			t.Errorf("blinded %v: %d members missed round 4", blinded, missed)
+		}
+	}
+}
+
+func mustRound(s State, number Round) RoundState {
+	r, ok := s.At(number)
+	if !ok {
+		panic("the round is gone")
+	}
+	return r
 }
 
 // Leaving and joining again wipes no count: a member that is about to be dropped for a fee still is.
