@@ -72,7 +72,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
-		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, bucket: cfg.Bucket, loop: cfg.Loop,
+		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, bucket: cfg.Bucket, loop: cfg.Loop,
 	}
 	h, err := k.make(m)
 	if err != nil {
@@ -151,6 +151,12 @@ type member struct {
 	pending, instead map[coordinator.Round]dispute.Signed
 	// secret holds the roots of blobs that are withheld from peers.
 	secret map[wire.Hash]bool
+	// second holds the payloads of second commitments, by root, and asker is the peer that is being
+	// answered.
+	second map[wire.Hash][]byte
+	asker  *key.Public
+	// cheated lists the last rounds in which a kind that does not always cheat did.
+	cheated []coordinator.Round
 }
 
 // keepRounds is the number of rounds whose commitments a member remembers.

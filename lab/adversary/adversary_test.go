@@ -63,16 +63,16 @@ func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 				}
 				r, state := w.honest(w.steps[i])
 				same := merkle.BlobRoot(r.Payload) == c.Commitment.Payload && merkle.BlobRoot(tensor.Bytes(state)) == c.Commitment.State
-				if same == k.Checked {
+				if same == k.Checked && !k.Sometimes {
 					t.Errorf("%v: recomputed it is the same: %v", c, same)
 				}
 				compared++
 			}
-			if compared < 2 { // some are soon ejected or dropped
+			if compared < 2 && !k.Sometimes { // some are soon ejected or dropped
 
 				t.Errorf("%d commitments compared", compared)
 			}
-			if !k.Convicts(dispute.Absence) && !k.Convicts(dispute.Equivocated) && w.state().Member(w.member(3)).Results == 0 {
+			if !k.Sometimes && !k.Convicts(dispute.Absence) && !k.Convicts(dispute.Equivocated) && w.state().Member(w.member(3)).Results == 0 {
 				t.Error("none of its results was accepted, so it harms nobody")
 			}
 		})

@@ -21,6 +21,8 @@ type Kind struct {
 	Offences []dispute.Offence
 	// Checked reports whether its results are wrong, so that recomputing one of them exposes it.
 	Checked bool
+	// Sometimes reports whether it cheats or is silent in some rounds or towards some peers only.
+	Sometimes bool
 
 	make func(*member) (hooks, error)
 }
@@ -32,7 +34,9 @@ func (k Kind) Convicts(o dispute.Offence) bool { return slices.Contains(k.Offenc
 // being useless.
 func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
-// Find returns the named kind among those of runs that exchange between peers.
+// Find returns the named kind among those of runs that exchange between peers. The name "a+b" is
+// that of a member that is an a for two rounds and a b for the next two, in turn; neither may need
+// a gang.
 func Find(name string) (Kind, bool) { return find(Kinds(), name) }
 
 // FindMiner returns the named kind among those of runs that exchange by buckets.
@@ -41,7 +45,7 @@ func FindMiner(name string) (Kind, bool) { return find(Miners(), name) }
 func find(kinds []Kind, name string) (Kind, bool) {
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
-		return Kind{}, false
+		return findSwitching(kinds, name)
 	}
 	return kinds[i], true
 }
@@ -62,7 +66,7 @@ func names(kinds []Kind) string {
 
 // Kinds returns all kinds of runs that exchange between peers.
 func Kinds() []Kind {
-	return slices.Concat(trainers(), messengers(), officials())
+	return slices.Concat(trainers(), messengers(), officials(), sly())
 }
 
 // wrongResult lists the offences of members that commit to what their share does not give: the

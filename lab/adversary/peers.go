@@ -2,9 +2,11 @@ package adversary
 
 import (
 	"context"
+	"slices"
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -89,6 +91,8 @@ func (h handler) Answer(from key.Public, request []byte) []byte {
 	}
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
+	h.m.asker = &from
+	defer func() { h.m.asker = nil }()
 	var out []byte
 	for _, b := range items(answer) {
 		author, s, ok := parseAuthored(b)
@@ -110,6 +114,9 @@ const questionCommitments = 1
 
 // Leaves implements p2p.Source.
 func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	if payload, ok := h.m.alsoServes(root); ok {
+		return merkle.BlobLeaves(payload), true
+	}
 	if h.m.hidden(root) {
 		return nil, false
 	}
@@ -118,10 +125,24 @@ func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 
 // Chunk implements p2p.Source.
 func (h handler) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	if payload, ok := h.m.alsoServes(root); ok {
+		if from := uint64(i) * merkle.ChunkBytes; from < uint64(len(payload)) {
+			return slices.Clone(payload[from:min(from+merkle.ChunkBytes, uint64(len(payload)))]), true
+		}
+		return nil, false
+	}
 	if h.m.hidden(root) {
 		return nil, false
 	}
 	return h.Handler.Chunk(root, i)
+}
+
+// alsoServes returns a payload of a second commitment.
+func (m *member) alsoServes(root wire.Hash) ([]byte, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	payload, ok := m.second[root]
+	return payload, ok
 }
 
 func (m *member) hidden(root wire.Hash) bool {

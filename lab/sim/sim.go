@@ -67,6 +67,9 @@ type Config struct {
 	// tokens.
 	Verification uint8
 
+	// Witnesses is the number of witnesses of a round; 0 means one for each member, up to 32.
+	Witnesses uint16 `json:",omitempty"`
+
 	// BySpeed divides batches, twice as large, by stated speeds rather than equally.
 	BySpeed bool `json:",omitempty"`
 
@@ -217,6 +220,9 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	}
 	s.Members.Capacity, s.Members.Min, s.Members.Start = uint32(max(256, cfg.Clients)), uint32(max(1, cfg.Clients/4)), uint32(max(1, cfg.Clients/2))
 	s.Members.Overlap, s.Members.MissedMax = cfg.Overlap, 3
+	if cfg.Witnesses > 0 {
+		s.Members.Witnesses = cfg.Witnesses
+	}
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
 	if len(cfg.Adversaries) > 0 {
