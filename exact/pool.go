@@ -136,6 +136,9 @@ func NewWorker(kernel Kernel) *Worker {
 // own.
 func (w *Worker) Index() int { return w.index }
 
+// Kernel returns the worker's kernel.
+func (w *Worker) Kernel() Kernel { return w.kernel }
+
 // Workers returns the number of workers.
 func (p *Pool) Workers() int {
 	if p == nil {

@@ -173,6 +173,32 @@ func TestABlockThatIsNoNumberSpoilsItsRowOrColumn(t *testing.T) {
 	})
 }
 
+// Products of one block, of the sizes of tiles, equal the definition with every kernel.
+func TestAProductOfOneBlockIsTheDefinitions(t *testing.T) {
+	for _, kernel := range exact.Kernels() {
+		w := exact.NewWorker(kernel)
+		for i, s := range [][3]int{{32, 32, 32}, {32, 32, 31}, {1, 1, 1}, {7, 30, 32}, {32, 5, 9}, {3, 4, 0}} {
+			for form := range 16 {
+				m, n, k := s[0], s[1], s[2]
+				a, b, c := numbers(m*k, uint64(form+100*i)), numbers(k*n, uint64(form+50)), numbers(m*n, 3)
+				if form&8 != 0 && k > 0 {
+					a[len(a)/2], b[len(b)/3] = float32(math.NaN()), 1<<70
+				}
+				ars, acs := strides(m, k, form&1 != 0)
+				brs, bcs := strides(k, n, form&2 != 0)
+				want := slices.Clone(c)
+				Gemm(m, n, k, a, ars, acs, b, brs, bcs, want, n, form&4 != 0)
+				GemmOn(w, m, n, k, a, ars, acs, b, brs, bcs, c, n, form&4 != 0)
+				for i := range c {
+					if math.Float32bits(c[i]) != math.Float32bits(want[i]) && (c[i] == c[i] || want[i] == want[i]) {
+						t.Fatalf("%s, %v, form %d: element %d is %g, want %g", kernel.Name(), s, form, i, c[i], want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestEightBitsAreCloseToBinary32(t *testing.T) {
 	const m, n, k = 64, 64, 512
 	r := rand.New(rand.NewPCG(3, 4))

@@ -92,7 +92,7 @@ func (p *product) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint3
 	for k := from; k < to; k++ {
 		a, b := p.a.block(at, r, k), p.b.block(at, k, c)
 		if p.eight {
-			exact8.Gemm(a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
+			exact8.GemmOn(w, a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
 			in = in[2:]
 			continue
 		}
