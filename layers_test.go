@@ -33,7 +33,7 @@ tensor canonical tokenizer merkle/parallel
 codec/internal/vec
 codec/internal/subset
 optim
-codec codec/distro codec/dense codec/slice codec/sparseloco
+codec codec/codectest codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator

@@ -3,7 +3,6 @@ package dense
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -110,49 +109,10 @@ func TestErrorsChangeNothing(t *testing.T) {
 	if err := c.Check(with(16, 0, 0, 0x80, 0x5d)); err != nil {
 		t.Errorf("the largest element: %v", err)
 	}
-	dst, err := c.Encode([]byte("abc"), nil, []float32{0, float32(math.NaN())}, .1)
-	if !errors.Is(err, codec.ErrNotFinite) || string(dst) != "abc" {
-		t.Errorf("NaN: error %v, destination %q", err, dst)
-	}
-	if _, err := c.Encode(nil, nil, []float32{0, 0}, -1); err == nil {
-		t.Error("a negative rate is accepted")
-	}
 	for _, cfg := range []Config{{WeightDecay: 2}, {ClipNorm: -1}} {
 		if _, err := New(layoutOf(1), cfg, nil); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}
-	}
-}
-
-func TestBitsDoNotDependOnWorkers(t *testing.T) {
-	const n = 3*span + 17
-	grad := make([]float32, n)
-	var want []float32
-	for workers := range 3 {
-		pool := exact.NewPool(workers + 1)
-		c, err := New(layoutOf(n), Config{WeightDecay: .1, ClipNorm: 2}, pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		params := make([]float32, n)
-		for round := range 3 {
-			var payloads [][]byte
-			for member := range 3 {
-				for i := range grad {
-					grad[i] = params[i] + float32((i*(member+3)+round)%101)/7
-				}
-				payloads = append(payloads, encode(t, c, grad...))
-			}
-			if err := c.Apply(params, payloads, .3); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if workers == 0 {
-			want = params
-		} else if !slices.Equal(params, want) {
-			t.Errorf("%d workers come to other parameters than one", workers+1)
-		}
-		pool.Close()
 	}
 }
 

@@ -1,12 +1,9 @@
 package distro
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -121,53 +118,6 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 	}
 }
 
-func TestEncodeRefusesAndLeavesTheStateAlone(t *testing.T) {
-	pool := exact.NewPool(2)
-	defer pool.Close()
-	c := newCodec(t, Config{Block: 8, TopK: 2, Decay: .9, WeightDecay: .1, ClipNorm: 1}, pool, mixed...)
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for _, v := range []struct {
-		what      string
-		at        int // element of the gradient, or, if negative, of the state
-		value, lr float32
-		want      string
-		notFinite bool
-	}{
-		{"NaN", 17, nan, .1, "distro: gradient at element 17: not a finite number", true},
-		{"infinity", 0, inf, .1, "distro: gradient at element 0: not a finite number", true},
-		{"negative infinity", 600, -inf, .1, "distro: gradient at element 600: not a finite number", true},
-		{"large gradient", 5, 2e18, .1, "distro: gradient has norm 1.99999", false},
-		{"NaN in the state", -9, nan, .1, "distro: state at element 9: not a finite number", true},
-		{"large state", -1, -2e30, .1, "distro: state at element 1 is -2e+30, beyond 1.2676506e+30", false},
-		{"NaN rate", 1, 1, nan, "distro: learning rate NaN is not in [0, 1024]", false},
-		{"negative rate", 1, 1, -1, "distro: learning rate -1 is not in [0, 1024]", false},
-		{"rate that reverses weights", 1, 1, 11, "distro: learning rate 11 times weight decay 0.1 exceeds 1", false},
-	} {
-		grad, state := splitmix(1, c.n), splitmix(2, c.n)
-		if v.at >= 0 {
-			grad[v.at] = v.value
-		} else {
-			state[-v.at] = v.value
-		}
-		before := bits32(state)
-		dst, err := c.Encode([]byte("abc"), state, grad, v.lr)
-		if err == nil || !strings.HasPrefix(err.Error(), v.want) || errors.Is(err, codec.ErrNotFinite) != v.notFinite {
-			t.Errorf("%s: error %v, want %s", v.what, err, v.want)
-		}
-		if string(dst) != "abc" || !slices.Equal(bits32(state), before) {
-			t.Errorf("%s: after the error dst is %q, and the state is unchanged: %v", v.what, dst, slices.Equal(bits32(state), before))
-		}
-	}
-}
-
-func bits32(v []float32) []uint32 {
-	out := make([]uint32, len(v))
-	for i, x := range v {
-		out[i] = math.Float32bits(x)
-	}
-	return out
-}
-
 func TestLargestGradientsDoNotOverflow(t *testing.T) {
 	c := newCodec(t, Config{Block: 64, TopK: 2, Decay: 1}, nil, tensor.Spec{Name: "w", Shape: []int{64, 64}})
 	grad, state := make([]float32, c.n), make([]float32, c.n)
@@ -247,24 +197,6 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: parameters %v, want %v", v.what, params, v.want)
 		}
 	}
-
-	params := []float32{8, -8, 4, 0}
-	for _, v := range []struct {
-		payloads [][]byte
-		lr       float32
-		want     string
-	}{
-		{[][]byte{mean, nil}, .25, "distro: payload 1 of 2: payload has 0 bytes, want 13 for this layout"},
-		{[][]byte{mean}, 2.5, "distro: learning rate 2.5 times weight decay 0.5 exceeds 1"},
-		{make([][]byte, codec.PayloadsMax+1), .25, "distro: 65537 payloads in a round, more than 65536"},
-	} {
-		if err := c.Apply(params, v.payloads, v.lr); fmt.Sprint(err) != v.want {
-			t.Errorf("error %v, want %s", err, v.want)
-		}
-		if !slices.Equal(params, []float32{8, -8, 4, 0}) {
-			t.Errorf("after an error the parameters are %v", params)
-		}
-	}
 }
 
 // drift plays rounds of three members on pools and kernels of its own choice and returns all bytes
@@ -305,49 +237,15 @@ func drift(t *testing.T, pool *exact.Pool, reverse bool) wire.Hash {
 	return wire.SHA256(all)
 }
 
-// The hash is of all payloads, parameters and states of 60 rounds; every architecture, kernel and
-// number of workers must reach it.
+// The hash is of all payloads, parameters and states of 60 rounds, whatever the order of the
+// payloads.
 func TestReplicasNeverDrift(t *testing.T) {
 	const want = "d54e946c9f92d93ed7326257e0ed977badd7ddfb0aa1e39e117988b8a53fd14c"
-	if got := drift(t, nil, false).String(); got != want {
-		t.Errorf("one worker: hash %s, want %s", got, want)
-	}
-	for _, kernel := range exact.Kernels() {
-		for _, workers := range []int{1, 2, 5} {
-			pool := exact.NewPoolOf(workers, kernel)
-			if got := drift(t, pool, workers == 2).String(); got != want {
-				t.Errorf("%d workers with kernel %s: hash %s, want %s", workers, kernel.Name(), got, want)
-			}
-			pool.Close()
-		}
-	}
-}
-
-func TestACodecServesSeveralGoroutines(t *testing.T) {
-	pool := exact.NewPool(3)
+	pool := exact.NewPool(2)
 	defer pool.Close()
-	c := newCodec(t, Config{Block: 8, TopK: 3, Decay: .9}, pool, mixed...)
-	grad := splitmix(3, c.n)
-	want, err := c.Encode(nil, make([]float32, c.n), grad, .1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results := make(chan []byte)
-	for range 8 {
-		go func() {
-			p, err := c.Encode(nil, make([]float32, c.n), grad, .1)
-			if err == nil {
-				err = c.Apply(make([]float32, c.n), [][]byte{p, want}, .1)
-			}
-			if err != nil {
-				p = []byte(err.Error())
-			}
-			results <- p
-		}()
-	}
-	for range 8 {
-		if got := <-results; !bytes.Equal(got, want) {
-			t.Errorf("a payload made beside others is %q, want %q", got, want)
+	for _, reverse := range []bool{false, true} {
+		if got := drift(t, pool, reverse).String(); got != want {
+			t.Errorf("reversed %v: hash %s, want %s", reverse, got, want)
 		}
 	}
 }

@@ -101,11 +101,6 @@ func TestCheckRefuses(t *testing.T) {
 		payload []byte
 		want    string
 	}{
-		{"nothing", nil, "payload has 0 bytes, want "},
-		{"a byte missing", valid[:len(valid)-1], "payload has "},
-		{"a byte too many", append(bytes.Clone(valid), 0), "payload has "},
-		{"another magic", change(func(p []byte) []byte { p[3] = '2'; return p }), `payload begins with "eDT2", not "eDT1"`},
-		{"another layout", change(func(p []byte) []byte { p[4]++; return p }), "payload is for layout "},
 		{"the first code out of range", change(func(p []byte) []byte {
 			setCode(p, c, 0, c.blocks[0].shape.Total)
 			return p
@@ -128,9 +123,6 @@ func TestCheckRefuses(t *testing.T) {
 	})
 	if err := c.Check(highest); err != nil {
 		t.Errorf("the highest code that stands for something: %v", err)
-	}
-	if n := testing.AllocsPerRun(10, func() { _ = c.Check(valid) }); n != 0 {
-		t.Errorf("Check allocates %v times", n)
 	}
 }
 
