@@ -23,6 +23,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -364,6 +365,9 @@ func (s Spec) Check() error {
 		fault("%w", f)
 	}
 	s.checkScores(fault)
+	if !s.Buckets() && err == nil {
+		s.checkBlobs(uint64(cfg.Layout().Len()), fault)
+	}
 	for _, f := range s.checkResume() {
 		fault("resume.%w", f)
 	}
@@ -380,6 +384,18 @@ func (s Spec) Check() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// checkBlobs refuses a run between peers whose model or optimizer state they cannot send each other:
+// nobody could join it.
+func (s Spec) checkBlobs(params uint64, fault func(format string, args ...any)) {
+	const most = "peers send each other at most %d"
+	if params*4 > p2p.MaxBlob {
+		fault("model: its %d parameters are %d bytes; "+most+`: take a smaller model, or exchange.kind = "bucket"`, params, params*4, uint64(p2p.MaxBlob))
+	}
+	if n, err := s.StateLen(); err == nil && s.Trust.VerificationPercent > 0 && n*4 > p2p.MaxBlob {
+		fault("trust.verification_percent: verifiers fetch a member's optimizer state, of %d bytes; "+most, n*4, uint64(p2p.MaxBlob))
+	}
 }
 
 // DataSeed returns the key that determines the order of the sequences.

@@ -250,3 +250,16 @@ func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A run whose model nobody could fetch is refused when it is created, not when the first newcomer
+// waits for it.
+func TestModelsTooLargeForPeersAreRefused(t *testing.T) {
+	large := strings.Replace(small, "layers = 2", "layers = 200\nhidden = 4096\nffn = 16384\nheads = 32\nkv_heads = 32\nhead_dim = 128", 1)
+	_, err := Parse([]byte(large))
+	if err == nil || !strings.Contains(err.Error(), "model: its ") || !strings.Contains(err.Error(), `exchange.kind = "bucket"`) {
+		t.Errorf("a model of 50 billion parameters: %v", err)
+	}
+	if _, err := Parse([]byte(strings.Replace(large, "layers = 200", "layers = 4", 1))); err != nil {
+		t.Errorf("a model of one billion parameters: %v", err)
+	}
+}
