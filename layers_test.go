@@ -90,7 +90,7 @@ var importers = []struct {
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
 	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
-	{"github.com/klauspost/compress/", []string{"data"}, "one package reads data sets of others"},
+	{"github.com/klauspost/compress/", []string{"data", "ledger/comet"}, "data sets of others, and frames of a run's state, are compressed"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"github.com/rogpeppe/go-internal/", []string{"*_test"}, "tests of commands as scripts"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},

@@ -87,9 +87,9 @@ func (n *Node) train(a client.Train) {
 			}
 		},
 		done: func(cancelled bool) {
-			// The commitment names what the share began from, and the machine has it retained with the
-			// commitment. Until then it is in use: otherwise any prune in between would drop it, and
-			// this member could not serve its own result.
+			// The commitment names what the share began from, and the machine has it retained with
+			// the commitment. Until then it is in use: otherwise any prune in between would drop
+			// it, and this member could not serve its own result.
 			defer func() {
 				v.uses--
 				if prev != nil {
@@ -158,8 +158,8 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	})
 }
 
-// One attempt to fetch a payload takes at most fetchFor, and fetchForByte more for each byte: 1 MB/s
-// is what a member with 16 fetches under way gets of 128 Mb/s.
+// One attempt to fetch a payload takes at most fetchFor, and fetchForByte more for each byte: 1
+// MB/s is what a member with 16 fetches under way gets of 128 Mb/s.
 const (
 	fetchFor     = 20 * time.Second
 	fetchForByte = time.Microsecond

@@ -31,8 +31,8 @@ import (
 type Spec struct {
 	// Name identifies the run on its chain: a-z, 0-9 and -, at most 32 bytes.
 	Name string `toml:"name"`
-	// Steps is the total number of training steps, including those before the checkpoint that the run
-	// resumes from. The run finishes after them.
+	// Steps is the total number of training steps, including those before the checkpoint that the
+	// run resumes from. The run finishes after them.
 	Steps uint32 `toml:"steps"`
 	// Numerics is the arithmetic of the linear products of a step: exact, binary32, or exact8,
 	// block-scaled 8-bit integers, which is about twice as fast where a processor or a GPU has dot
@@ -75,28 +75,30 @@ type Model struct {
 	QKNorm bool `toml:"qk_norm,omitempty"`
 	Window int  `toml:"window,omitempty"`
 	// RopeFactor and the three keys after it stretch the rotary frequencies as Llama 3 does: slow
-	// rotations, of fewer than RopeLow turns in RopeOriginal tokens, become RopeFactor times slower;
-	// those of more than RopeHigh turns stay. Without RopeFactor no frequency changes.
+	// rotations, of fewer than RopeLow turns in RopeOriginal tokens, become RopeFactor times
+	// slower; those of more than RopeHigh turns stay. Without RopeFactor no frequency changes.
 	RopeFactor   float64 `toml:"rope_factor,omitempty"`
 	RopeLow      float64 `toml:"rope_low,omitempty"`
 	RopeHigh     float64 `toml:"rope_high,omitempty"`
 	RopeOriginal int     `toml:"rope_original,omitempty"`
 	// Seed is any text. It determines the initial parameters, unless from is given.
 	Seed string `toml:"seed"`
-	// From is the hash of the parameters that the run starts from, in hex. `entrain run create --from`
-	// sets it and every key above.
+	// From is the hash of the parameters that the run starts from, in hex. `entrain run create
+	// --from` sets it and every key above.
 	From string `toml:"from,omitempty"`
-	// FromLocation is the directory of a checkpoint with those parameters, for participants that have
-	// it there (or elsewhere: join --from). Other participants fetch the parameters from peers.
+	// FromLocation is the directory of a checkpoint with those parameters, for participants that
+	// have it there (or elsewhere: join --from). Other participants fetch the parameters from
+	// peers.
 	FromLocation string `toml:"from_location,omitempty"`
-	// Tokenizer is the hash of the checkpoint's tokenizer.json, in hex. It must equal the hash of the
-	// data's tokenizer.
+	// Tokenizer is the hash of the checkpoint's tokenizer.json, in hex. It must equal the hash of
+	// the data's tokenizer.
 	Tokenizer string `toml:"tokenizer,omitempty"`
 }
 
 // Data defines what the model is trained on.
 type Data struct {
-	// Manifest is the hash of the data's manifest, in hex. `entrain run create` sets it from location.
+	// Manifest is the hash of the data's manifest, in hex. `entrain run create` sets it from
+	// location.
 	Manifest string `toml:"manifest"`
 	// Location is the directory of the prepared data, or its HTTP addresses separated by spaces. A
 	// participant may have the data elsewhere (join --data).
@@ -107,7 +109,8 @@ type Data struct {
 
 // Optimizer defines how a member's gradient becomes an update.
 type Optimizer struct {
-	// Codec names one of [Kinds]. The default is distro, or slice in a run that exchanges by buckets.
+	// Codec names one of [Kinds]. The default is distro, or slice in a run that exchanges by
+	// buckets.
 	Codec string
 	// Options is the table named after the codec, such as [optimizer.distro]: a distro.Config,
 	// slice.Config or sparseloco.Options. It is nil if the codec is unknown.
@@ -130,9 +133,9 @@ type Batch struct {
 	Start      uint32 `toml:"start"`
 	End        uint32 `toml:"end"`         // 0: same as start
 	RampTokens uint64 `toml:"ramp_tokens"` // tokens over which the batch grows from start to end
-	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to each
-	// member's tokens per second. Members measure and report their own speed, at most once an epoch,
-	// for the next epoch. Empty: equal.
+	// Shares is how a batch is divided among the members: "equal", or "speed", in proportion to
+	// each member's tokens per second. Members measure and report their own speed, at most once an
+	// epoch, for the next epoch. Empty: equal.
 	Shares string `toml:"shares,omitempty"`
 }
 
@@ -151,14 +154,16 @@ type Members struct {
 	MissedMax uint8  `toml:"missed_max"` // consecutive rounds a member may fail before it is dropped
 	// Overlap 1 lets results travel while the next round trains, on parameters one round older.
 	Overlap uint8 `toml:"overlap"`
-	// ClientMin is the oldest release that may take part, such as "v1.2.0"; empty: any. Participants
-	// check it themselves, and a modified program can lie: it stops outdated members, not cheats.
+	// ClientMin is the oldest release that may take part, such as "v1.2.0"; empty: any.
+	// Participants check it themselves, and a modified program can lie: it stops outdated members,
+	// not cheats.
 	ClientMin string `toml:"client_min,omitempty"`
 	// RegisterCost is the number of tokens a new member pays to the run's treasury.
 	RegisterCost uint64 `toml:"register_cost,omitempty"`
-	// Slots is the number of active members. When all slots are taken, a new member replaces the one
-	// with the worst scores. The replaced member keeps its place in the table until it has claimed its
-	// rewards, so slots must be less than capacity. 0: capacity, and no member is replaced.
+	// Slots is the number of active members. When all slots are taken, a new member replaces the
+	// one with the worst scores. The replaced member keeps its place in the table until it has
+	// claimed its rewards, so slots must be less than capacity. 0: capacity, and no member is
+	// replaced.
 	Slots uint32 `toml:"slots,omitempty"`
 	// ImmuneWindows is the number of rounds during which a new member cannot be replaced.
 	ImmuneWindows uint32 `toml:"immune_windows,omitempty"`
@@ -181,8 +186,8 @@ type Trust struct {
 	// least 30 s, since a verifier trains too.
 	Verify Duration `toml:"verify"`
 	// Dispute is the longest time for one move of a dispute; a silent side loses. 0: six times
-	// round_train, at least 30 s. The first move needs a trace of the whole step, which takes several
-	// times as long as the step.
+	// round_train, at least 30 s. The first move needs a trace of the whole step, which takes
+	// several times as long as the step.
 	Dispute Duration `toml:"dispute"`
 	Stake   uint64   `toml:"stake"` // fewest tokens a member stakes, and loses if convicted
 	// Unbond is how long a stake stays locked after its member left. 0: time for a last check and a
@@ -316,8 +321,8 @@ func (t *Trust) fill(roundTrain Duration) {
 	if t.Verify == 0 {
 		t.Verify = max(Duration(30*time.Second), 2*roundTrain)
 	}
-	// Tracing a step takes several times as long as the step (`go run ./cmd/lab dispute`), and a late
-	// side loses.
+	// Tracing a step takes several times as long as the step (`go run ./cmd/lab dispute`), and a
+	// late side loses.
 	if t.Dispute == 0 {
 		t.Dispute = max(Duration(30*time.Second), 6*roundTrain)
 	}
@@ -386,8 +391,8 @@ func (s Spec) Check() error {
 	return errors.Join(faults...)
 }
 
-// checkBlobs refuses a run between peers whose model or optimizer state they cannot send each other:
-// nobody could join it.
+// checkBlobs refuses a run between peers whose model or optimizer state they cannot send each
+// other: nobody could join it.
 func (s Spec) checkBlobs(params uint64, fault func(format string, args ...any)) {
 	const most = "peers send each other at most %d"
 	if params*4 > p2p.MaxBlob {

@@ -214,6 +214,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	packed := r.FormValue("packed") == "1"
 	if _, ok := a.view(w, r); !ok {
 		return
 	}
@@ -229,7 +230,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTimer(0) // the first tells the client at once that it is connected
 	defer beat.Stop()
 	for {
-		n, wait := a.app.hub.after(r.PathValue("run"), since)
+		n, wait := a.app.hub.after(r.PathValue("run"), since, packed)
 		frame := n.frame
 		if frame == nil {
 			select {

@@ -114,7 +114,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	if err := w.c.begin(ctx, endpoint); err != nil {
 		return err
 	}
-	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d", url.PathEscape(w.run), w.replica.height, w.c.trust.newest())
+	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), w.replica.height, w.c.trust.newest())
 	res, err := w.c.do(ctx, http.MethodGet, endpoint, path, nil)
 	if err != nil {
 		return err

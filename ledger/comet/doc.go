@@ -61,7 +61,7 @@
 //	GET  /v1/runs                       [ledger.RunStatus], in order of names
 //	GET  /v1/runs/RUN                   ledger.RunStatus
 //	GET  /v1/runs/RUN/state             the state's bytes; headers Entrain-Height, Entrain-Hash
-//	GET  /v1/runs/RUN/watch?since=H&trusted=T
+//	GET  /v1/runs/RUN/watch?since=H&trusted=T&packed=1
 //	                                    a stream of frames, see below, from the state at height H on,
 //	                                    with headers from T on
 //	GET  /v1/runs/RUN/history?from=N    its states, host.Change, from number N on, at most 4096
@@ -85,11 +85,12 @@
 // A stream begins at once. If nothing changes, a beat comes every five seconds. Integers are little
 // endian.
 //
-//	frame = U32 length of what follows | beat, state or header
+//	frame = U32 length of what follows | beat, state, header or packed
 //	beat  = U8 0 | U64 height | U64 time                                           of the last block
 //	header = U8 2 | a header with its signatures, before the state that it proves
 //	state = U8 1 | U64 height of the header that proves it | host.RunProof | U64 since |
 //	        U64 height | U64 time | 32 hash | U32 size | U32 count | count × page
+//	packed = U8 3 | zstd of a state, if the request has packed=1 and that is smaller
 //	page  = U32 index | the 1024 bytes of the state at 1024·index (the last page may be shorter)
 //
 // A state frame turns the state that was current at height since into the one at height, whose hash

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
@@ -14,9 +17,10 @@ import (
 
 // The stream of a run's state is a sequence of frames; the package comment draws them.
 const (
-	frameBeat  = 0 // nothing new, the server lives
-	frameState = 1 // the state, or what has changed of it
-	frameLight = 2 // a header with its signatures
+	frameBeat   = 0 // nothing new, the server lives
+	frameState  = 1 // the state, or what has changed of it
+	frameLight  = 2 // a header with its signatures
+	framePacked = 3 // a state frame, compressed
 
 	beatBytes        = 1 + 8 + 8
 	stateHeaderBytes = 1 + 8 + 8 + 8 + 8 + 32 + 4 + 4
@@ -68,6 +72,45 @@ func (f *feed) encode(since uint64) []byte {
 	return b
 }
 
+// Compression of frames. One encoder and one decoder serve all streams.
+var (
+	packer = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	})
+	unpacker = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(frameBytesMax), zstd.WithDecoderConcurrency(1))
+	})
+)
+
+// pack returns a frame compressed, or itself if that is no smaller. At a round's end the records of
+// all members change in a few bytes, and their pages shrink to a quarter.
+func pack(frame []byte) []byte {
+	z, err := packer()
+	if err != nil {
+		return frame
+	}
+	b := z.EncodeAll(frame[4:], []byte{0, 0, 0, 0, framePacked})
+	if len(b) >= len(frame) {
+		return frame
+	}
+	copy(b, wire.AppendU32(nil, uint32(len(b)-4)))
+	return b
+}
+
+// unpack returns what follows the length of a frame that pack compressed. It is bounded by
+// frameBytesMax.
+func unpack(packed []byte) ([]byte, error) {
+	z, err := unpacker()
+	if err != nil {
+		return nil, err
+	}
+	b, err := z.DecodeAll(packed, nil)
+	if err == nil && (len(b) == 0 || b[0] != frameState) {
+		err = errors.New("a packed frame is no state")
+	}
+	return b, err
+}
+
 // replica is a watcher's copy of a run's state.
 type replica struct {
 	run    string
@@ -116,6 +159,13 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 	case frameLight:
 		return nil, p.trust.learn(frame[1:], time.Now())
 	case frameState:
+		return p.applyState(&r)
+	case framePacked:
+		b, err := unpack(frame[1:])
+		if err != nil {
+			return nil, err
+		}
+		r = wire.NewReader(b[1:])
 		return p.applyState(&r)
 	default:
 		return nil, fmt.Errorf("frame of unknown kind %d", kind)

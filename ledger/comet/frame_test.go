@@ -68,9 +68,14 @@ func (w *world) tell() {
 // demo returns a watcher that has nothing yet, and believes all headers.
 func demo() *replica { return &replica{run: "demo"} }
 
-// frame returns what a watcher at height since is sent.
+// frame returns what a watcher at height since is sent, and packed the same compressed.
 func (w *world) frame(since uint64) []byte {
-	n, _ := w.hub.after("demo", since)
+	n, _ := w.hub.after("demo", since, false)
+	return n.frame
+}
+
+func (w *world) packed(since uint64) []byte {
+	n, _ := w.hub.after("demo", since, true)
 	return n.frame
 }
 
@@ -80,6 +85,9 @@ func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 	follow := func(p *replica) {
 		t.Helper()
 		b := w.frame(p.height)
+		if p == lazy {
+			b = w.packed(p.height)
+		}
 		if b == nil {
 			return
 		}
@@ -211,6 +219,8 @@ func FuzzFrame(f *testing.F) {
 	w.block(w.tx("ann", join("demo")))
 	f.Add(w.frame(at)[4:])
 	f.Add(w.frame(0)[4:])
+	f.Add(w.packed(0)[4:])
+	f.Add(w.packed(at)[4:])
 	f.Add(appendBeat(nil, 1, 2)[4:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p := demo()
@@ -219,12 +229,18 @@ func FuzzFrame(f *testing.F) {
 		}
 		before := bytes.Clone(p.state)
 		s, err := p.apply(b)
-		switch {
-		case err != nil || s == nil:
+		if err != nil || s == nil {
 			if p.height != at || !bytes.Equal(p.state, before) {
 				t.Error("the replica has changed")
 			}
-		case s.Height <= at || coordinator.State.Hash(s.State) != wire.Hash(b[bodyAt(b)+24:][:32]):
+			return
+		}
+		if b[0] == framePacked {
+			if b, err = unpack(b[1:]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.Height <= at || coordinator.State.Hash(s.State) != wire.Hash(b[bodyAt(b)+24:][:32]) {
 			t.Errorf("height %d after %d, hash %v", s.Height, at, s.State.Hash())
 		}
 	})
@@ -237,4 +253,26 @@ func (w *world) state() coordinator.State {
 		w.t.Fatal("no run demo")
 	}
 	return v.State
+}
+
+// A frame that claims to be a state and unpacks into something else, or into far more than a state,
+// is refused.
+func TestPackedFramesAreBounded(t *testing.T) {
+	w := newWorld(t, 256)
+	if b := w.packed(0); b[4] != framePacked || len(b) > len(w.frame(0))/4 {
+		t.Errorf("a state of %d bytes is packed into %d", len(w.frame(0)), len(b))
+	}
+	for name, inner := range map[string][]byte{
+		"a beat":              appendBeat(nil, 1, 2),
+		"nothing":             make([]byte, 4),
+		"more than any state": make([]byte, frameBytesMax+5),
+	} {
+		if name != "a beat" && len(inner) > 4 {
+			inner[4] = frameState
+		}
+		z, _ := packer()
+		if s, err := demo().apply(z.EncodeAll(inner[4:], []byte{framePacked})); err == nil || s != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -52,8 +52,14 @@ type feed struct {
 	// changed holds, for each page, the height of the block that changed it last. For a page
 	// unchanged since the process began, it is the height of the state that the process began with.
 	changed []uint64
-	next    chan struct{}     // closed, and replaced, when the state changes
-	frames  map[uint64][]byte // encoded frames to the current state, by starting height
+	next    chan struct{}       // closed, and replaced, when the state changes
+	frames  map[frameKey][]byte // encoded frames to the current state
+}
+
+// frameKey says at which height a frame begins, and whether it is packed.
+type frameKey struct {
+	since  uint64
+	packed bool
 }
 
 // framesMax is the number of different frames to the current state that are kept. Watchers that
@@ -171,7 +177,7 @@ func (h *hub) moves() bool {
 
 func newFeed(v host.View) *feed {
 	pages := (len(v.State.Bytes()) + coordinator.PageBytes - 1) / coordinator.PageBytes
-	f := &feed{view: v, changed: make([]uint64, pages), next: make(chan struct{}), frames: map[uint64][]byte{}}
+	f := &feed{view: v, changed: make([]uint64, pages), next: make(chan struct{}), frames: map[frameKey][]byte{}}
 	for i := range f.changed {
 		f.changed[i] = v.Changed
 	}
@@ -201,7 +207,7 @@ func page(i, size int) (from, to int) {
 // current one, with the current height and the header that proves it. If there is nothing newer the
 // frame is nil, and wait is closed once there is. If there is no such run, wait is closed when a
 // run is created.
-func (h *hub) after(run string, since uint64) (n news, wait <-chan struct{}) {
+func (h *hub) after(run string, since uint64, packed bool) (n news, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds[run]
@@ -211,11 +217,13 @@ func (h *hub) after(run string, since uint64) (n news, wait <-chan struct{}) {
 	if since >= f.view.Changed {
 		return news{height: since}, f.next
 	}
-	frame, ok := f.frames[since]
+	frame, ok := f.frames[frameKey{since, packed}]
 	if !ok {
-		frame = f.encode(since)
+		if frame = f.encode(since); packed {
+			frame = pack(frame)
+		}
 		if len(f.frames) < framesMax {
-			f.frames[since] = frame
+			f.frames[frameKey{since, packed}] = frame
 		}
 	}
 	return news{frame: frame, height: f.view.Changed, header: f.header}, f.next
