@@ -83,6 +83,7 @@ var importers = []struct {
 	{"github.com/spf13/", []string{"cmd/entrain", "cmd/lab"}, "only commands parse command lines"},
 	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
+	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
 	{"golang.org/x/crypto/ssh", []string{"key/keyfile"}, "key files are those of ssh-keygen"},
 	{"golang.org/x/sys/", []string{"exact", "exact8", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},

@@ -26,8 +26,13 @@ type addedTokens struct {
 	first [2][256]bool
 }
 
-func newAddedTokens(list []addedToken) addedTokens {
+func newAddedTokens(list []addedToken, n normalizer) addedTokens {
 	a := addedTokens{list: slices.Clone(list)}
+	for i := range a.list {
+		if t := &a.list[i]; t.late {
+			t.content = string(n.apply([]byte(t.content)))
+		}
+	}
 	slices.SortStableFunc(a.list, func(x, y addedToken) int { return len(y.content) - len(x.content) })
 	for _, t := range a.list {
 		if !t.special {
@@ -38,16 +43,21 @@ func newAddedTokens(list []addedToken) addedTokens {
 	return a
 }
 
+// An encoding appends the ids of a part of a text, which is its beginning if atFront is set.
+type encoding func(dst []uint32, text []byte, atFront bool) []uint32
+
 // split appends the ids of text: the added tokens in it, and the result of encode for the text
-// between them.
-func (a *addedTokens) split(dst []uint32, text []byte, special bool, encode func([]uint32, []byte) []uint32) []uint32 {
-	return a.pass(dst, text, special, false, func(dst []uint32, text []byte) []uint32 {
-		return a.pass(dst, text, special, true, encode)
+// between them, normalized.
+func (a *addedTokens) split(dst []uint32, text []byte, special bool, n normalizer, encode encoding) []uint32 {
+	return a.pass(dst, text, special, false, func(dst []uint32, text []byte, outer bool) []uint32 {
+		return a.pass(dst, n.apply(text), special, true, func(dst []uint32, text []byte, inner bool) []uint32 {
+			return encode(dst, text, outer && inner)
+		})
 	})
 }
 
 // pass matches one kind of added tokens.
-func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode func([]uint32, []byte) []uint32) []uint32 {
+func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode encoding) []uint32 {
 	first := &a.first[0]
 	if special {
 		first = &a.first[1]
@@ -77,13 +87,13 @@ func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode
 			to += n
 		}
 		if done < from {
-			dst = encode(dst, text[done:from])
+			dst = encode(dst, text[done:from], done == 0)
 		}
 		dst = append(dst, t.id)
 		done = to
 	}
 	if done < len(text) {
-		dst = encode(dst, text[done:])
+		dst = encode(dst, text[done:], done == 0)
 	}
 	return dst
 }

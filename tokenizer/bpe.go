@@ -7,10 +7,11 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// BPE is a byte-level byte pair encoding (Sennrich et al. 2016; Radford et al. 2019), read from a
-// tokenizer.json. A pattern cuts text into words, and each word starts as single bytes. Repeatedly,
-// the two neighbours whose merge comes first in the list of merges become one token, the leftmost
-// such pair first, until no pair is in the list.
+// BPE is a byte pair encoding (Sennrich et al. 2016), read from a tokenizer.json: of bytes (Radford
+// et al. 2019), or of characters in SentencePiece's manner (Kudo and Richardson 2018; see
+// sentence). A pattern cuts text into words, and each word starts as single bytes or characters.
+// Repeatedly, the two neighbours whose merge comes first in the list of merges become one token,
+// the leftmost such pair first, until no pair is in the list.
 //
 // Ids equal the ids of Hugging Face's tokenizers library for the same file without its
 // post-processor, which only adds tokens at the ends.
@@ -24,6 +25,11 @@ type BPE struct {
 	pairs pairs
 	text  [][]byte // of each token; nil for an id that no token has
 	added addedTokens
+	begin *uint32 // the token in front of every text, nil if there is none
+
+	normal   normalizer
+	sentence *sentence // nil if tokens spell bytes
+	spaces   bool      // a Metaspace replaces spaces by blanks
 
 	idsMax int // ids are below it
 }
@@ -54,7 +60,10 @@ func (t *BPE) EncodeSpecial(dst []uint32, text []byte) []uint32 { return t.encod
 
 func (t *BPE) encode(dst []uint32, text []byte, special bool) []uint32 {
 	var m merger
-	return t.added.split(dst, text, special, func(dst []uint32, text []byte) []uint32 {
+	return t.added.split(dst, text, special, t.normal, func(dst []uint32, text []byte, atFront bool) []uint32 {
+		if t.sentence != nil {
+			return t.sentence.encode(t, dst, text, atFront, &m)
+		}
 		t.words.each(text, func(word []byte) { dst = t.appendWord(dst, word, &m) })
 		return dst
 	})
@@ -100,16 +109,14 @@ type merger struct {
 	id    [shortWord]uint32
 	merge [shortWord]uint64 // of id i and the next; noMerge if there is none
 
+	start   []uint32
 	symbols []symbol
 	heap    []candidate
 }
 
 // short merges by repeated search for the first merge.
 func (m *merger) short(t *BPE, dst []uint32, word []byte) []uint32 {
-	n := len(word)
-	for i, c := range word {
-		m.id[i] = t.bytes[c]
-	}
+	n := len(t.symbols(m.id[:0], word))
 	for i := range n - 1 {
 		m.merge[i] = t.pairs.find(m.id[i], m.id[i+1])
 	}
@@ -157,11 +164,11 @@ func (c candidate) before(o candidate) bool {
 
 // long merges with a heap, in n log n for a word of n bytes: a text can be one word of a megabyte.
 func (m *merger) long(t *BPE, dst []uint32, word []byte) []uint32 {
-	m.symbols, m.heap = m.symbols[:0], m.heap[:0]
-	for i, c := range word {
-		m.symbols = append(m.symbols, symbol{id: t.bytes[c], prev: int32(i) - 1, next: int32(i) + 1})
+	m.symbols, m.heap, m.start = m.symbols[:0], m.heap[:0], t.symbols(m.start[:0], word)
+	for i, id := range m.start {
+		m.symbols = append(m.symbols, symbol{id: id, prev: int32(i) - 1, next: int32(i) + 1})
 	}
-	m.symbols[len(word)-1].next = -1
+	m.symbols[len(m.symbols)-1].next = -1
 	for i := range m.symbols {
 		m.offer(t, int32(i))
 	}

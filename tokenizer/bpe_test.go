@@ -280,7 +280,7 @@ func TestFilesThatAreNotUnderstoodAreRefused(t *testing.T) {
 		want   string
 	}{
 		{"version", set("version", "2.0"), `unknown version "2.0"`},
-		{"normalizer", set("normalizer", map[string]any{"type": "NFC"}), "normalizer"},
+		{"normalizer", set("normalizer", map[string]any{"type": "Lowercase"}), "normalizer"},
 		{"model", set("model.type", "WordPiece"), `"WordPiece"`},
 		{"dropout", set("model.dropout", 0.1), "dropout"},
 		{"prefix", set("model.continuing_subword_prefix", "##"), "continuing_subword_prefix"},

@@ -40,10 +40,10 @@ type addedJSON struct {
 type modelJSON struct {
 	Type    string   `json:"type"`
 	Dropout *float64 `json:"dropout"`
-	// never used, nor the next two: every byte has a token
+	// never used, nor the next: every byte has a token
 	UnkToken     json.RawMessage `json:"unk_token"`
 	FuseUnk      bool            `json:"fuse_unk"`
-	ByteFallback bool            `json:"byte_fallback"`
+	ByteFallback bool            `json:"byte_fallback"` // tokens spell characters, see sentence
 	Prefix       *string         `json:"continuing_subword_prefix"`
 	Suffix       *string         `json:"end_of_word_suffix"`
 	IgnoreMerges bool            `json:"ignore_merges"`
@@ -110,7 +110,7 @@ func (m *mergeJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Parse reads a tokenizer.json: the one of Bytes, or a byte-level BPE. It refuses anything it does
+// Parse reads a tokenizer.json: the one of Bytes, or a BPE. It refuses anything it does
 // not know, so that ids are never silently wrong.
 func Parse(b []byte) (Tokenizer, error) {
 	if len(b) > JSONBytesMax {
@@ -141,20 +141,45 @@ func parseBPE(b []byte) (*BPE, error) {
 	}
 	t := &BPE{json: bytes.Clone(b), hash: wire.SHA256(b), idsMax: min(VocabMax, len(f.Model.Vocab)+len(f.AddedTokens)+gapMax)}
 	var err error
-	if t.words, err = parseSplitter(f.PreTokenizer); err != nil {
-		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	if t.normal, err = parseNormalizer(f.Normalizer); err != nil {
+		return nil, fmt.Errorf("normalizer: %w", err)
 	}
-	if err := t.readVocab(f.Model.Vocab); err != nil {
-		return nil, fmt.Errorf("vocab: %w", err)
+	if f.Model.ByteFallback {
+		err = t.readSentence(&f)
+	} else {
+		err = t.readBytes(&f)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := t.readMerges(f.Model.Vocab, f.Model.Merges); err != nil {
 		return nil, fmt.Errorf("merges: %w", err)
 	}
-	t.readWhole(f.Model.IgnoreMerges)
+	if t.sentence == nil {
+		t.readWhole(f.Model.IgnoreMerges)
+	}
+	var post postJSON
+	if json.Unmarshal(f.PostProcessor, &post) == nil {
+		t.begin = post.begin()
+	}
 	if err := t.readAdded(f.Model.Vocab, f.AddedTokens); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
 	return t, nil
+}
+
+// readBytes fills in what a BPE of bytes needs.
+func (t *BPE) readBytes(f *definition) (err error) {
+	if t.normal.front || t.normal.spaces {
+		return errors.New("normalizer: blanks for spaces in a vocabulary that spells bytes")
+	}
+	if t.words, err = parseSplitter(f.PreTokenizer); err != nil {
+		return fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if err := t.readVocab(f.Model.Vocab); err != nil {
+		return fmt.Errorf("vocab: %w", err)
+	}
+	return nil
 }
 
 // lineOf describes the line of an offset.
@@ -169,8 +194,6 @@ func (f *definition) check() error {
 	switch {
 	case f.Version != "" && f.Version != "1.0":
 		return fmt.Errorf("unknown version %q, want \"1.0\"", f.Version)
-	case !isNull(f.Normalizer):
-		return fmt.Errorf("normalizer %.80s is not supported, because it changes the text", f.Normalizer)
 	case m.Type != "" && m.Type != "BPE":
 		return fmt.Errorf("the model is %.80q, not a byte-level \"BPE\"", m.Type)
 	case m.Dropout != nil && *m.Dropout != 0:
@@ -187,7 +210,14 @@ func (f *definition) check() error {
 	var decoder struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(f.Decoder, &decoder); err != nil || decoder.Type != "ByteLevel" {
+	err := json.Unmarshal(f.Decoder, &decoder)
+	if m.ByteFallback {
+		if err != nil || decoder.Type != "Sequence" && decoder.Type != "Metaspace" {
+			return fmt.Errorf("the decoder is %.80q: with byte_fallback it must be a Sequence or a Metaspace", decoder.Type)
+		}
+		return nil
+	}
+	if err != nil || decoder.Type != "ByteLevel" {
 		return fmt.Errorf("the decoder is %.80q, not \"ByteLevel\": the vocabulary does not spell bytes", decoder.Type)
 	}
 	return nil
@@ -330,7 +360,7 @@ func (t *BPE) readAdded(vocab vocabJSON, list []addedJSON) error {
 		}
 		tokens = append(tokens, addedToken{a.ID, a.Content, a.Special, a.Normalized, a.SingleWord, a.LStrip, a.RStrip})
 	}
-	t.added = newAddedTokens(tokens)
+	t.added = newAddedTokens(tokens, t.normal)
 	for _, name := range endTokens {
 		if id, ok := ends[name]; ok {
 			t.end = id

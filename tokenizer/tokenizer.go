@@ -5,11 +5,13 @@
 // manifest of a data set records the hash (package data), a checkpoint contains the file (package
 // checkpoint), and `sha256sum tokenizer.json` prints the hash.
 //
-// Both tokenizers are lossless: they restore any bytes, valid UTF-8 or not. BPE is the byte-level
-// byte pair encoding of GPT-2 and its descendants; Parse reads it from a tokenizer.json, and
-// package tokenizer/learn creates new ones. Bytes has the 256 byte values, id = byte, and needs no
-// file. Its tokenizer.json describes it as a byte-level BPE without merges, whose vocabulary is
-// GPT-2's table of one printable character per byte, so that transformers produces the same ids:
+// Bytes and a BPE of bytes, as in GPT-2, Llama 3 and Qwen, are lossless: they restore any bytes,
+// valid UTF-8 or not, unless the tokenizer.json asks for Unicode's normal form. A BPE of characters
+// in SentencePiece's manner, as in Llama 2 and Mistral, keeps all but what sentence says. Parse
+// reads a BPE from a tokenizer.json, and package tokenizer/learn creates new ones of bytes. Bytes
+// has the 256 byte values, id = byte, and needs no file. Its tokenizer.json describes it as a byte-
+// level BPE without merges, whose vocabulary is GPT-2's table of one printable character per byte,
+// so that transformers produces the same ids:
 //
 //	text    "Hi é"
 //	bytes   48 69 20 c3 a9

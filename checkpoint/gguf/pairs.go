@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,8 @@ const (
 	tokenControl = 3
 	tokenUser    = 4
 	tokenUnused  = 5
+	tokenUnknown = 2
+	tokenByte    = 6
 )
 
 func appendString(dst []byte, s string) []byte {
@@ -56,9 +59,13 @@ func (p *pairs) float(key string, v float32) {
 	p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(v))
 }
 
-func (p *pairs) no(key string) {
+func (p *pairs) flag(key string, v bool) {
 	p.key(key, valueBool)
-	p.b = append(p.b, 0)
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	p.b = append(p.b, b)
 }
 
 func (p *pairs) array(key string, elementType uint32, n int) {
@@ -105,8 +112,8 @@ func (m Model) pairs(t Type) (pairs, error) {
 	if c.EOS != nil {
 		p.number("tokenizer.ggml.eos_token_id", int(*c.EOS))
 	}
-	p.no("tokenizer.ggml.add_bos_token")
-	p.no("tokenizer.ggml.add_eos_token")
+	p.flag("tokenizer.ggml.add_bos_token", false)
+	p.flag("tokenizer.ggml.add_eos_token", false)
 	return p, nil
 }
 
@@ -116,13 +123,17 @@ type tokenizerJSON struct {
 		Type   string            `json:"type"`
 		Vocab  map[string]int    `json:"vocab"`
 		Merges []json.RawMessage `json:"merges"`
+
+		ByteFallback bool `json:"byte_fallback"`
 	} `json:"model"`
 	AddedTokens []struct {
 		ID      int    `json:"id"`
 		Content string `json:"content"`
 		Special bool   `json:"special"`
 	} `json:"added_tokens"`
-	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PostProcessor json.RawMessage `json:"post_processor"`
 }
 
 // vocabulary is a tokenizer of llama.cpp's kind gpt2: byte-level BPE.
@@ -134,9 +145,11 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 	if t.Model.Type != "BPE" {
 		return fmt.Errorf("tokenizer.json: the model is %q; only byte-level BPE can be written", t.Model.Type)
 	}
-	pre, err := preTokenizer(t.PreTokenizer, len(t.Model.Merges))
-	if err != nil {
-		return err
+	pre, err := "", error(nil)
+	if !t.Model.ByteFallback {
+		if pre, err = preTokenizer(t.PreTokenizer, len(t.Model.Merges)); err != nil {
+			return err
+		}
 	}
 	tokens, types := make([]string, vocab), make([]int, vocab)
 	for i := range tokens {
@@ -164,6 +177,10 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 			return fmt.Errorf("tokenizer.json: merge %d: %w", i, err)
 		}
 	}
+	if t.Model.ByteFallback {
+		p.sentence(t, tokens, types, merges)
+		return nil
+	}
 	p.text("tokenizer.ggml.model", "gpt2")
 	p.text("tokenizer.ggml.pre", pre)
 	p.texts("tokenizer.ggml.tokens", tokens)
@@ -173,6 +190,40 @@ func (p *pairs) vocabulary(tokenizer []byte, vocab int) error {
 	}
 	p.texts("tokenizer.ggml.merges", merges)
 	return nil
+}
+
+// sentence is a vocabulary of llama.cpp's kind llama: BPE in SentencePiece's manner, in which the
+// pair that makes the token of the highest score merges first. Scores follow the order of merges.
+func (p *pairs) sentence(t tokenizerJSON, tokens []string, types []int, merges []string) {
+	scores := make([]float32, len(tokens))
+	for rank, m := range slices.Backward(merges) {
+		left, right, _ := strings.Cut(m, " ")
+		if id, ok := t.Model.Vocab[left+right]; ok {
+			scores[id] = -float32(rank)
+		}
+	}
+	for i, s := range tokens {
+		switch {
+		case s == "<unk>":
+			types[i] = tokenUnknown
+		case len(s) == len("<0x00>") && strings.HasPrefix(s, "<0x"):
+			types[i] = tokenByte
+		}
+	}
+	p.text("tokenizer.ggml.model", "llama")
+	p.text("tokenizer.ggml.pre", "default")
+	p.texts("tokenizer.ggml.tokens", tokens)
+	p.array("tokenizer.ggml.scores", valueF32, len(scores))
+	for _, s := range scores {
+		p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(s))
+	}
+	p.array("tokenizer.ggml.token_type", valueI32, len(types))
+	for _, t := range types {
+		p.b = binary.LittleEndian.AppendUint32(p.b, uint32(t))
+	}
+	front := strings.Contains(string(t.Normalizer), `"Prepend"`) ||
+		strings.Contains(string(t.PreTokenizer), `"Metaspace"`) && !strings.Contains(string(t.PreTokenizer), `"never"`)
+	p.flag("tokenizer.ggml.add_space_prefix", front)
 }
 
 // merge reads a merge in either of its spellings: "a b" and ["a","b"].

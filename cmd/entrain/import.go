@@ -26,7 +26,8 @@ Weights of type BF16, F16 and F32 become float32, which loses nothing. The hash 
 parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken as it is.
 
 What entrain cannot compute is refused, and named: other architectures, rotary embeddings scaled otherwise
-than Llama 3's, windows in some layers only, quantized weights, tokenizers that are no byte-level BPE.
+than Llama 3's, windows in some layers only, quantized weights, tokenizers other than BPE of bytes or, as in
+Llama 2 and Mistral, of characters with bytes to fall back to.
 
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
 		Example: `  entrain model import ./SmolLM2-135M -o ./smol

@@ -6,12 +6,14 @@ python3 bpe.py ids bpe.json SEED > bpe_ids.json
     ids of random texts by bpe.json, with each of the known split patterns: those in "ids", where absent those of gpt2; with special
     tokens taken as text those in "ordinary", where absent the same. SEED 1 is checked in; others make more and larger texts.
 python3 bpe.py learn VOCAB TEXT > FILE  what is learnt from the lines of a file
+python3 bpe.py families TEXT SEED STEP  tokenizers built as those of Llama 2, Mistral, Llama 3 and Qwen, trained on a file, a line of JSON
+    each; then the ids of every STEPth of random texts and of the file's paragraphs by all of them
 """
 import json
 import random
 import sys
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN = GPT4.replace("{1,3}", "")
@@ -81,7 +83,64 @@ def texts(seed):
         yield "".join(r.choice("eeetttaaa th") for _ in range(r.randrange(100, 1000))).replace(" ", "")
 
 
-if sys.argv[1] == "train":
+def sentence(texts, normalizer, pre_tokenizer, late):
+    """A BPE in SentencePiece's manner, with a token for each byte."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    specials = ["<unk>", "<s>", "</s>"] + [f"<0x{c:02X}>" for c in range(256)]
+    t.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=2000, special_tokens=specials, show_progress=False, max_token_length=16))
+    d = json.loads(t.to_str())
+    d["added_tokens"] = [dict(a, normalized=late) for a in d["added_tokens"] if a["id"] < 3]
+    # Merges across words, which only vocabularies made without cutting have.
+    vocab, merges = d["model"]["vocab"], d["model"]["merges"]
+    for a, b in (("▁", "▁"), ("▁▁", "▁▁"), ("e", "▁"), ("e▁", "t")):
+        if a in vocab and b in vocab and a + b not in vocab:
+            vocab[a + b] = len(vocab)
+            merges.append([a, b])
+    t = Tokenizer.from_str(json.dumps(d))
+    if normalizer is not None:
+        t.normalizer = normalizer
+    t.pre_tokenizer = pre_tokenizer
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
+    t.add_tokens([AddedToken("<|tool|>", normalized=late), AddedToken("word", single_word=True, normalized=False)])
+    return t
+
+
+def families(lines):
+    legacy = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    yield "llama2", sentence(lines, legacy, None, False)
+    yield "llama2, normalized", sentence(lines, legacy, None, True)
+    yield "mistral", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), False)
+    yield "always", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True), False)
+    yield "never", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True), True)
+    for name, pattern in ("llama3", GPT4), ("qwen", QWEN):
+        t = Tokenizer(models.BPE(ignore_merges=name == "llama3"))
+        t.pre_tokenizer, t.decoder = split(pattern), decoders.ByteLevel()
+        if name == "qwen":
+            t.normalizer = normalizers.NFC()
+        t.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=2000, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                                         special_tokens=["<|endoftext|>", "<|im_start|>"]))
+        yield name, t
+
+
+if sys.argv[1] == "families":
+    source = open(sys.argv[2], encoding="utf-8").read()
+    made = dict(families(source.splitlines(keepends=True)))
+    for name, t in made.items():
+        print(json.dumps({"name": name, "tokenizer": t.to_str()}))
+    marks = ["<s>", "</s>", "<|tool|>", "a word ", "<|im_start|>", " <s> x", "e\u0301 ", "\u212b", "\u1e9b\u0323", "\uac00\u11a8", "▁", "\u0958"]
+    r = random.Random(int(sys.argv[3]))
+    mixed = ["".join(r.choice(marks + WORDS) for _ in range(8)) for _ in range(300)]
+    for text in [*texts(int(sys.argv[3])), *mixed, *source.split("\n\n")][::int(sys.argv[4])]:
+        case = {"text": text, "ids": {}, "ordinary": {}}
+        for name, t in made.items():
+            t.encode_special_tokens = False
+            case["ids"][name] = t.encode(text, add_special_tokens=False).ids
+            t.encode_special_tokens = True
+            case["ordinary"][name] = t.encode(text, add_special_tokens=False).ids
+        print(json.dumps(case, separators=(",", ":")))
+elif sys.argv[1] == "train":
     lines = open(sys.argv[2], encoding="utf-8").read().splitlines(keepends=True)
     t = learn(600, lines, [AddedToken("<|endoftext|>", special=True, normalized=False)])
     t.add_special_tokens([AddedToken("<mask>", lstrip=True, rstrip=True, normalized=False)])
