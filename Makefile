@@ -6,6 +6,11 @@
 entrain:
 	CGO_ENABLED=0 go build -trimpath -tags grpcnotrace ./cmd/entrain
 
+# Binaries for all platforms, packages, man pages, completions and checksums, in dist. It needs Go, GNU tar and ar.
+.PHONY: release
+release:
+	.ci/release dist
+
 # Its size and the number of its packages, against their limits.
 .PHONY: size
 size:

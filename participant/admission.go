@@ -115,6 +115,18 @@ func TooOld(s spec.Spec, required, program string) []Obstacle {
 	return []Obstacle{{Kind: ObstacleVersion, Reason: fmt.Sprintf("run %q wants entrain %s or newer, and this is %s: get a newer one", s.Name, least, program)}}
 }
 
+// Outdated says why a run does not take a version of this program, "" if it does.
+func Outdated(ctx context.Context, client ledger.Chain, on onchain.Run, program string) (string, error) {
+	admission, err := client.Admission(ctx, on.Spec.Name)
+	if err != nil {
+		return "", fmt.Errorf("who may take part in run %q: %w", on.Spec.Name, err)
+	}
+	for _, o := range TooOld(on.Spec, admission.Program, program) {
+		return o.Reason, nil
+	}
+	return "", nil
+}
+
 // skewMax is the greatest error of a clock. Transactions expire half of host.TxLifetimeMs after
 // they are signed, and none may expire later than all of it; a minute remains for them to be
 // accepted.

@@ -18,9 +18,9 @@ type Program struct {
 	Kernels  string `json:"kernels"` // of exact, on this processor
 }
 
-// ThisProgram returns what the build says. release, unless "", is the version of a build that comes
-// neither from a module proxy nor from a tagged commit.
-func ThisProgram(release string) Program {
+// ThisProgram returns what the build says. release and commit, unless "", are those of a build that
+// comes neither from a module proxy nor from a repository.
+func ThisProgram(release, commit string) Program {
 	v := Program{Version: "(devel)", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: exact.Kernels()[0].Name()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -39,6 +39,9 @@ func ThisProgram(release string) Program {
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
 		}
+	}
+	if commit != "" {
+		v.Commit = commit
 	}
 	return v
 }

@@ -94,7 +94,7 @@ func groups(c console) []struct {
 		{"models", "Models:", []*cobra.Command{modelCommand(c)}},
 		{"data", "Data:", []*cobra.Command{dataCommand(c)}},
 		{"chain", "Chain:", []*cobra.Command{chainCommand(c)}},
-		{"more", "More:", nil},
+		{"more", "More:", []*cobra.Command{versionCommand(c), upgradeCommand(c)}},
 	}
 }
 

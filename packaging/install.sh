@@ -1,0 +1,59 @@
+#!/bin/sh
+# Installs the newest entrain: fetches the binary for this machine, compares it with SHA256SUMS, and puts it in ~/.local/bin, or, as
+# root, in /usr/local/bin.
+#
+#     curl -fsSLO https://github.com/entrain-network/entrain/releases/latest/download/install.sh && sh install.sh
+#
+# ENTRAIN_FROM names another place of the files, ENTRAIN_TO another directory. SHA256SUMS comes from the same place as the binary: it
+# protects from damage, not from whoever controls that place. SECURITY.md says how to compare with a build of your own.
+set -eu
+
+from=${ENTRAIN_FROM:-https://github.com/entrain-network/entrain/releases/latest/download}
+if [ "$(id -u)" = 0 ]; then to=/usr/local/bin; else to=$HOME/.local/bin; fi
+to=${ENTRAIN_TO:-$to}
+
+fail() { echo "install.sh: $*" >&2; exit 1; }
+
+case $(uname -s) in
+Linux) os=linux ;;
+Darwin) os=darwin ;;
+*) fail "no binary for $(uname -s); on Windows fetch entrain-windows-amd64.exe from $from" ;;
+esac
+case $(uname -m) in
+x86_64 | amd64) arch=amd64 ;;
+aarch64 | arm64) arch=arm64 ;;
+*) fail "no binary for $(uname -m): build it with Go, as README.md says" ;;
+esac
+name=entrain-$os-$arch
+
+if command -v sha256sum >/dev/null; then
+  sum() { sha256sum "$1" | cut -d ' ' -f 1; }
+elif command -v shasum >/dev/null; then
+  sum() { shasum -a 256 "$1" | cut -d ' ' -f 1; }
+else
+  fail "neither sha256sum nor shasum is here to verify the download"
+fi
+get() {
+  if command -v curl >/dev/null; then
+    curl -fsSL "$from/$1" -o "$2"
+  else
+    wget -q "$from/$1" -O "$2"
+  fi || fail "cannot fetch $from/$1"
+}
+
+mkdir -p "$to" || fail "cannot make $to; name another directory with ENTRAIN_TO"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+get SHA256SUMS "$dir/SHA256SUMS"
+want=$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$dir/SHA256SUMS")
+[ -n "$want" ] || fail "SHA256SUMS does not list $name"
+get "$name" "$dir/entrain"
+got=$(sum "$dir/entrain")
+[ "$got" = "$want" ] || fail "$name has SHA-256 $got, SHA256SUMS says $want: nothing was installed"
+chmod 755 "$dir/entrain"
+mv "$dir/entrain" "$to/entrain" || fail "cannot write $to/entrain; name another directory with ENTRAIN_TO"
+"$to/entrain" --version
+case :$PATH: in
+*:"$to":*) ;;
+*) echo "add $to to PATH to call it as entrain" >&2 ;;
+esac
