@@ -1,7 +1,8 @@
 // Package campaign hunts for bugs: it simulates networks with random members, cheats and faults,
-// one after another, for as long as it is given. A trial is a function of its seed. A trial that
-// breaks an invariant of package sim, or panics, is a [Finding]: the campaign shrinks it to the
-// smallest configuration that still fails in the same way.
+// one after another, for as long as it is given. Most exchange between peers (package sim), some by
+// buckets, with validators (package market). A trial is a function of its seed. A trial that breaks
+// an invariant or panics is a [Finding]: the campaign shrinks it to the smallest configuration that
+// still fails in the same way.
 package campaign
 
 import (
@@ -32,9 +33,9 @@ type Result struct {
 
 // Finding is a trial that failed.
 type Finding struct {
-	Error  string     `json:"error"`  // with the smallest configuration
-	Config sim.Config `json:"config"` // the smallest that fails in this way
-	Runs   int        `json:"runs"`   // number of simulations for shrinking
+	Error  string `json:"error"`  // with the smallest configuration
+	Config Config `json:"config"` // the smallest that fails in this way
+	Runs   int    `json:"runs"`   // number of simulations for shrinking
 }
 
 // Options are the settings of a campaign.
@@ -47,8 +48,29 @@ type Options struct {
 	File string
 	// Observe receives each result in the order in which trials end, in one goroutine at a time.
 	Observe func(Result)
-	// Run simulates one configuration: sim.Run, or a stand-in of a test.
-	Run func(context.Context, sim.Config) (sim.Report, error)
+	// Run simulates one configuration: Simulate, or a stand-in of a test.
+	Run func(context.Context, Config) (Report, error)
+}
+
+// Config is the configuration of a trial: of one of the two exchanges.
+type Config struct {
+	Peers   *sim.Config `json:"peers,omitempty"`
+	Buckets *Buckets    `json:"buckets,omitempty"`
+}
+
+// Report is how far a trial came.
+type Report struct {
+	Rounds  uint32
+	Virtual time.Duration
+}
+
+// Simulate runs a trial to its end. The error names the broken invariant.
+func Simulate(ctx context.Context, c Config) (Report, error) {
+	if c.Buckets != nil {
+		return c.Buckets.simulate(ctx)
+	}
+	r, err := sim.Run(ctx, *c.Peers)
+	return Report{r.Rounds, r.Virtual}, err
 }
 
 // Summary adds up the results of a campaign, those of its file included.
@@ -76,7 +98,7 @@ func (s *Summary) add(r Result) {
 // under way only if the number ends it; unfinished ones leave no result.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	if o.Run == nil {
-		o.Run = sim.Run
+		o.Run = Simulate
 	}
 	if o.Limit > 0 {
 		var cancel context.CancelFunc
@@ -187,7 +209,7 @@ func trial(ctx context.Context, run runner, seed uint64) (Result, bool) {
 	if ctx.Err() != nil {
 		return Result{}, false
 	}
-	r := Result{Seed: seed, Faults: faults(cfg), Rounds: report.Rounds, Virtual: report.Virtual}
+	r := Result{Seed: seed, Faults: cfg.faults(), Rounds: report.Rounds, Virtual: report.Virtual}
 	if err != nil && !tolerated(cfg, err) {
 		f := shrink(ctx, run, cfg, err)
 		r.Finding = &f
@@ -196,13 +218,13 @@ func trial(ctx context.Context, run runner, seed uint64) (Result, bool) {
 	return r, ctx.Err() == nil
 }
 
-type runner func(context.Context, sim.Config) (sim.Report, error)
+type runner func(context.Context, Config) (Report, error)
 
 // safely runs a simulation and returns a panic as an error.
-func (run runner) safely(ctx context.Context, cfg sim.Config) (report sim.Report, err error) {
+func (run runner) safely(ctx context.Context, cfg Config) (report Report, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("seed %d: panic: %v", cfg.Seed, p)
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	return run(ctx, cfg)
@@ -213,7 +235,7 @@ const shrinkRunsMax = 60
 
 // shrink returns the smallest configuration it finds that fails as cfg does. It tries the
 // simplifications in turn, each until it no longer fails, until a whole turn has changed nothing.
-func shrink(ctx context.Context, run runner, cfg sim.Config, err error) Finding {
+func shrink(ctx context.Context, run runner, cfg Config, err error) Finding {
 	f := Finding{Error: err.Error(), Config: cfg}
 	for changed := true; changed; {
 		changed = false

@@ -7,62 +7,106 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/lab/adversary"
-	"github.com/entrain-network/entrain/lab/sim"
 )
 
 func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {
-	kinds, faulty, quiet := map[string]bool{}, 0, 0
+	kinds, market, turns, faulty, quiet := map[string]bool{}, map[string]bool{}, false, 0, 0
 	for seed := range uint64(2000) {
 		c := Draw(seed)
 		if !reflect.DeepEqual(c, Draw(seed)) {
 			t.Fatalf("seed %d gives two configurations", seed)
 		}
-		if 100*len(c.Adversaries) > gangPercentMax*c.Clients {
-			t.Errorf("seed %d: %d of %d clients cheat", seed, len(c.Adversaries), c.Clients)
+		if p := c.Peers; p != nil {
+			if 100*len(p.Adversaries) > gangPercentMax*p.Clients {
+				t.Errorf("seed %d: %d of %d clients cheat", seed, len(p.Adversaries), p.Clients)
+			}
+			for _, k := range p.Adversaries {
+				kinds[k] = true
+				turns = turns || strings.Contains(k, "+")
+			}
+		} else {
+			for _, k := range append(slices.Clone(c.Buckets.Miners), c.Buckets.Judges...) {
+				market[k] = true
+			}
 		}
-		for _, k := range c.Adversaries {
-			kinds[k] = true
-		}
-		if faults(c) > 0 {
+		if c.faults() > 0 {
 			faulty++
 		} else {
 			quiet++
 		}
 	}
-	if len(kinds) != len(adversary.Kinds()) || faulty < 1000 || quiet == 0 {
-		t.Errorf("%d of %d kinds are drawn, %d trials have faults and %d none", len(kinds), len(adversary.Kinds()), faulty, quiet)
+	for _, k := range adversary.Kinds() {
+		if !kinds[k.Name] {
+			t.Errorf("no %s is drawn", k.Name)
+		}
+	}
+	if len(market) < 1+len(adversary.Miners()) || !turns || faulty < 1000 || quiet == 0 {
+		t.Errorf("%d kinds of miners and validators are drawn, some in turn: %v; %d trials have faults and %d none", len(market), turns, faulty, quiet)
 	}
 }
 
 // The planted bug fails where two clients crash, whatever else happens.
 func TestAFindingShrinksToItsCause(t *testing.T) {
-	planted := func(_ context.Context, c sim.Config) (sim.Report, error) {
+	planted := func(_ context.Context, of Config) (Report, error) {
+		if of.Peers == nil {
+			return Report{}, nil
+		}
+		c := of.Peers
 		if c.Crashes >= 2 {
-			return sim.Report{}, fmt.Errorf("seed %d, %d s: two clients crashed", c.Seed, c.Steps)
+			return Report{}, fmt.Errorf("seed %d, %d s: two clients crashed", c.Seed, c.Steps)
 		}
 		if c.Clients < 4 {
 			panic("another fault")
 		}
-		return sim.Report{}, nil
+		return Report{}, nil
 	}
 	sum, err := Run(t.Context(), Options{Trials: 200, Workers: 2, Run: planted})
 	if err != nil || len(sum.Findings) == 0 || sum.Trials != 200 {
 		t.Fatalf("%d trials, %d findings, %v", sum.Trials, len(sum.Findings), err)
 	}
 	for _, r := range sum.Findings {
-		c := r.Finding.Config
-		if !strings.Contains(r.Finding.Error, "two clients crashed") || c.Crashes != 2 || faults(c) != 2 || c.Loss != 0 || c.Steps != 1 {
+		c := r.Finding.Config.Peers
+		if !strings.Contains(r.Finding.Error, "two clients crashed") || c.Crashes != 2 || r.Finding.Config.faults() != 2 || c.Loss != 0 || c.Steps != 1 {
 			t.Errorf("seed %d is shrunk to %+v by %d runs", r.Seed, c, r.Finding.Runs)
 		}
 	}
 }
 
+// seed is that of a configuration.
+func (c Config) seed() uint64 {
+	if c.Buckets != nil {
+		return c.Buckets.Seed
+	}
+	return c.Peers.Seed
+}
+
+// The same bug in runs by buckets: it takes a miner that seals noise.
+func TestAFindingByBucketsShrinks(t *testing.T) {
+	planted := func(_ context.Context, c Config) (Report, error) {
+		if b := c.Buckets; b != nil && slices.Contains(b.Miners, "noise") {
+			return Report{}, errors.New("noise pays")
+		}
+		return Report{}, nil
+	}
+	sum, err := Run(t.Context(), Options{Trials: 300, Run: planted})
+	if err != nil || len(sum.Findings) == 0 {
+		t.Fatalf("%d findings, %v", len(sum.Findings), err)
+	}
+	for _, r := range sum.Findings {
+		b := r.Finding.Config.Buckets
+		if b.Miners[len(b.Miners)-1] != "noise" || len(b.Judges) != 1 || b.Crashes+b.Fail > 0 || b.Steps >= 8 {
+			t.Errorf("seed %d is shrunk to %+v", r.Seed, b)
+		}
+	}
+}
+
 func TestAPanicIsAFinding(t *testing.T) {
-	sum, err := Run(t.Context(), Options{Trials: 1, Run: func(context.Context, sim.Config) (sim.Report, error) { panic("oops") }})
+	sum, err := Run(t.Context(), Options{Trials: 1, Run: func(context.Context, Config) (Report, error) { panic("oops") }})
 	if err != nil || len(sum.Findings) != 1 || !strings.Contains(sum.Findings[0].Finding.Error, "oops") {
 		t.Errorf("%+v, %v", sum, err)
 	}
@@ -71,12 +115,13 @@ func TestAPanicIsAFinding(t *testing.T) {
 func TestACampaignResumes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "campaign.jsonl")
 	ran := map[uint64]int{}
-	run := func(_ context.Context, c sim.Config) (sim.Report, error) {
-		ran[c.Seed]++
-		if c.Seed == 3 {
-			return sim.Report{}, errors.New("found")
+	run := func(_ context.Context, c Config) (Report, error) {
+		seed := c.seed()
+		ran[seed]++
+		if seed == 3 {
+			return Report{}, errors.New("found")
 		}
-		return sim.Report{Rounds: 1}, nil
+		return Report{Rounds: 1}, nil
 	}
 	o := Options{First: 1, Trials: 4, File: file, Run: run}
 	if _, err := Run(t.Context(), o); err != nil {
@@ -102,9 +147,9 @@ func TestACampaignResumes(t *testing.T) {
 
 func TestACancelledTrialLeavesNoResult(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	sum, err := Run(ctx, Options{Workers: 2, Run: func(ctx context.Context, _ sim.Config) (sim.Report, error) {
+	sum, err := Run(ctx, Options{Workers: 2, Run: func(ctx context.Context, _ Config) (Report, error) {
 		cancel()
-		return sim.Report{}, ctx.Err()
+		return Report{}, ctx.Err()
 	}})
 	if err != nil || sum.Trials != 0 {
 		t.Errorf("%d trials, %v", sum.Trials, err)
@@ -113,7 +158,7 @@ func TestACancelledTrialLeavesNoResult(t *testing.T) {
 
 // A slice of the campaign: real networks, every one within the protocol's promises.
 func TestTrialsHoldTheInvariants(t *testing.T) {
-	sum, err := Run(t.Context(), Options{First: 1, Trials: 4, Workers: 2})
+	sum, err := Run(t.Context(), Options{First: 1, Trials: 5, Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,30 +19,50 @@ const (
 	limit                  = 30 * time.Minute
 )
 
-// Draw returns the configuration of a seed: a random network with random faults and cheats.
-func Draw(seed uint64) sim.Config {
-	src := prng.New(wire.Sum("entrain/campaign", wire.AppendU64(nil, seed)), "trial")
-	between := func(low, high int) int { return low + int(src.Uint64n(uint64(high-low+1))) }
-	millis := func(low, high int) time.Duration { return time.Duration(between(low, high)) * time.Millisecond }
+// draws draws the parts of a configuration.
+type draws struct{ prng.Source }
+
+func (d *draws) between(low, high int) int { return low + int(d.Uint64n(uint64(high-low+1))) }
+
+func (d *draws) millis(low, high int) time.Duration {
+	return time.Duration(d.between(low, high)) * time.Millisecond
+}
+
+// Draw returns the configuration of a seed: a random network with random faults and cheats. One in
+// five exchanges by buckets.
+func Draw(seed uint64) Config {
+	d := draws{prng.New(wire.Sum("entrain/campaign", wire.AppendU64(nil, seed)), "trial")}
+	if seed%5 == 4 {
+		b := d.buckets(seed)
+		return Config{Buckets: &b}
+	}
+	c := d.peers(seed)
+	return Config{Peers: &c}
+}
+
+func (d *draws) peers(seed uint64) sim.Config {
 	c := sim.Config{
-		Seed: seed, Clients: between(clientsMin, clientsMax), Steps: uint32(between(stepsMin, stepsMax)),
-		Overlap: uint8(between(0, 1)), Delay: millis(1, 150), Jitter: millis(0, 100),
-		BySpeed: between(0, 3) == 0, Limit: limit,
+		Seed: seed, Clients: d.between(clientsMin, clientsMax), Steps: uint32(d.between(stepsMin, stepsMax)),
+		Overlap: uint8(d.between(0, 1)), Delay: d.millis(1, 150), Jitter: d.millis(0, 100),
+		BySpeed: d.between(0, 3) == 0, Limit: limit,
 	}
-	if between(0, 2) > 0 {
-		c.Loss = float64(between(0, 15)) / 100
-		c.Crashes = between(0, c.Clients/3)
-		c.Stragglers = between(0, c.Clients/6)
-		c.Partitions = between(0, 2)
-		c.Outages = between(0, 2)
+	if d.between(0, 2) > 0 {
+		c.Loss = float64(d.between(0, 15)) / 100
+		c.Crashes = d.between(0, c.Clients/3)
+		c.Stragglers = d.between(0, c.Clients/6)
+		c.Partitions = d.between(0, 2)
+		c.Outages = d.between(0, 2)
+		c.Jumps = d.between(0, c.Clients/4)
 	}
-	if between(0, 3) == 0 {
+	if d.between(0, 2) == 0 {
+		c.Witnesses = uint16(d.between(4, 10))
+	}
+	if d.between(0, 3) == 0 {
 		return c
 	}
-	c.Verification = []uint8{5, 20, 50, 100}[between(0, 3)]
-	kinds := adversary.Kinds()
-	for n := c.Clients * between(0, gangPercentMax) / 100; len(c.Adversaries) < n; {
-		k := kinds[between(0, len(kinds)-1)]
+	c.Verification = []uint8{5, 20, 50, 100}[d.between(0, 3)]
+	for n := c.Clients * d.between(0, gangPercentMax) / 100; len(c.Adversaries) < n; {
+		k := d.kind()
 		if size := max(1, k.Gang); len(c.Adversaries)+size <= n { // a single adversary always fits
 			c.Adversaries = append(c.Adversaries, slices.Repeat([]string{k.Name}, size)...)
 		}
@@ -50,42 +70,86 @@ func Draw(seed uint64) sim.Config {
 	return c
 }
 
-// faults returns the number of faults and cheats in a configuration.
-func faults(c sim.Config) int {
-	return c.Crashes + c.Stragglers + c.Partitions + c.Outages + len(c.Adversaries)
+// kind draws a kind of adversary: every third is one of two in turn.
+func (d *draws) kind() adversary.Kind {
+	kinds := adversary.Kinds()
+	k := kinds[d.between(0, len(kinds)-1)]
+	if d.between(0, 2) > 0 {
+		return k
+	}
+	if both, ok := adversary.Find(k.Name + "+" + kinds[d.between(0, len(kinds)-1)].Name); ok {
+		return both
+	}
+	return k
 }
 
-// tolerated reports whether a failure is one that the protocol does not exclude: a third of the
-// members can keep the others from a quorum, and so stop a run for as long as they stay.
-func tolerated(c sim.Config, err error) bool {
-	return 3*len(c.Adversaries) >= c.Clients && strings.Contains(err.Error(), "not finished in time")
+// faults returns the number of faults and cheats in a configuration.
+func (c Config) faults() int {
+	if b := c.Buckets; b != nil {
+		return b.faults()
+	}
+	p := c.Peers
+	return p.Crashes + p.Stragglers + p.Partitions + p.Outages + p.Jumps + len(p.Adversaries)
+}
+
+// tolerated reports whether a failure is one that the protocol does not exclude: a gang that is a
+// third of the witnesses of a round, by its size or by luck, can keep the others from a quorum, and
+// so stop a run for as long as it stays, and have honest members pay for absence.
+func tolerated(c Config, err error) bool {
+	p := c.Peers
+	if p == nil || len(p.Adversaries) == 0 {
+		return false
+	}
+	blocks := 3*len(p.Adversaries) >= p.Clients || p.Witnesses > 0 && 3*len(p.Adversaries) >= int(p.Witnesses)
+	return blocks && strings.Contains(err.Error(), "not finished in time") ||
+		3*len(p.Adversaries) >= p.Clients && strings.Contains(err.Error(), "an honest one, is convicted of absence")
 }
 
 // simplifications each make a configuration smaller in one respect, and report whether that is
 // possible.
-var simplifications = []func(sim.Config) (sim.Config, bool){
-	halve(func(c *sim.Config) *uint32 { return &c.Steps }, 1),
-	zero(func(c *sim.Config) *int { return &c.Crashes }),
-	zero(func(c *sim.Config) *int { return &c.Stragglers }),
-	zero(func(c *sim.Config) *int { return &c.Partitions }),
-	zero(func(c *sim.Config) *int { return &c.Outages }),
-	zero(func(c *sim.Config) *float64 { return &c.Loss }),
-	zero(func(c *sim.Config) *time.Duration { return &c.Jitter }),
-	zero(func(c *sim.Config) *uint8 { return &c.Overlap }),
-	zero(func(c *sim.Config) *bool { return &c.BySpeed }),
-	dropFirst,
-	dropLast,
-	fewerClients,
-	less(func(c *sim.Config) *int { return &c.Crashes }, 0),
-	less(func(c *sim.Config) *int { return &c.Stragglers }, 0),
-	less(func(c *sim.Config) *int { return &c.Partitions }, 0),
-	less(func(c *sim.Config) *int { return &c.Outages }, 0),
-	less(func(c *sim.Config) *uint32 { return &c.Steps }, 1),
+var simplifications = []func(Config) (Config, bool){
+	peers(halve(func(c *sim.Config) *uint32 { return &c.Steps }, 1)),
+	peers(zero(func(c *sim.Config) *int { return &c.Crashes })),
+	peers(zero(func(c *sim.Config) *int { return &c.Stragglers })),
+	peers(zero(func(c *sim.Config) *int { return &c.Partitions })),
+	peers(zero(func(c *sim.Config) *int { return &c.Outages })),
+	peers(zero(func(c *sim.Config) *int { return &c.Jumps })),
+	peers(zero(func(c *sim.Config) *float64 { return &c.Loss })),
+	peers(zero(func(c *sim.Config) *time.Duration { return &c.Jitter })),
+	peers(zero(func(c *sim.Config) *uint8 { return &c.Overlap })),
+	peers(zero(func(c *sim.Config) *uint16 { return &c.Witnesses })),
+	peers(zero(func(c *sim.Config) *bool { return &c.BySpeed })),
+	peers(dropFirst),
+	peers(dropLast),
+	peers(fewerClients),
+	peers(less(func(c *sim.Config) *int { return &c.Crashes }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Stragglers }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Partitions }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Outages }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Jumps }, 0)),
+	peers(less(func(c *sim.Config) *uint32 { return &c.Steps }, 1)),
+	buckets(halve(func(b *Buckets) *uint32 { return &b.Steps }, 4)),
+	buckets(zero(func(b *Buckets) *int { return &b.Crashes })),
+	buckets(zero(func(b *Buckets) *int { return &b.Fail })),
+	buckets(zero(func(b *Buckets) *time.Duration { return &b.Lag })),
+	buckets(shorter(func(b *Buckets) *[]string { return &b.Judges })),
+	buckets(shorter(func(b *Buckets) *[]string { return &b.Miners })),
+}
+
+// peers lifts a simplification of a network of peers.
+func peers(simplify func(sim.Config) (sim.Config, bool)) func(Config) (Config, bool) {
+	return func(c Config) (Config, bool) {
+		if c.Peers == nil {
+			return c, false
+		}
+		smaller, ok := simplify(*c.Peers)
+		return Config{Peers: &smaller}, ok
+	}
 }
 
 // zero sets a field to its zero value.
-func zero[T comparable](field func(*sim.Config) *T) func(sim.Config) (sim.Config, bool) {
-	return func(c sim.Config) (sim.Config, bool) {
+func zero[C any, T comparable](field func(*C) *T) func(C) (C, bool) {
+	return func(c C) (C, bool) {
 		var none T
 		was := *field(&c)
 		*field(&c) = none
@@ -105,8 +169,8 @@ func less[T int | uint32](field func(*sim.Config) *T, low T) func(sim.Config) (s
 }
 
 // halve halves a field, but not below low.
-func halve[T int | uint32](field func(*sim.Config) *T, low T) func(sim.Config) (sim.Config, bool) {
-	return func(c sim.Config) (sim.Config, bool) {
+func halve[C any](field func(*C) *uint32, low uint32) func(C) (C, bool) {
+	return func(c C) (C, bool) {
 		if *field(&c)/2 < low {
 			return c, false
 		}

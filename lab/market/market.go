@@ -64,6 +64,8 @@ type Config struct {
 	// Inexact makes validators act as with inexact arithmetic: they do not compare works.
 	Inexact bool
 	Seed    wire.Hash
+	// Inspect, if not nil, is called after every event.
+	Inspect func(*Market)
 }
 
 func (c *Config) fill() {
@@ -241,6 +243,9 @@ func (m *Market) Until(limit time.Duration, done func() bool) bool {
 		if m.ctx.Err() != nil || !m.Clock.Step() || m.Clock.Now().After(end) {
 			return false
 		}
+		if m.cfg.Inspect != nil && m.Chain != nil {
+			m.cfg.Inspect(m)
+		}
 	}
 	return true
 }
@@ -315,6 +320,15 @@ func (m *Market) mine(i int) error {
 	m.miners = append(m.miners, x)
 	m.Clock.Post(x.node.Start)
 	return nil
+}
+
+// Params returns the parameters that a miner holds: at the start of which round, and their hash. It
+// is false if it holds none, or has not joined yet.
+func (m *Market) Params(i int) (coordinator.Round, wire.Hash, bool) {
+	if i >= len(m.miners) {
+		return 0, wire.Hash{}, false
+	}
+	return m.miners[i].node.Params()
 }
 
 // Notes returns a miner's notes.

@@ -175,7 +175,7 @@ func (n *network) convicted(s coordinator.State, c dispute.Conviction) {
 
 // faulty reports whether crashes and the like make honest clients miss rounds, for which they may
 // pay a fee.
-func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages > 0 }
+func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages+c.Jumps > 0 }
 
 // expose records the probabilities with which adversaries' results of a round were checked, once
 // they have been drawn.

@@ -23,6 +23,7 @@ type participant struct {
 	index    int
 	key      key.Private
 	slowness time.Duration
+	skew     time.Duration // by which its clock is wrong
 	disk     disk
 
 	node   *node.Node
@@ -41,7 +42,7 @@ type participant struct {
 func (p *participant) begin(ctx context.Context) {
 	n := p.network
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.scope = loop.NewScope(n.clock)
+	p.scope = loop.NewScope(wrongClock{n.clock, p})
 	p.chain = n.chain.Client()
 	p.chain.Cut(p.cut)
 	cfg, err := n.corrupt(p.index, node.Config{
@@ -69,6 +70,15 @@ func (p *participant) begin(ctx context.Context) {
 	p.node = started
 	p.node.Start()
 }
+
+// wrongClock is the loop of a participant whose clock may be wrong.
+type wrongClock struct {
+	loop.Loop
+	p *participant
+}
+
+// Now implements loop.Loop.
+func (w wrongClock) Now() time.Time { return w.Loop.Now().Add(w.p.skew) }
 
 // evaluators is the number of participants that measure the final loss, because one may be healing
 // then.
@@ -175,6 +185,11 @@ func (n *network) scheduleFaults() {
 		size := 1 + int(n.random.Uint64n(uint64(max(1, len(n.members)/3))))
 		n.clock.After(from, func() { n.split(size) })
 		n.clock.After(from+at(5*time.Second, 25*time.Second), n.mend)
+	}
+	for range n.cfg.Jumps {
+		p := next()
+		skew := at(-time.Hour, time.Hour)
+		n.clock.After(at(5*time.Second, 60*time.Second), func() { p.skew = skew })
 	}
 	for range n.cfg.Outages {
 		from := at(15*time.Second, 70*time.Second)

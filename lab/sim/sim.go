@@ -58,6 +58,8 @@ type Config struct {
 	Stragglers int // participants that compute ten times slower
 	Partitions int // temporary splits of the network in two
 	Outages    int // times that the ledger stops making blocks for a while
+	// Jumps is the number of times that a participant's own clock jumps, by up to an hour.
+	Jumps int `json:",omitempty"`
 
 	// Adversaries names the kinds (package adversary) of the last participants, one each.
 	Adversaries []string
