@@ -30,7 +30,7 @@ func sly() []Kind {
 					hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
 			}},
 		{Name: "halves", Tries: "tells half of its peers of one payload and half of another, by answers alone",
-			Sometimes: true, Offences: []dispute.Offence{dispute.Equivocated}, make: func(m *member) (hooks, error) {
+			Sometimes: true, Offences: append([]dispute.Offence{dispute.Equivocated}, wrongResult()...), make: func(m *member) (hooks, error) {
 				return hooks{commit: m.halves}, nil
 			}},
 		{Name: "stutter", Tries: "is silent in three rounds of four, and works in the fourth, to slow the others",
