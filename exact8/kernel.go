@@ -9,6 +9,8 @@ import (
 
 //go:generate sh -c "go run ./internal/gen amd64 > kernels_amd64.s"
 //go:generate sh -c "go run ./internal/gen amd64.go > kernels_amd64.go"
+//go:generate sh -c "go run ./internal/gen arm64 > kernels_arm64.s"
+//go:generate sh -c "go run ./internal/gen arm64.go > kernels_arm64.go"
 
 // A kernel is a set of inner loops for one kind of processor. The plain functions below are their
 // definition.

@@ -1,5 +1,5 @@
-// Package emulator runs a package's tests on emulated arm64, in qemu, where results must have the
-// same bits.
+// Package emulator runs a package's tests on emulated processors, in qemu, where results must have
+// the same bits, and checks instructions that are written by their bits.
 package emulator
 
 import (
@@ -10,26 +10,38 @@ import (
 	"testing"
 )
 
-// ARM64 builds the tests of the package in the working directory for arm64. It returns a function
-// that runs those that match a pattern of `go test -run` and returns their output with -v. It skips
-// the test on arm64 and without an emulator.
-func ARM64(t *testing.T) func(pattern string) (output string, err error) {
+// ARM64 is Of for arm64.
+func ARM64(t *testing.T) func(pattern string, flags ...string) (output string, err error) {
 	t.Helper()
-	if runtime.GOARCH == "arm64" {
-		t.Skip("this is arm64: the other tests have shown it")
+	return Of(t, "arm64", "qemu-aarch64")
+}
+
+// RISCV64 is Of for riscv64.
+func RISCV64(t *testing.T) func(pattern string, flags ...string) (output string, err error) {
+	t.Helper()
+	return Of(t, "riscv64", "qemu-riscv64")
+}
+
+// Of builds the tests of the package in the working directory for an architecture. It returns a
+// function that runs those that match a pattern of `go test -run`, with -v and other flags, and
+// returns their output. It skips the test on that architecture and without the emulator.
+func Of(t *testing.T, arch, emulator string) func(pattern string, flags ...string) (output string, err error) {
+	t.Helper()
+	if runtime.GOARCH == arch {
+		t.Skipf("this is %s: the other tests have shown it", arch)
 	}
-	emulator, err := exec.LookPath("qemu-aarch64")
+	emulator, err := exec.LookPath(emulator)
 	if err != nil {
-		t.Skip("qemu-aarch64 is not installed (Debian's package qemu-user has it)")
+		t.Skipf("%v (Debian's package qemu-user has it)", err)
 	}
-	binary := filepath.Join(t.TempDir(), "arm64.test")
+	binary := filepath.Join(t.TempDir(), arch+".test")
 	build := exec.Command("go", "test", "-c", "-o", binary, ".")
-	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOARCH="+arch, "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building for arm64: %v\n%s", err, out)
+		t.Fatalf("building for %s: %v\n%s", arch, err, out)
 	}
-	return func(pattern string) (string, error) {
-		out, err := exec.Command(emulator, binary, "-test.v", "-test.run", pattern).CombinedOutput()
+	return func(pattern string, flags ...string) (string, error) {
+		out, err := exec.Command(emulator, append([]string{binary, "-test.v", "-test.run", pattern}, flags...)...).CombinedOutput()
 		return string(out), err
 	}
 }

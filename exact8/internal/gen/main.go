@@ -3,6 +3,8 @@
 //
 //	go run ./internal/gen amd64 > kernels_amd64.s
 //	go run ./internal/gen amd64.go > kernels_amd64.go
+//	go run ./internal/gen arm64 > kernels_arm64.s
+//	go run ./internal/gen arm64.go > kernels_arm64.go
 //
 // `go generate ./exact8` runs it; a test of package exact8 fails when the files are not what it
 // writes.
@@ -15,18 +17,23 @@ import (
 	"github.com/entrain-network/entrain/internal/asm"
 )
 
+// files returns what can be written, by name.
+func files() map[string]string {
+	amd64, arm64 := asm.New("exact8/internal/gen", "exact8"), asm.New("exact8/internal/gen", "exact8")
+	constants(amd64)
+	writeVNNI(amd64)
+	writeAVX2(amd64)
+	writeNEON(arm64)
+	return map[string]string{
+		"amd64": amd64.Source(), "amd64.go": amd64.Declarations(), "arm64": arm64.Source(), "arm64.go": arm64.Declarations(),
+	}
+}
+
 func main() {
 	flag.Parse()
-	f := asm.New("exact8/internal/gen", "exact8")
-	constants(f)
-	writeVNNI(f)
-	writeAVX2(f)
-	switch flag.Arg(0) {
-	case "amd64":
-		fmt.Print(f.Source())
-	case "amd64.go":
-		fmt.Print(f.Declarations())
-	default:
-		panic("gen: name a file to write: amd64 or amd64.go")
+	text, ok := files()[flag.Arg(0)]
+	if !ok {
+		panic("gen: name a file to write: amd64, amd64.go, arm64 or arm64.go")
 	}
+	fmt.Print(text)
 }
