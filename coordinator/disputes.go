@@ -2,75 +2,9 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // Package dispute implements checks, disputes and convictions. This file connects them to a run.
-
-// The types of package dispute that messages and views have.
-type (
-	Check      = dispute.Check
-	Stage      = dispute.Stage
-	Level      = dispute.Level
-	Vote       = dispute.Vote
-	TieVote    = dispute.TieVote
-	Dispute    = dispute.Dispute
-	Offence    = dispute.Offence
-	Conviction = dispute.Conviction
-	Commitment = dispute.Commitment
-	Signed     = dispute.Signed
-	Case       = dispute.Case
-	Referee    = dispute.Referee
-)
-
-// The constants of package dispute.
-const (
-	NoMember = dispute.NoMember
-	Accused  = dispute.Accused
-	Accuser  = dispute.Accuser
-
-	StageTieBreaking = dispute.StageTieBreaking
-	StageDefending   = dispute.StageDefending
-	StageDescending  = dispute.StageDescending
-	StageEvidence    = dispute.StageEvidence
-
-	LevelOps    = dispute.LevelOps
-	LevelTiles  = dispute.LevelTiles
-	LevelSlices = dispute.LevelSlices
-
-	VoteRight    = dispute.VoteRight
-	VoteWrong    = dispute.VoteWrong
-	VoteUnserved = dispute.VoteUnserved
-
-	WrongResult     = dispute.WrongResult
-	Equivocated     = dispute.Equivocated
-	FalseAccusation = dispute.FalseAccusation
-	FalsePass       = dispute.FalsePass
-	Silence         = dispute.Silence
-	NotServing      = dispute.NotServing
-	Absence         = dispute.Absence
-	Contradiction   = dispute.Contradiction
-
-	CommitmentBytes = dispute.CommitmentBytes
-	SignedBytes     = dispute.SignedBytes
-)
-
-// ReadSigned reads a signed commitment.
-func ReadSigned(r *wire.Reader) Signed { return dispute.ReadSigned(r) }
-
-// ParseSigned parses exactly one signed commitment. It does not check the signature.
-func ParseSigned(b []byte) (Signed, error) { return dispute.ParseSigned(b) }
-
-// ParseCommitment parses exactly one commitment.
-func ParseCommitment(b []byte) (Commitment, error) { return dispute.ParseCommitment(b) }
-
-// WorkHash returns the Work of a commitment to a gradient; see dispute.WorkHash.
-func WorkHash(run wire.Hash, round Round, member Member, gradient wire.Hash) wire.Hash {
-	return dispute.WorkHash(run, round, member, gradient)
-}
-
-// Outcome returns the last value of the trace of the step that c commits to.
-func Outcome(c Commitment) wire.Hash { return dispute.Outcome(c) }
 
 func (s State) cases() dispute.Cases { return dispute.Cases{Buffer: s.buffer()} }
 

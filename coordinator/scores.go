@@ -7,27 +7,6 @@ import (
 
 // Package score implements validators and scores. This file connects them to a run.
 
-// The types of package score that messages and views have.
-type (
-	Score           = score.Score
-	ScoreStage      = score.Stage
-	Scores          = score.Scores
-	MemberScore     = score.MemberScore
-	ValidatorScores = score.ValidatorScores
-	Validator       = score.Validator
-)
-
-// The constants of package score.
-const (
-	ScoreOne     = score.One
-	WeightOne    = score.WeightOne
-	AgreementOne = score.AgreementOne
-
-	ScoreNone   = score.StageNone
-	ScoreCommit = score.StageCommit
-	ScoreReveal = score.StageReveal
-)
-
 func (s State) book() score.Book { return score.Book{Buffer: s.buffer()} }
 
 func (env Env) score() score.Env {

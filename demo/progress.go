@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/view"
@@ -100,7 +101,7 @@ func (p *progress) equal() bool {
 
 // undecided reports whether a check of a cheat, or by one, is open.
 func (p *progress) undecided() bool {
-	return slices.ContainsFunc(p.state.Checks(), func(c coordinator.Check) bool {
+	return slices.ContainsFunc(p.state.Checks(), func(c dispute.Check) bool {
 		return p.cheats(p.state.Key(c.Member).String()) || p.cheats(p.state.Key(c.Verifier).String())
 	})
 }
@@ -121,7 +122,7 @@ func (p *progress) convicted(is func(view.Conviction) bool) bool {
 func (p *progress) caught() bool {
 	k, _ := p.set.kind()
 	return p.convicted(func(v view.Conviction) bool {
-		return p.cheats(v.Key) && slices.ContainsFunc(k.Offences, func(o coordinator.Offence) bool { return o.String() == v.Offence })
+		return p.cheats(v.Key) && slices.ContainsFunc(k.Offences, func(o dispute.Offence) bool { return o.String() == v.Offence })
 	})
 }
 

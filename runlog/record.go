@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/event"
 )
 
@@ -117,11 +119,11 @@ type Trust struct {
 	// state still holds.
 	Whole bool
 	TrustHead
-	Checks      []coordinator.Check      // opened or changed
-	Closed      []Share                  // whose checks are no longer open
-	Disputes    []coordinator.Dispute    // opened or changed
-	Ended       []uint32                 // numbers of disputes that are over
-	Convictions []coordinator.Conviction // new ones, oldest first
+	Checks      []dispute.Check      // opened or changed
+	Closed      []Share              // whose checks are no longer open
+	Disputes    []dispute.Dispute    // opened or changed
+	Ended       []uint32             // numbers of disputes that are over
+	Convictions []dispute.Conviction // new ones, oldest first
 }
 
 // TrustHead holds the totals of a Trust. Its numbers are those of coordinator.State.
@@ -146,26 +148,26 @@ type Share struct{ Round, Member uint32 }
 type Windows struct {
 	Whole bool // nothing before it counts
 	WindowsHead
-	Commits    []Commits               // of the rounds that the state keeps
-	Validators []coordinator.Validator // all, by seat, if SeatsTold; else they are unchanged
+	Commits    []Commits         // of the rounds that the state keeps
+	Validators []score.Validator // all, by seat, if SeatsTold; else they are unchanged
 	SeatsTold  bool
-	Period     *coordinator.Scores // the period settled last, when that is new
+	Period     *score.Scores // the period settled last, when that is new
 }
 
 // WindowsHead holds the totals of a Windows. Its numbers are those of coordinator.State.
 type WindowsHead struct {
-	Buckets          bool                   `json:"buckets"`         // results travel through buckets
-	WindowBlocks     uint32                 `json:"window_blocks"`   // in a window
-	DeadlineHeight   uint64                 `json:"deadline_height"` // end of the window, or 0
-	Window           uint32                 `json:"window"`
-	ScoreWindows     uint32                 `json:"score_windows"` // in a period; 0: no scores
-	Current          uint32                 `json:"current"`       // the running period
-	Scoring          uint32                 `json:"scoring"`       // a period; 0: none
-	Stage            coordinator.ScoreStage `json:"stage"`
-	Emission         uint64                 `json:"emission"` // tokens in a period
-	ValidatorPercent uint8                  `json:"validator_percent"`
-	Given            uint64                 `json:"given"` // tokens given for scores so far
-	Taken            uint64                 `json:"taken"` // tokens taken back by penalties so far
+	Buckets          bool        `json:"buckets"`         // results travel through buckets
+	WindowBlocks     uint32      `json:"window_blocks"`   // in a window
+	DeadlineHeight   uint64      `json:"deadline_height"` // end of the window, or 0
+	Window           uint32      `json:"window"`
+	ScoreWindows     uint32      `json:"score_windows"` // in a period; 0: no scores
+	Current          uint32      `json:"current"`       // the running period
+	Scoring          uint32      `json:"scoring"`       // a period; 0: none
+	Stage            score.Stage `json:"stage"`
+	Emission         uint64      `json:"emission"` // tokens in a period
+	ValidatorPercent uint8       `json:"validator_percent"`
+	Given            uint64      `json:"given"` // tokens given for scores so far
+	Taken            uint64      `json:"taken"` // tokens taken back by penalties so far
 }
 
 // Commits is the number of commitments to a round that are on the chain.

@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -226,12 +228,12 @@ func FuzzParse(f *testing.F) {
 	f.Add(c.append(nil, Record{Standing: &Standing{Head: Head{Name: "r", Phase: "Warmup"},
 		Members: []Member{{Index: 2, MemberState: coordinator.MemberState{Points: 1}}, {Index: 2, MemberState: coordinator.MemberState{Points: 2}}},
 		Rounds:  []Round{{Number: 1, Active: Set{1, 1, 2}, Witnesses: []Witness{{Member: 3, Reported: true}}}},
-		Trust: &Trust{Whole: true, Checks: []coordinator.Check{{Round: 3, Member: 1, Verifier: 2}}, Closed: []Share{{2, 1}}, Ended: []uint32{4},
-			Disputes:    []coordinator.Dispute{{ID: 5, Stage: coordinator.StageEvidence, TieBreakers: []coordinator.TieVote{{Member: 1, Vote: 2}}}},
-			Convictions: []coordinator.Conviction{{Number: 1, Offence: coordinator.WrongResult, By: coordinator.NoMember}}},
-		Windows: &Windows{Whole: true, SeatsTold: true, Commits: []Commits{{3, 2}}, Validators: []coordinator.Validator{{Seat: 1}},
-			Period: &coordinator.Scores{Period: 1, Members: []coordinator.MemberScore{{Member: 1, Score: -5}},
-				Validators: []coordinator.ValidatorScores{{Seat: 1, Scores: []coordinator.Score{{Member: 1, Value: 8}}}}}},
+		Trust: &Trust{Whole: true, Checks: []dispute.Check{{Round: 3, Member: 1, Verifier: 2}}, Closed: []Share{{2, 1}}, Ended: []uint32{4},
+			Disputes:    []dispute.Dispute{{ID: 5, Stage: dispute.StageEvidence, TieBreakers: []dispute.TieVote{{Member: 1, Vote: 2}}}},
+			Convictions: []dispute.Conviction{{Number: 1, Offence: dispute.WrongResult, By: dispute.NoMember}}},
+		Windows: &Windows{Whole: true, SeatsTold: true, Commits: []Commits{{3, 2}}, Validators: []score.Validator{{Seat: 1}},
+			Period: &score.Scores{Period: 1, Members: []score.MemberScore{{Member: 1, Score: -5}},
+				Validators: []score.ValidatorScores{{Seat: 1, Scores: []score.Score{{Member: 1, Value: 8}}}}}},
 	}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var in, out codec

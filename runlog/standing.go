@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -182,7 +183,7 @@ func (t *Trust) since(earlier *Trust) *Trust {
 		return t
 	}
 	out := &Trust{TrustHead: t.TrustHead}
-	checks := make(map[Share]coordinator.Check, len(earlier.Checks))
+	checks := make(map[Share]dispute.Check, len(earlier.Checks))
 	for _, c := range earlier.Checks {
 		checks[Share{uint32(c.Round), uint32(c.Member)}] = c
 	}
@@ -199,8 +200,8 @@ func (t *Trust) since(earlier *Trust) *Trust {
 			out.Closed = append(out.Closed, s)
 		}
 	}
-	find := func(list []coordinator.Dispute, id uint32) int {
-		return slices.IndexFunc(list, func(d coordinator.Dispute) bool { return d.ID == id })
+	find := func(list []dispute.Dispute, id uint32) int {
+		return slices.IndexFunc(list, func(d dispute.Dispute) bool { return d.ID == id })
 	}
 	for _, d := range t.Disputes {
 		if i := find(earlier.Disputes, d.ID); i < 0 || !reflect.DeepEqual(earlier.Disputes[i], d) {

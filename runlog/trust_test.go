@@ -4,20 +4,20 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 )
 
 // What changed between two looks, added to the first, is the second.
 func TestTrustTellsWhatChanged(t *testing.T) {
-	check, dispute := coordinator.Check{Round: 3, Member: 1, Verifier: 2}, coordinator.Dispute{ID: 1, Accused: 1, Stage: coordinator.StageDefending}
+	check, open := dispute.Check{Round: 3, Member: 1, Verifier: 2}, dispute.Dispute{ID: 1, Accused: 1, Stage: dispute.StageDefending}
 	one := &Trust{Whole: true, TrustHead: TrustHead{Percent: 5, Drawn: 2},
-		Checks: []coordinator.Check{check, {Round: 3, Member: 4}}}
+		Checks: []dispute.Check{check, {Round: 3, Member: 4}}}
 	disputed := check
 	disputed.Disputed = true
 	two := &Trust{Whole: true, TrustHead: TrustHead{Percent: 5, Drawn: 2, Passed: 1, Disputed: 1},
-		Checks: []coordinator.Check{disputed}, Disputes: []coordinator.Dispute{dispute}}
+		Checks: []dispute.Check{disputed}, Disputes: []dispute.Dispute{open}}
 	three := &Trust{Whole: true, TrustHead: TrustHead{Percent: 5, Drawn: 2, Passed: 1, Disputed: 1, Convicted: 1},
-		Convictions: []coordinator.Conviction{{Number: 1, Member: 1}}}
+		Convictions: []dispute.Conviction{{Number: 1, Member: 1}}}
 	if got := one.since(nil); got != one {
 		t.Errorf("the first look is %+v", got)
 	}

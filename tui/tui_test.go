@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
@@ -178,14 +179,14 @@ func TestKeysMoveThroughTheTabs(t *testing.T) {
 func anxious() *runlog.Trust {
 	t := &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 100, Stake: math.MaxUint64, Treasury: math.MaxUint64, Drawn: math.MaxUint32, Disputed: 40, Convicted: 64}}
 	for i := range coordinator.Member(uint32(700)) {
-		t.Checks = append(t.Checks, coordinator.Check{Round: math.MaxUint32, Member: i, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
+		t.Checks = append(t.Checks, dispute.Check{Round: math.MaxUint32, Member: i, Verifier: math.MaxUint32, DeadlineMs: uint64(i) << 40, Disputed: i%7 == 0})
 	}
 	for i := range coordinator.Member(uint32(16)) {
-		t.Disputes = append(t.Disputes, coordinator.Dispute{ID: uint32(i + 1), Check: coordinator.Check{Round: math.MaxUint32}, Accused: i, Accuser: coordinator.NoMember, Stage: 250,
-			Level: coordinator.LevelOps, Op: math.MaxUint32, TieBreakers: []coordinator.TieVote{{Member: 1, Vote: 250}}})
+		t.Disputes = append(t.Disputes, dispute.Dispute{ID: uint32(i + 1), Check: dispute.Check{Round: math.MaxUint32}, Accused: i, Accuser: dispute.NoMember, Stage: 250,
+			Level: dispute.LevelOps, Op: math.MaxUint32, TieBreakers: []dispute.TieVote{{Member: 1, Vote: 250}}})
 	}
 	for i := range coordinator.Round(uint32(64)) {
-		t.Convictions = append(t.Convictions, coordinator.Conviction{Number: uint32(i + 1), Round: i, Member: coordinator.Member(i), Offence: 250, By: coordinator.Member(i), Slashed: math.MaxUint64, Results: uint32(i)})
+		t.Convictions = append(t.Convictions, dispute.Conviction{Number: uint32(i + 1), Round: i, Member: coordinator.Member(i), Offence: 250, By: coordinator.Member(i), Slashed: math.MaxUint64, Results: uint32(i)})
 	}
 	return t
 }
@@ -200,9 +201,9 @@ func TestTrustIsShown(t *testing.T) {
 	}
 	_ = w.Record(runlog.Record{Time: time.UnixMilli(int64(now.NowMs)), Standing: &runlog.Standing{Height: now.Height + 1, TimeMs: now.StateMs, Head: runlog.Head{Name: now.Name, ID: now.ID, Phase: "RoundTrain", Round: now.Round},
 		Trust: &runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 3, Treasury: 250_000, Escrow: 254_000, Drawn: 41, Passed: 38, Disputed: 2, Convicted: 1},
-			Checks:      []coordinator.Check{{Round: 5, Member: 2, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Round: 4, Member: 1, Verifier: 3, Sequences: 8, Disputed: true}},
-			Disputes:    []coordinator.Dispute{{ID: 2, Check: coordinator.Check{Round: 4}, Accused: 1, Accuser: 3, Stage: coordinator.StageDescending, Level: coordinator.LevelTiles, Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]wire.Hash{ab, cd}}},
-			Convictions: []coordinator.Conviction{{Number: 1, Round: 2, Member: 3, Key: key.Public(cd), Offence: coordinator.WrongResult, By: 0, ByKey: key.Public(ab), Slashed: 1000, Evidence: ab, FirstRound: 1, LastRound: 3, Results: 3}}}}})
+			Checks:      []dispute.Check{{Round: 5, Member: 2, Verifier: 0, Sequences: 8, DeadlineMs: now.NowMs + 12_000}, {Round: 4, Member: 1, Verifier: 3, Sequences: 8, Disputed: true}},
+			Disputes:    []dispute.Dispute{{ID: 2, Check: dispute.Check{Round: 4}, Accused: 1, Accuser: 3, Stage: dispute.StageDescending, Level: dispute.LevelTiles, Op: 1312, Tile: 4, Depth: 1, DeadlineMs: now.NowMs + 30_000, Traces: [2]wire.Hash{ab, cd}}},
+			Convictions: []dispute.Conviction{{Number: 1, Round: 2, Member: 3, Key: key.Public(cd), Offence: dispute.WrongResult, By: 0, ByKey: key.Public(ab), Slashed: 1000, Evidence: ab, FirstRound: 1, LastRound: 3, Results: 3}}}}})
 	var all strings.Builder
 	for _, size := range [][2]int{{80, 24}, {200, 20}} {
 		all.WriteString(picture(t, &frame{run: w.Snapshot(), width: size[0], height: size[1], tab: tabTrust, quit: "quit"}))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
@@ -16,16 +17,16 @@ func scored(t *testing.T) view.Run {
 	w := New(Options{})
 	s := &runlog.Standing{Height: 31, TimeMs: 1000, Head: runlog.Head{Name: "r", ID: "x", Phase: "RoundTrain", Steps: 100, Step: 4, Round: 4, Points: 40, Present: 2}}
 	for i, m := range []coordinator.MemberState{
-		{Key: key.Public{0xa1}, Score: coordinator.ScoreOne, Earned: 900, Unvested: 900}, {Key: key.Public{0xb2}, Score: -coordinator.ScoreOne / 4},
+		{Key: key.Public{0xa1}, Score: score.One, Earned: 900, Unvested: 900}, {Key: key.Public{0xb2}, Score: -score.One / 4},
 	} {
 		m.Status, m.Points, m.Scored = coordinator.StatusActive, 20, true
 		s.Members = append(s.Members, runlog.Member{Index: uint32(i), MemberState: m})
 	}
 	s.Windows = &runlog.Windows{Whole: true, SeatsTold: true,
-		WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 43, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: coordinator.ScoreReveal, Emission: 1000, Given: 950},
-		Validators:  []coordinator.Validator{{Seat: 0, Key: key.Public{0xc3}, Stake: 5000, Trust: 70, Earned: 50}, {Seat: 1, Key: key.Public{0xd4}, Stake: 100, Trust: 3}},
-		Period: &coordinator.Scores{Period: 1, First: 1, Last: 2, Members: []coordinator.MemberScore{{Member: 0, Scored: true, Score: coordinator.ScoreOne, Weight: coordinator.WeightOne, Reward: 900}, {Member: 1, Scored: true, Penalty: 7}},
-			Validators: []coordinator.ValidatorScores{{Seat: 0, Key: key.Public{0xc3}, Revealed: true, Agreement: coordinator.AgreementOne}, {Seat: 1, Key: key.Public{0xd4}}}}}
+		WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 43, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: score.StageReveal, Emission: 1000, Given: 950},
+		Validators:  []score.Validator{{Seat: 0, Key: key.Public{0xc3}, Stake: 5000, Trust: 70, Earned: 50}, {Seat: 1, Key: key.Public{0xd4}, Stake: 100, Trust: 3}},
+		Period: &score.Scores{Period: 1, First: 1, Last: 2, Members: []score.MemberScore{{Member: 0, Scored: true, Score: score.One, Weight: score.WeightOne, Reward: 900}, {Member: 1, Scored: true, Penalty: 7}},
+			Validators: []score.ValidatorScores{{Seat: 0, Key: key.Public{0xc3}, Revealed: true, Agreement: score.AgreementOne}, {Seat: 1, Key: key.Public{0xd4}}}}}
 	if err := w.Record(runlog.Record{Standing: s}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	scoring "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -40,7 +41,7 @@ func Look(chain string, s ledger.Snapshot, nowMs uint64) Run {
 	now, _ := st.Scores(w.Scoring)
 	for i, v := range st.Validators() {
 		w.Validators[i].Said = "nothing"
-		if k := slices.IndexFunc(now.Validators, func(x coordinator.ValidatorScores) bool { return x.Key == v.Key }); k >= 0 {
+		if k := slices.IndexFunc(now.Validators, func(x score.ValidatorScores) bool { return x.Key == v.Key }); k >= 0 {
 			w.Validators[i].Said = "committed"
 			if now.Validators[k].Revealed {
 				w.Validators[i].Said = "revealed"
@@ -97,7 +98,7 @@ func (p *Period) Explain(s coordinator.State, member uint32) Explanation {
 		Period: &own, Member: member, Key: s.Key(coordinator.Member(member)).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
 	}
 	scores, _ := s.Scores(p.Number)
-	e.Most = score(scoring.MostPaid(scores.Members))
+	e.Most = scoreOf(scoring.MostPaid(scores.Members))
 	for _, m := range p.Members {
 		e.Weights += max(0, min(m.Score, e.Most)) * float64(m.Sequences)
 	}

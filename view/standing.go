@@ -137,7 +137,7 @@ func (row *Member) set(m coordinator.MemberState) {
 	row.Speed, row.JoinedMs, row.LeftMs = m.Speed, m.JoinedMs, m.LeftMs
 	row.Stake, row.Balance, row.Settled, row.Claimed = m.Stake, m.Balance, m.Settled, m.Claimed
 	row.Doubt, row.Strikes, row.Passed = m.Doubt, m.Strikes, m.Passed
-	row.Scored, row.Score, row.Unvested, row.Earned = m.Scored, score(m.Score), m.Unvested, m.Earned
+	row.Scored, row.Score, row.Unvested, row.Earned = m.Scored, scoreOf(m.Score), m.Unvested, m.Earned
 	row.Payee, row.ReleaseMs = hashText(m.Payee), m.ReleaseMs
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -135,7 +135,7 @@ func (f *Fold) trust(ms uint64, t *runlog.Trust) {
 	}
 	for i := range v.Disputes {
 		d := &v.Disputes[i]
-		gone := slices.Contains(t.Ended, d.ID) || t.Whole && !slices.ContainsFunc(t.Disputes, func(o coordinator.Dispute) bool { return o.ID == d.ID })
+		gone := slices.Contains(t.Ended, d.ID) || t.Whole && !slices.ContainsFunc(t.Disputes, func(o dispute.Dispute) bool { return o.ID == d.ID })
 		if gone && d.EndedMs == 0 {
 			f.ended(ms, d)
 		}
@@ -184,7 +184,7 @@ func compareChecks(a, b Check) int {
 }
 
 // convicted takes a conviction, once.
-func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
+func (f *Fold) convicted(ms uint64, c dispute.Conviction) {
 	v := f.run.Trust
 	if len(v.Convictions) > 0 && c.Number <= v.Convictions[0].Number {
 		return
@@ -201,18 +201,18 @@ func (f *Fold) convicted(ms uint64, c coordinator.Conviction) {
 }
 
 // misdeeds says of each offence what the member did, as a predicate.
-var misdeeds = map[coordinator.Offence]string{
-	coordinator.WrongResult:     "sent a result that its share of the data does not give",
-	coordinator.Equivocated:     "signed two different commitments",
-	coordinator.FalseAccusation: "accused a member whose result was right",
-	coordinator.FalsePass:       "passed a result without recomputing it",
-	coordinator.Silence:         "did not make its move in a dispute",
-	coordinator.NotServing:      "did not serve the data that checks of its results need",
-	coordinator.Absence:         "missed too many rounds in a row",
-	coordinator.Contradiction:   "reported other parameters than the agreed ones, three times in a row",
+var misdeeds = map[dispute.Offence]string{
+	dispute.WrongResult:     "sent a result that its share of the data does not give",
+	dispute.Equivocated:     "signed two different commitments",
+	dispute.FalseAccusation: "accused a member whose result was right",
+	dispute.FalsePass:       "passed a result without recomputing it",
+	dispute.Silence:         "did not make its move in a dispute",
+	dispute.NotServing:      "did not serve the data that checks of its results need",
+	dispute.Absence:         "missed too many rounds in a row",
+	dispute.Contradiction:   "reported other parameters than the agreed ones, three times in a row",
 }
 
-func newConviction(c coordinator.Conviction) Conviction {
+func newConviction(c dispute.Conviction) Conviction {
 	return Conviction{
 		Number: c.Number, Round: uint32(c.Round), Member: uint32(c.Member), Key: c.Key.String(), Offence: c.Offence.String(),
 		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(uint32(c.By)), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
@@ -233,7 +233,7 @@ func hashText[T interface {
 }
 
 func orNobody(i uint32) int64 {
-	if i == coordinator.NoMember {
+	if i == dispute.NoMember {
 		return -1
 	}
 	return int64(i)
@@ -243,7 +243,7 @@ func orNobody(i uint32) int64 {
 var votes = []string{"", "right", "wrong", "unserved"}
 
 // dispute takes what changed in a dispute, and adds to its moves.
-func (f *Fold) dispute(ms uint64, d coordinator.Dispute) {
+func (f *Fold) dispute(ms uint64, d dispute.Dispute) {
 	v := f.run.Trust
 	i := slices.IndexFunc(v.Disputes, func(o Dispute) bool { return o.ID == d.ID })
 	if i < 0 {

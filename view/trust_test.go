@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -23,7 +23,7 @@ func TestAChecksEndIsMarked(t *testing.T) {
 	s.now.Points = 9
 	s.now.Members[0].Stake = 100
 	s.trusting(1100, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Drawn: 2, Verified: 3},
-		Checks: []coordinator.Check{{Round: 1, Member: 2}, {Round: 1, Member: 1}}})
+		Checks: []dispute.Check{{Round: 1, Member: 2}, {Round: 1, Member: 1}}})
 	r := s.Run(moment(1100))
 	if r.Tokens != 60 || r.Members[0].Stake != 100 || r.Trust == nil || len(r.Trust.Checks) != 2 || r.Trust.Checks[0].Member != 1 || r.Rounds[0].Checked != 2 {
 		t.Fatalf("%d tokens, %+v, %+v", r.Tokens, r.Members[0], r.Trust)
@@ -49,19 +49,19 @@ func TestADisputeIsToldToItsEnd(t *testing.T) {
 	s.NameOps(func(sequences, op uint32) string { return fmt.Sprintf("norm %d of %d sequences", op, sequences) })
 	s.open(1000)
 	share := runlog.Share{Round: 1, Member: 2}
-	check := coordinator.Check{Round: 1, Member: 2, Sequences: 4, Disputed: true}
-	dispute := coordinator.Dispute{ID: 1, Check: check, Accused: 2, Stage: coordinator.StageTieBreaking,
-		Traces: [2]wire.Hash{{}, digest(strings.Repeat("ab", 32))}, TieBreakers: []coordinator.TieVote{{Member: 1}}}
-	s.trusting(2000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5}, Checks: []coordinator.Check{check}, Disputes: []coordinator.Dispute{dispute}})
-	dispute.TieBreakers = []coordinator.TieVote{{Member: 1, Vote: 2}}
-	dispute.Stage, dispute.Level, dispute.Traces[0] = coordinator.StageDescending, coordinator.LevelOps, digest(strings.Repeat("cd", 32))
-	s.trusting(3000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []coordinator.Dispute{dispute}})
-	dispute.Level, dispute.Op, dispute.Tile = coordinator.LevelTiles, 5, 6 // the operation is found
-	s.trusting(3500, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []coordinator.Dispute{dispute}})
-	conviction := coordinator.Conviction{Number: 1, Round: 1, Member: 2, Key: public(cat), Offence: coordinator.WrongResult, ByKey: public(ann), Slashed: 5000,
+	check := dispute.Check{Round: 1, Member: 2, Sequences: 4, Disputed: true}
+	open := dispute.Dispute{ID: 1, Check: check, Accused: 2, Stage: dispute.StageTieBreaking,
+		Traces: [2]wire.Hash{{}, digest(strings.Repeat("ab", 32))}, TieBreakers: []dispute.TieVote{{Member: 1}}}
+	s.trusting(2000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5}, Checks: []dispute.Check{check}, Disputes: []dispute.Dispute{open}})
+	open.TieBreakers = []dispute.TieVote{{Member: 1, Vote: 2}}
+	open.Stage, open.Level, open.Traces[0] = dispute.StageDescending, dispute.LevelOps, digest(strings.Repeat("cd", 32))
+	s.trusting(3000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []dispute.Dispute{open}})
+	open.Level, open.Op, open.Tile = dispute.LevelTiles, 5, 6 // the operation is found
+	s.trusting(3500, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Disputes: []dispute.Dispute{open}})
+	conviction := dispute.Conviction{Number: 1, Round: 1, Member: 2, Key: public(cat), Offence: dispute.WrongResult, ByKey: public(ann), Slashed: 5000,
 		Evidence: digest(strings.Repeat("ef", 32)), FirstRound: 1, LastRound: 1, Results: 1, AtMs: 4000}
 	s.trusting(4000, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Closed: []runlog.Share{share}, Ended: []uint32{1},
-		Convictions: []coordinator.Conviction{conviction}})
+		Convictions: []dispute.Conviction{conviction}})
 	r := s.Run(moment(4000))
 	d := r.Trust.Disputes[0]
 	if d.EndedMs != 4000 || d.Conviction != 1 || len(r.Trust.Checks) != 0 || r.Rounds[0].Marks[2] != byte(Wrong) || r.Rounds[0].Convicted != 1 {
@@ -79,7 +79,7 @@ func TestADisputeIsToldToItsEnd(t *testing.T) {
 		t.Errorf("moves\n%s\nwant\n%s", got, want)
 	}
 	// The same conviction told again, as by another participant, is one.
-	s.trusting(5000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Convictions: []coordinator.Conviction{conviction}})
+	s.trusting(5000, runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Convicted: 1}, Convictions: []dispute.Conviction{conviction}})
 	if r = s.Run(moment(5000)); len(r.Trust.Convictions) != 1 || len(r.Trust.Disputes) != 1 || r.Trust.Disputes[0].EndedMs != 4000 {
 		t.Errorf("%+v", r.Trust)
 	}
@@ -89,11 +89,11 @@ func TestWhatIsKeptOfDisputesIsBounded(t *testing.T) {
 	s := newScript()
 	s.open(1000)
 	for id := uint32(1); id <= 3*DisputesKept; id++ {
-		d := coordinator.Dispute{ID: id, Check: coordinator.Check{Round: 1, Member: 2}, Accused: 2, Accuser: coordinator.NoMember, Stage: coordinator.StageDefending}
+		d := dispute.Dispute{ID: id, Check: dispute.Check{Round: 1, Member: 2}, Accused: 2, Accuser: dispute.NoMember, Stage: dispute.StageDefending}
 		for op := range uint32(2) {
-			d.Op, d.Level = op, coordinator.LevelOps
-			s.trusting(uint64(id)*1000+uint64(op), runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: id}, Disputes: []coordinator.Dispute{d},
-				Convictions: []coordinator.Conviction{{Number: 2*id + op, Round: 1, Member: 2, Offence: coordinator.Silence, By: coordinator.NoMember}, {Number: 2 * id, Round: 1}}})
+			d.Op, d.Level = op, dispute.LevelOps
+			s.trusting(uint64(id)*1000+uint64(op), runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Convicted: id}, Disputes: []dispute.Dispute{d},
+				Convictions: []dispute.Conviction{{Number: 2*id + op, Round: 1, Member: 2, Offence: dispute.Silence, By: dispute.NoMember}, {Number: 2 * id, Round: 1}}})
 		}
 		s.trusting(uint64(id)*1000+9, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Ended: []uint32{id}})
 	}

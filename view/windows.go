@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -72,8 +72,8 @@ type Said struct {
 	Score  float64 `json:"score"`
 }
 
-// score returns a fixed-point score as a number.
-func score(v int16) float64 { return float64(v) / coordinator.ScoreOne }
+// scoreOf returns a fixed-point score as a number.
+func scoreOf(v int16) float64 { return float64(v) / score.One }
 
 // windows takes what changed of windows and scores. The members' and the rounds' rows come before
 // it.
@@ -107,21 +107,21 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 }
 
 // newPeriod returns a period, with the keys of its members.
-func newPeriod(p coordinator.Scores, keyOf func(member uint32) string) *Period {
+func newPeriod(p score.Scores, keyOf func(member uint32) string) *Period {
 	out := &Period{Number: p.Period, First: uint32(p.First), Last: uint32(p.Last), Settled: p.Settled, Members: []MemberScore{}, Validators: []SeatScores{}}
 	for _, m := range p.Members {
 		out.Members = append(out.Members, MemberScore{
-			Member: uint32(m.Member), Key: keyOf(uint32(m.Member)), Sequences: m.Sequences, Scored: m.Scored, Score: score(m.Score),
-			Weight: float64(m.Weight) / coordinator.WeightOne, Reward: m.Reward, Penalty: m.Penalty,
+			Member: uint32(m.Member), Key: keyOf(uint32(m.Member)), Sequences: m.Sequences, Scored: m.Scored, Score: scoreOf(m.Score),
+			Weight: float64(m.Weight) / score.WeightOne, Reward: m.Reward, Penalty: m.Penalty,
 		})
 	}
 	for _, s := range p.Validators {
 		row := SeatScores{
-			Seat: s.Seat, Key: s.Key.String(), Revealed: s.Revealed, Agreement: float64(s.Agreement) / coordinator.AgreementOne,
+			Seat: s.Seat, Key: s.Key.String(), Revealed: s.Revealed, Agreement: float64(s.Agreement) / score.AgreementOne,
 			Trust: s.Trust, Stake: s.Stake, Reward: s.Reward, Said: []Said{},
 		}
 		for _, x := range s.Scores {
-			row.Said = append(row.Said, Said{uint32(x.Member), score(x.Value)})
+			row.Said = append(row.Said, Said{uint32(x.Member), scoreOf(x.Value)})
 		}
 		out.Validators = append(out.Validators, row)
 	}

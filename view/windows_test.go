@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -13,19 +13,19 @@ func TestScoresAreTold(t *testing.T) {
 	s := newScript()
 	s.open(1000)
 	s.now.Windows = &runlog.Windows{Whole: true, SeatsTold: true, WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 15, Window: 1, ScoreWindows: 2, Current: 1},
-		Commits: []runlog.Commits{{Round: 1, Count: 2}}, Validators: []coordinator.Validator{{Seat: 1, Key: public(ann), Stake: 7, Trust: 64}}}
+		Commits: []runlog.Commits{{Round: 1, Count: 2}}, Validators: []score.Validator{{Seat: 1, Key: public(ann), Stake: 7, Trust: 64}}}
 	s.state(1100)
 	first := s.Run(moment(1100))
 	if w := first.Windows; w == nil || w.Left(first.Height) != 15-first.Height || w.Left(99) != 0 || len(w.Validators) != 1 || w.Period != nil || first.Rounds[0].OnChain != 2 {
 		t.Fatalf("%+v, rounds %+v", first.Windows, first.Rounds)
 	}
 	m1 := &s.now.Members[1]
-	m1.Score, m1.Scored, m1.Earned, m1.Unvested = coordinator.ScoreOne/2, true, 90, 90
-	s.now.Windows = &runlog.Windows{SeatsTold: true, WindowsHead: runlog.WindowsHead{Buckets: true, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: coordinator.ScoreReveal, Given: 100},
-		Validators: []coordinator.Validator{{Seat: 1, Key: public(ann), Stake: 7, Trust: 65, Earned: 10}},
-		Period: &coordinator.Scores{Period: 1, First: 1, Last: 2, Members: []coordinator.MemberScore{{Member: 1, Sequences: 4, Scored: true, Score: coordinator.ScoreOne / 2, Weight: coordinator.WeightOne, Reward: 90},
+	m1.Score, m1.Scored, m1.Earned, m1.Unvested = score.One/2, true, 90, 90
+	s.now.Windows = &runlog.Windows{SeatsTold: true, WindowsHead: runlog.WindowsHead{Buckets: true, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: score.StageReveal, Given: 100},
+		Validators: []score.Validator{{Seat: 1, Key: public(ann), Stake: 7, Trust: 65, Earned: 10}},
+		Period: &score.Scores{Period: 1, First: 1, Last: 2, Members: []score.MemberScore{{Member: 1, Sequences: 4, Scored: true, Score: score.One / 2, Weight: score.WeightOne, Reward: 90},
 			{Member: 2, Penalty: 5}},
-			Validators: []coordinator.ValidatorScores{{Seat: 1, Key: public(ann), Revealed: true, Agreement: coordinator.AgreementOne, Reward: 10, Scores: []coordinator.Score{{Member: 1, Value: -coordinator.ScoreOne}}}}}}
+			Validators: []score.ValidatorScores{{Seat: 1, Key: public(ann), Revealed: true, Agreement: score.AgreementOne, Reward: 10, Scores: []score.Score{{Member: 1, Value: -score.One}}}}}}
 	s.state(1200)
 	r := s.Run(moment(1200))
 	w, m := r.Windows, r.Members[1]

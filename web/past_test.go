@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
@@ -138,7 +139,7 @@ func (p *pastRun) check(number uint32) {
 	n := uint32(len(p.members))
 	for i := range coordinator.Member(max(1, n/1000)) {
 		p.trust.Drawn++
-		p.trust.Checks = append(p.trust.Checks, coordinator.Check{Round: coordinator.Round(number) - 1, Member: (coordinator.Member(number*13) + i) % coordinator.Member(n), Step: coordinator.Step(number) - 1,
+		p.trust.Checks = append(p.trust.Checks, dispute.Check{Round: coordinator.Round(number) - 1, Member: (coordinator.Member(number*13) + i) % coordinator.Member(n), Step: coordinator.Step(number) - 1,
 			Verifier: (coordinator.Member(number*17) + i) % coordinator.Member(n), Sequences: 1, DeadlineMs: uint64(p.now.UnixMilli()) + 60_000})
 	}
 }
@@ -157,7 +158,7 @@ func (p *pastRun) passAndConvict(number uint32) {
 	m := coordinator.Member(number/50) % coordinator.Member(n)
 	p.trust.Convicted++
 	p.members[m].Status, p.members[m].Stake = coordinator.StatusEjected, 0
-	p.trust.Convictions = append(p.trust.Convictions, coordinator.Conviction{Number: p.trust.Convicted, Round: coordinator.Round(number) - 1, Member: m, Key: p.members[m].Key, Offence: coordinator.WrongResult,
+	p.trust.Convictions = append(p.trust.Convictions, dispute.Conviction{Number: p.trust.Convicted, Round: coordinator.Round(number) - 1, Member: m, Key: p.members[m].Key, Offence: dispute.WrongResult,
 		By: 1, ByKey: p.members[1].Key, Slashed: 1000, Evidence: wire.Sum("test/evidence"), FirstRound: 1, LastRound: coordinator.Round(number - 1), Results: number - 1, AtMs: uint64(p.now.UnixMilli())})
 	if len(p.trust.Convictions) > 64 {
 		p.trust.Convictions = p.trust.Convictions[1:]

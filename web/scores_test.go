@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tests/browser"
@@ -41,11 +42,11 @@ func (s *stage) scorePeriods() {
 	said := func(period uint32) coordinator.RevealScores {
 		m := coordinator.RevealScores{Period: period}
 		for i := range s.state.Count() {
-			value := int16(coordinator.ScoreOne / 2)
+			value := int16(score.One / 2)
 			if i == s.state.Count()-1 {
-				value = -coordinator.ScoreOne / 4
+				value = -score.One / 4
 			}
-			m.Scores = append(m.Scores, coordinator.Score{Member: i, Value: value})
+			m.Scores = append(m.Scores, score.Score{Member: i, Value: value})
 		}
 		return m
 	}
@@ -54,9 +55,9 @@ func (s *stage) scorePeriods() {
 		period, stage := s.state.Scoring()
 		for k := range uint32(2) {
 			switch stage {
-			case coordinator.ScoreCommit:
+			case score.StageCommit:
 				s.apply(validatorKey(k), coordinator.CommitScores{Period: period, Hash: coordinator.ScoresHash(s.state.ID(), validatorKey(k), said(period))})
-			case coordinator.ScoreReveal:
+			case score.StageReveal:
 				s.apply(validatorKey(k), said(period))
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -34,7 +35,7 @@ type stage struct {
 	text   []byte
 	down   bool
 	log    *runlog.Writer // of member 0, nil if it keeps none
-	judge  coordinator.Referee
+	judge  dispute.Referee
 }
 
 const stageRun = "opticks"

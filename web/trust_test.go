@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/view"
@@ -27,19 +28,19 @@ type mute struct{}
 
 var errMute = errors.New("nothing to say")
 
-func (mute) Ops(uint32) uint32                              { return 16 }
-func (mute) Tiles(coordinator.Case, uint32) uint32          { return 1 }
-func (mute) Slices(coordinator.Case, uint32, uint32) uint32 { return 1 }
-func (mute) Judge(coordinator.Case, uint32, uint32, uint32, wire.Hash, []byte) (wire.Hash, error) {
+func (mute) Ops(uint32) uint32                          { return 16 }
+func (mute) Tiles(dispute.Case, uint32) uint32          { return 1 }
+func (mute) Slices(dispute.Case, uint32, uint32) uint32 { return 1 }
+func (mute) Judge(dispute.Case, uint32, uint32, uint32, wire.Hash, []byte) (wire.Hash, error) {
 	return wire.Hash{}, errMute
 }
 
 // committed is what a member may have committed to, as far as the chain can tell.
-func (s *stage) committed(c coordinator.Check, gradient wire.Hash) coordinator.Signed {
-	return coordinator.Commitment{
+func (s *stage) committed(c dispute.Check, gradient wire.Hash) dispute.Signed {
+	return dispute.Commitment{
 		Run: s.state.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params, PayloadBytes: 60_000,
 		Payload: wire.Sum("test/payload", gradient[:]), Prev: wire.Sum("test/prev"), State: wire.Sum("test/state", gradient[:]),
-		Work: coordinator.WorkHash(s.state.ID(), c.Round, c.Member, gradient),
+		Work: dispute.WorkHash(s.state.ID(), c.Round, c.Member, gradient),
 	}.Sign(memberSecret(uint32(c.Member)))
 }
 
@@ -56,9 +57,9 @@ func (s *stage) trials() {
 		s.t.Fatalf("%d checks are open", len(checks))
 	}
 	// Neither the silent member nor member 0, which keeps the log, is convicted.
-	of := func(bad ...uint32) coordinator.Check {
+	of := func(bad ...uint32) dispute.Check {
 		s.t.Helper()
-		i := slices.IndexFunc(s.state.Checks(), func(c coordinator.Check) bool {
+		i := slices.IndexFunc(s.state.Checks(), func(c dispute.Check) bool {
 			return !slices.Contains(bad, uint32(c.Member)) && !slices.Contains(bad, uint32(c.Verifier))
 		})
 		if i < 0 {
@@ -77,7 +78,7 @@ func (s *stage) trials() {
 	s.apply(s.state.Key(accused.Verifier), coordinator.Accuse{Round: accused.Round, Member: accused.Member, Commitment: s.committed(accused, gradient), Trace: wire.Sum("test/trace")})
 	s.tell()
 	for _, v := range s.state.Disputes()[0].TieBreakers {
-		s.apply(s.state.Key(v.Member), coordinator.TieBreak{Dispute: 1, Vote: coordinator.VoteWrong, Trace: wire.Sum("test/trace")})
+		s.apply(s.state.Key(v.Member), coordinator.TieBreak{Dispute: 1, Vote: dispute.VoteWrong, Trace: wire.Sum("test/trace")})
 		s.tell()
 	}
 	s.pass(60_000) // its time to show a trace is over
