@@ -42,6 +42,10 @@ bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
 engine
 engine/cpu engine/enginetest spec event
+engine/vulkan/vk engine/vulkan/shader
+engine/vulkan/gpu
+engine/vulkan/kernel
+engine/vulkan
 onchain
 verify
 node/statefile validator/live
@@ -76,6 +80,7 @@ var importers = []struct {
 	reason string
 }{
 	{"github.com/cometbft/", []string{"ledger/comet"}, "the BFT engine is one host of the coordinator among several"},
+	{"github.com/ebitengine/purego", []string{"engine/vulkan/vk"}, "one package loads libraries of the system"},
 	{"github.com/ProtonMail/go-ecvrf/", []string{"chance"}, "one place decides which random values are proven"},
 	{"filippo.io/edwards25519", []string{"chance"}, "the points of the verifiable random function"},
 	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},

@@ -32,6 +32,8 @@ type Options struct {
 	Member    string            // its number or the beginning of its key; "": all that had a share
 	Data      string            // directory or addresses of the data; "": as the specification says
 	Workers   int
+	Device    string             // that computes instead of the workers: see trainer.Machine
+	Tell      func(text string)  // told why it is not used
 	Listen    []string           // addresses for peers
 	Watch     bool               // audits one result of each round, drawn at random
 	Archive   string             // directory; "": none

@@ -67,7 +67,7 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.trainer, err = trainer.New(ctx, on.Spec, at, o.Workers, 0); err != nil {
+	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell}, 0); err != nil {
 		return nil, err
 	}
 	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {

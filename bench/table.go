@@ -88,6 +88,18 @@ func threadsText(n int) string {
 type StepOptions struct {
 	Batch, Sequence, Threads, Steps int
 	Numerics                        string // as llama.Numerics are named
+	Device                          string // for MeasureDevice
+}
+
+// check returns what is wrong with the numbers.
+func (o StepOptions) check() error {
+	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
+		return fmt.Errorf("--workers %d: want 1 to %d", o.Threads, exact.MaxWorkers)
+	}
+	if o.Steps < 1 || o.Steps > stepsMax || o.Batch < 1 || o.Batch > stepsMax {
+		return fmt.Errorf("--steps %d --batch %d: want at least 1 of each, at most %d", o.Steps, o.Batch, stepsMax)
+	}
+	return nil
 }
 
 // Measured is the speed of one model's training step on this machine.
@@ -121,11 +133,8 @@ func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured,
 	if cfg.Numerics, err = llama.ParseNumerics(o.Numerics); err != nil {
 		return Measured{}, fmt.Errorf("--%w", err)
 	}
-	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
-		return Measured{}, fmt.Errorf("--workers %d: want 1 to %d", o.Threads, exact.MaxWorkers)
-	}
-	if o.Steps < 1 || o.Steps > stepsMax || o.Batch < 1 || o.Batch > stepsMax {
-		return Measured{}, fmt.Errorf("--steps %d --batch %d: want at least 1 of each, at most %d", o.Steps, o.Batch, stepsMax)
+	if err := o.check(); err != nil {
+		return Measured{}, err
 	}
 	pool := exact.NewPool(o.Threads)
 	defer pool.Close()

@@ -76,6 +76,8 @@ type Settings struct {
 	Rounds  uint32 `json:"rounds"` // that train; by buckets: windows
 	Text    string `json:"text"`   // file to train on
 	Preset  string `json:"preset"` // of the model; PresetTiny is one more
+	// Device is what every second client computes gradients on: see trainer.Machine.
+	Device string `json:"device,omitempty"`
 	// Adversary is the kind of cheat that the last clients are; "" means that all are honest.
 	Adversary    string        `json:"adversary,omitempty"`
 	Verification uint8         `json:"verification_percent"` // of the results that others recompute

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 		d.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
 		return *dir.summary, nil
 	}
-	if d.trainer, err = trainer.New(ctx, dir.spec, data.Place{Location: dir.file("data")}, runtime.GOMAXPROCS(0), measureMax); err != nil {
+	if d.trainer, err = trainer.New(ctx, dir.spec, data.Place{Location: dir.file("data")}, trainer.Machine{Workers: runtime.GOMAXPROCS(0)}, measureMax); err != nil {
 		return s, err
 	}
 	defer d.trainer.Close()
@@ -329,6 +329,9 @@ func (d *demo) clientChild(i int) child {
 		"--linger", linger.String(), "--stake", fmt.Sprint(stake)}
 	if i == 0 {
 		args = append(args, "--evaluate", fmt.Sprint(max(1, d.Rounds/evaluations)))
+	}
+	if i%2 == 1 && d.Device != "" {
+		args = append(args, "--device", d.Device)
 	}
 	switch own := d.dir.file(serverDir, c.name); {
 	case d.buckets() && d.dir.set.S3 != "":

@@ -20,17 +20,18 @@ type rope struct {
 
 func newRope(b *batch, cfg Config, positions int) *rope {
 	r := &rope{batch: b, cfg: cfg}
-	half := positions * cfg.HeadDim / 2
-	r.cos, r.sin = b.floats(half), b.floats(half)
-	angles(r.cos, r.sin, cfg, positions)
+	r.cos, r.sin = Angles(cfg, positions)
+	b.bytes += 4 * (len(r.cos) + len(r.sin))
 	r.forwardRows, r.backwardRows = r.doForward, r.doBackward
 	return r
 }
 
-// angles sets the cosines and sines of each position and pair. It rounds frequencies and angles to
-// binary32 where transformers does, so that a model trained here sees the same angles there.
-func angles(cos, sin []float32, cfg Config, positions int) {
+// Angles returns the cosines and sines by which rotary embedding turns, for each position and pair
+// of a head: (positions, HeadDim/2). It rounds frequencies and angles to binary32 where
+// transformers does, so that a model trained here sees the same angles there.
+func Angles(cfg Config, positions int) (cos, sin []float32) {
 	half := cfg.HeadDim / 2
+	cos, sin = make([]float32, positions*half), make([]float32, positions*half)
 	for i := range half {
 		frequency := cfg.Frequency(i)
 		for p := range positions {
@@ -38,6 +39,7 @@ func angles(cos, sin []float32, cfg Config, positions int) {
 			cos[p*half+i], sin[p*half+i] = exact.Cos(angle), exact.Sin(angle)
 		}
 	}
+	return cos, sin
 }
 
 // Frequency returns the angle by which pair i of a head turns from one position to the next, in

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 )
@@ -11,12 +12,12 @@ import (
 // workersMax is beyond the cores of any machine; each worker has memory of its own.
 const workersMax = 4096
 
-// CheckWorkers refuses a number of workers that no machine has.
-func CheckWorkers(n int) error {
-	if n < 1 || n > workersMax {
-		return fmt.Errorf("--workers %d: want 1 to %d", n, workersMax)
+// CheckMachine refuses a number of workers that no machine has, and what names no device.
+func CheckMachine(workers int, device string) error {
+	if workers < 1 || workers > workersMax {
+		return fmt.Errorf("--workers %d: want 1 to %d", workers, workersMax)
 	}
-	return nil
+	return vulkan.Check(device)
 }
 
 // checkPool refuses what cannot be the name of a pool.
@@ -30,7 +31,7 @@ func checkPool(name string) error {
 // Check returns every fault of the options that shows without the chain, in the words of the
 // command line.
 func (p *Options) Check() error {
-	errs := []error{p.Reaching.Check(), CheckWorkers(p.Workers), checkPool(p.Pool)}
+	errs := []error{p.Reaching.Check(), CheckMachine(p.Workers, p.Device), checkPool(p.Pool)}
 	fault := func(is bool, format string, args ...any) {
 		if is {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -46,7 +47,7 @@ func (p *Options) Check() error {
 
 // Check is as Options.Check.
 func (o *ValidatorOptions) Check() error {
-	errs := []error{CheckWorkers(o.Workers), checkPool(o.Pool)}
+	errs := []error{CheckMachine(o.Workers, o.Device), checkPool(o.Pool)}
 	if o.Stake == 0 {
 		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
 	}

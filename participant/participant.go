@@ -49,6 +49,7 @@ type Options struct {
 	// specification says, or from peers.
 	From        string
 	Workers     int    // goroutines that compute; 0: one for each core
+	Device      string // that computes instead of them: see trainer.Machine
 	Memory      uint64 // bytes it may take; 0: what is free
 	Upload      uint64 // bytes a second that it serves to peers; 0: no limit
 	Evaluate    uint32 // steps between two measurements of the held-out loss; 0: none
@@ -130,7 +131,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := trainer.New(ctx, on.Spec, at, p.Workers, heldOutMost)
+	t, err := trainer.New(ctx, on.Spec, at, part.machine(p), heldOutMost)
 	if err != nil {
 		return nil, err
 	}
@@ -320,6 +321,19 @@ func (p *Participant) observed(got event.Event) {
 		p.Observe(event.Finished{Params: p.params, Seconds: p.Linger.Seconds()})
 		p.loop.After(p.Linger, func() { p.node.Stop(finishPatience, p.end) })
 	}
+}
+
+// machine returns what computes. Before the run begins the user is told of its device, later also
+// those that observe the run.
+func (p *Participant) machine(o Options) trainer.Machine {
+	return trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: func(text string) {
+		if p.Trainer == nil {
+			o.Say("%s", text)
+			return
+		}
+		o.Log.Warn(text)
+		p.loop.Post(func() { p.Observe(event.Note{Text: text}) })
+	}}
 }
 
 // fill sets what was left out.

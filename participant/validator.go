@@ -33,6 +33,8 @@ type ValidatorOptions struct {
 	Data      string
 	From      string
 	Workers   int
+	Device    string
+	Tell      func(text string) // told why a device is not used
 	Stake     uint64
 	Pool      string
 	Private   bool // buckets at private addresses are read too
@@ -85,7 +87,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if err != nil {
 		return nil, err
 	}
-	if v.trainer, err = trainer.New(ctx, on.Spec, at, o.Workers, 0); err != nil {
+	if v.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell}, 0); err != nil {
 		return nil, err
 	}
 	if v.trainer.From, err = trainer.FindOrigin(on.Spec, o.From, nil); err != nil {

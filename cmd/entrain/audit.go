@@ -35,7 +35,7 @@ be audited.`,
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := participant.CheckWorkers(o.Workers); err != nil {
+			if err := participant.CheckMachine(o.Workers, o.Device); err != nil {
 				return err
 			}
 			if o.Watch && (o.Round != 0 || o.Member != "") {
@@ -60,6 +60,7 @@ be audited.`,
 	f.Uint64Var(&o.KeepBytes, "archive-bytes", 8<<30, "remove the oldest rounds of the archive when it has more `bytes`")
 	dataFlag(cmd, &o.Data)
 	workersFlag(cmd, &o.Workers)
+	deviceFlag(cmd, &o.Device)
 	listenFlag(cmd, &o.Listen)
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.MarkFlagDirname("archive")
@@ -84,6 +85,7 @@ func (e exitError) Unwrap() error { return e.error }
 // audit audits as the flags say, and prints what comes of it.
 func (c console) audit(ctx context.Context, o audit.Options, asJSON bool) error {
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
+	o.Tell = func(text string) { c.say("%s", text) }
 	o.Report = func(r audit.Report) error {
 		if asJSON {
 			return c.object(r)

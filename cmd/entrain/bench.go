@@ -1,13 +1,39 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/bench"
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
 )
+
+// deviceList is the --device that asks for a table.
+const deviceList = "list"
+
+// measure measures a preset on the processors or on a device, or all devices.
+func (c console) measure(ctx context.Context, preset []string, o bench.StepOptions, asJSON bool) error {
+	var m any
+	err := error(nil)
+	switch {
+	case o.Device == deviceList:
+		m = bench.FindDevices()
+	case o.Device == vulkan.CPU:
+		m, err = bench.MeasurePreset(ctx, preset[0], o)
+	default:
+		m, err = bench.MeasureDevice(ctx, preset[0], o)
+	}
+	if err == nil && asJSON {
+		return c.object(m)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(c.out, m)
+	}
+	return err
+}
 
 // benchCommand measures this machine.
 func benchCommand(c console) *cobra.Command {
@@ -24,19 +50,23 @@ Measurements alternate, round after round, and medians are shown. Run nothing el
 takes a few minutes; --quick takes less than one and omits the larger models.
 
 With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that model on
-a batch of random tokens, and how much memory that takes.`,
-		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m --sequence 1024 --batch 1 --workers 1",
-		Args:    cobra.MaximumNArgs(1),
+a batch of random tokens, and how much memory that takes. With --device it measures forward and
+backward on that GPU.
+
+With --device list it shows the GPUs and their drivers. It compares each one's arithmetic with the
+processors', operation by operation, on ordinary and on hostile numbers, and in a training step of a
+small model. The mode is the fastest way of computing in which all bits are the same: native;
+guarded, where the GPU flushes subnormals; with fma in integers, where the GPU rounds it twice; or
+none, and then --device auto does not use the GPU.`,
+		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m --sequence 1024 --batch 1 --workers 1\n" +
+			"  entrain bench --device list\n  entrain bench 124m --sequence 1024 --batch 4 --device vulkan:0",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				m, err := bench.MeasurePreset(cmd.Context(), args[0], o)
-				if err == nil && asJSON {
-					return c.object(m)
-				}
-				if err == nil {
-					_, err = fmt.Fprintln(c.out, m)
-				}
-				return err
+			if o.Device == deviceList || len(args) == 1 {
+				return c.measure(cmd.Context(), args, o, asJSON)
+			}
+			if o.Device != vulkan.CPU {
+				return fmt.Errorf("--device %s: name a PRESET to measure on it", o.Device)
 			}
 			r, err := bench.Run(cmd.Context(), bench.Options{Quick: quick, Progress: func(what string) { c.say("measuring %s", what) }})
 			if err != nil {
@@ -59,6 +89,8 @@ a batch of random tokens, and how much memory that takes.`,
 	f.IntVar(&o.Batch, "batch", 8, "with PRESET: `number` of sequences in a step")
 	f.IntVar(&o.Sequence, "sequence", 256, "with PRESET: `tokens` of a sequence")
 	workersFlag(cmd, &o.Threads)
+	deviceFlag(cmd, &o.Device)
+	f.Lookup("device").Usage = "with PRESET: `device` that computes, cpu, vulkan:N or auto; list shows and proves all GPUs"
 	f.StringVar(&o.Numerics, "numerics", "exact", "with PRESET: exact, or exact8 for linear products in 8 bits")
 	f.IntVar(&o.Steps, "steps", 5, "with PRESET: `number` of steps to measure, after one to warm up")
 	return cmd

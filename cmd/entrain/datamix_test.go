@@ -29,7 +29,7 @@ func TestDataMix(t *testing.T) {
 	if err != nil || sp.Data.Manifest != hash {
 		t.Errorf("a run on it has the data %s: %v", sp.Data.Manifest, err)
 	}
-	tr, err := trainer.New(t.Context(), sp, data.Place{Location: mix}, 1, 4)
+	tr, err := trainer.New(t.Context(), sp, data.Place{Location: mix}, trainer.Machine{Workers: 1}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/view"
 )
@@ -34,6 +35,12 @@ func addrFlag(cmd *cobra.Command, to *string, def string) {
 // workersFlag adds --workers.
 func workersFlag(cmd *cobra.Command, to *int) {
 	cmd.Flags().IntVar(to, "workers", runtime.GOMAXPROCS(0), "`number` of goroutines that compute; changes the speed, never the result")
+}
+
+// deviceFlag adds --device.
+func deviceFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "device", vulkan.CPU, "`device` that computes gradients: cpu, vulkan:N, a GPU as entrain bench --device list shows it, or auto, the fastest of\nthem that proves on this machine that it computes the same bits")
+	_ = cmd.RegisterFlagCompletionFunc("device", cobra.FixedCompletions([]string{vulkan.CPU, vulkan.Auto, "vulkan:0"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // plainFlag adds --plain.

@@ -275,7 +275,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 		}
 	}
 	s1.Data.Manifest = mustManifest(t, bytesData)
-	if _, err := trainer.New(t.Context(), s1, data.Place{Location: bytesData}, 1, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+	if _, err := trainer.New(t.Context(), s1, data.Place{Location: bytesData}, trainer.Machine{Workers: 1}, 0); err == nil || !strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("a member with data of another tokenizer: %v", err)
 	}
 }

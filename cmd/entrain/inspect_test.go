@@ -35,7 +35,7 @@ func tinyTrainer(t *testing.T) *trainer.Trainer {
 	if s, err = spec.Parse(whole); err != nil { // also fills in what follows from the preset
 		t.Fatal(err)
 	}
-	trainer, err := trainer.New(t.Context(), s, data.Place{Location: dir}, 1, 1)
+	trainer, err := trainer.New(t.Context(), s, data.Place{Location: dir}, trainer.Machine{Workers: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ The state directory records what happens, for entrain watch and other tools.`,
   entrain join my-run --data ./corpus
   entrain join my-run@chain.example.org --data ./corpus --workers 4
   entrain join my-run.ticket
+  entrain join my-run --device auto
   entrain join my-run.ticket --limit-cores 4 --limit-memory 8GB --limit-upload 2MB
   entrain join my-run --data ./corpus --stake 5000
   entrain join --check --bucket mine.write --bucket-read mine.read
@@ -90,6 +91,7 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	fromFlag(cmd, &o.From)
 	stateFlag(cmd, &o.State, "in the user's directory for data")
 	workersFlag(cmd, &o.Workers)
+	deviceFlag(cmd, &o.Device)
 	o.machineFlags(f)
 	memberFlags(cmd, &o.Reaching)
 	f.IntVar(&o.Checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")

@@ -55,6 +55,7 @@ them. The next call continues from there, even within a period.`,
 	dataFlag(cmd, &o.Data)
 	fromFlag(cmd, &o.From)
 	workersFlag(cmd, &o.Workers)
+	deviceFlag(cmd, &o.Device)
 	f.Uint32Var(&o.sample, "recompute", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
 	f.Uint64Var(&o.Stake, "stake", 1, "stake this many `tokens` for a seat; paid back when you give the seat up")
 	poolFlag(cmd, &o.Pool)
@@ -95,6 +96,7 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	defer unlock()
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
+	o.Tell = func(text string) { c.say("%s", text) }
 	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
 	if err != nil {
 		return err

@@ -27,6 +27,10 @@ type Options struct {
 	Micro   int // sequences computed at once
 	// Kernel is the name of one of exact.Kernels. The default is the fastest.
 	Kernel string
+	// Device, if not nil, computes losses and gradients instead of the workers. After its first
+	// failure they compute the share again, and all that follow. DeviceFailed is told why.
+	Device       Model
+	DeviceFailed func(error)
 }
 
 // Engine is an [engine.Engine]. It holds the memory for activations and gradients.
@@ -35,7 +39,9 @@ type Engine struct {
 	micro  int
 	codec  codec.Codec
 	pool   *exact.Pool
-	model  *llama.Model
+	model  *host
+	device Model // nil: none, or it has failed
+	failed func(error)
 	length int
 	inner  *inner // nil if a share is one gradient
 	grad   []float32
@@ -58,7 +64,7 @@ func New(run engine.Run, o Options) (*Engine, error) {
 	if k < 0 {
 		return nil, fmt.Errorf("engine: this processor has no kernel %q", o.Kernel)
 	}
-	e := &Engine{run: run, micro: o.Micro, pool: exact.NewPoolOf(o.Workers, kernels[k])}
+	e := &Engine{run: run, micro: o.Micro, pool: exact.NewPoolOf(o.Workers, kernels[k]), device: o.Device, failed: o.DeviceFailed}
 	if err := e.make(); err != nil {
 		e.Close()
 		return nil, err
@@ -70,9 +76,11 @@ func New(run engine.Run, o Options) (*Engine, error) {
 func (e *Engine) make() (err error) {
 	layout := e.run.Model.Layout()
 	e.length = layout.Len()
-	if e.model, err = llama.New(e.run.Model, e.pool, e.micro, e.run.Sequence); err != nil {
+	m, err := llama.New(e.run.Model, e.pool, e.micro, e.run.Sequence)
+	if err != nil {
 		return err
 	}
+	e.model = &host{Model: m, sequence: e.run.Sequence}
 	if e.codec, err = e.run.Codec.New(layout, e.pool); err != nil {
 		return err
 	}
@@ -83,12 +91,18 @@ func (e *Engine) make() (err error) {
 	return nil
 }
 
-// Close implements [engine.Engine].
-func (e *Engine) Close() { e.pool.Close() }
+// Close implements [engine.Engine]. The device stays open.
+func (e *Engine) Close() {
+	e.pool.Close()
+}
 
 // String describes what computes.
 func (e *Engine) String() string {
-	return fmt.Sprintf("%d workers on %s kernels", e.pool.Workers(), e.pool.Kernel().Name())
+	workers := fmt.Sprintf("%d workers on %s kernels", e.pool.Workers(), e.pool.Kernel().Name())
+	if e.device != nil {
+		return fmt.Sprintf("%v, and %s", e.device, workers)
+	}
+	return workers
 }
 
 // Step implements [engine.Engine].
@@ -134,11 +148,17 @@ func (e *Engine) gradient(
 			source.Ahead(span.Start, uint64(span.Count))
 		}
 	}
-	clear(e.grad)
-	err = e.read(ctx, spans, func(n int) error {
-		l, err := e.model.Grad(params, e.grad, e.rows(n), n, e.run.Sequence, total)
-		loss += l * float32(n) / float32(total)
-		return err
+	err = e.compute(params, e.grad, func(m Model) error {
+		loss = 0
+		err := e.read(ctx, spans, func(n int) error {
+			l, err := m.Grad(e.rows(n), n, total)
+			loss += l * float32(n) / float32(total)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return m.Gradient(e.grad)
 	})
 	return loss, err
 }
@@ -207,10 +227,13 @@ func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.S
 		return 0, errNoSequences
 	}
 	var sum float64
-	err := e.read(ctx, spans, func(n int) error {
-		l, err := e.model.Loss(floats(params), e.rows(n), n, e.run.Sequence)
-		sum += float64(float64(l) * float64(n))
-		return err
+	err := e.compute(floats(params), nil, func(m Model) error {
+		sum = 0
+		return e.read(ctx, spans, func(n int) error {
+			l, err := m.Loss(e.rows(n), n)
+			sum += float64(float64(l) * float64(n))
+			return err
+		})
 	})
 	if err != nil {
 		return 0, err
@@ -223,26 +246,41 @@ func (e *Engine) HeldOut(ctx context.Context, params engine.Vector) (float32, er
 	if e.run.HeldOut == nil || e.run.HeldOutSequences == 0 {
 		return 0, errors.New("engine: there is no held-out split")
 	}
-	rows := e.run.Sequence + 1
 	var sum float64
+	err := e.compute(floats(params), nil, func(m Model) error {
+		sum = 0
+		return e.heldOut(ctx, func(n int) error {
+			l, err := m.Loss(e.rows(n), n)
+			sum += float64(l) * float64(n)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return float32(sum / float64(e.run.HeldOutSequences)), nil
+}
+
+// heldOut reads the sequences that a measurement takes, at most Micro at once, and calls do after
+// each batch of n.
+func (e *Engine) heldOut(ctx context.Context, do func(n int) error) error {
+	rows := e.run.Sequence + 1
 	for i := uint64(0); i < e.run.HeldOutSequences; {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return err
 		}
 		n := int(min(uint64(e.micro), e.run.HeldOutSequences-i))
 		for k := range n {
 			if err := e.run.HeldOut.Read(i+uint64(k), e.tokens[k*rows:(k+1)*rows]); err != nil {
-				return 0, err
+				return err
 			}
 		}
-		l, err := e.model.Loss(floats(params), e.rows(n), n, e.run.Sequence)
-		if err != nil {
-			return 0, err
+		if err := do(n); err != nil {
+			return err
 		}
-		sum += float64(l) * float64(n)
 		i += uint64(n)
 	}
-	return float32(sum / float64(e.run.HeldOutSequences)), nil
+	return nil
 }
 
 // Trace implements [engine.Engine].

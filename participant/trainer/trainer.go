@@ -5,10 +5,13 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
@@ -25,19 +28,28 @@ type Trainer struct {
 	Run       engine.Run // what the engine was made for
 	Engine    engine.Engine
 	Computing cpu.Options
-	From      string // checkpoint that the run goes on from, if it is on this machine
-	HeldOut   uint64 // sequences that a measurement of the held-out loss reads; 0: there are none
+	device    *vulkan.Device // nil: the processors
+	model     *vulkan.Model  // on the device
+	From      string         // checkpoint that the run goes on from, if it is on this machine
+	HeldOut   uint64         // sequences that a measurement of the held-out loss reads
+}
+
+// A Machine says what of this machine computes. It changes the speed, never the result.
+type Machine struct {
+	Workers int               // goroutines
+	Device  string            // cpu, auto or vulkan:N (vulkan.Choose); "" is cpu
+	Tell    func(text string) // told why a device is not used; may be nil
 }
 
 // New opens the run's data in dir, or at the addresses that dir lists, and allocates what training
 // takes. A measurement of the held-out loss reads at most heldOutMost sequences. The trainer must
 // be closed.
-func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMost uint64) (*Trainer, error) {
+func New(ctx context.Context, s spec.Spec, at data.Place, m Machine, heldOutMost uint64) (*Trainer, error) {
 	manifest, err := wire.ParseHash(s.Data.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
 	}
-	t := &Trainer{Spec: s, Computing: cpu.Options{Workers: workers, Micro: MicroBatch}}
+	t := &Trainer{Spec: s, Computing: cpu.Options{Workers: m.Workers, Micro: MicroBatch}}
 	if t.Model, err = s.Llama(); err != nil {
 		return nil, err
 	}
@@ -45,7 +57,10 @@ func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMo
 	if err != nil {
 		return nil, err
 	}
-	if err := t.make(s, heldOutMost); err != nil {
+	if m.Tell == nil {
+		m.Tell = func(string) {}
+	}
+	if err := t.make(s, m, heldOutMost); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -53,15 +68,15 @@ func New(ctx context.Context, s spec.Spec, at data.Place, workers int, heldOutMo
 }
 
 // make makes all but the data.
-func (t *Trainer) make(s spec.Spec, heldOutMost uint64) (err error) {
-	m := t.Set.Manifest()
-	if int(m.Vocab) > t.Model.Vocab {
-		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.Model.Vocab)
+func (t *Trainer) make(s spec.Spec, m Machine, heldOutMost uint64) (err error) {
+	manifest := t.Set.Manifest()
+	if int(manifest.Vocab) > t.Model.Vocab {
+		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", manifest.Name, manifest.Vocab, t.Model.Vocab)
 	}
 	if t.Tokenizer, err = t.Set.Tokenizer(); err != nil {
 		return err
 	}
-	if err := SameTokenizer(s, m, t.Tokenizer, nil); err != nil {
+	if err := SameTokenizer(s, manifest, t.Tokenizer, nil); err != nil {
 		return err
 	}
 	if t.Run, err = s.Engine(); err != nil {
@@ -69,11 +84,40 @@ func (t *Trainer) make(s spec.Spec, heldOutMost uint64) (err error) {
 	}
 	t.HeldOut = min(heldOutMost, t.Set.HeldOut().Len())
 	t.Run.Data, t.Run.HeldOut, t.Run.HeldOutSequences = t.Set, t.Set.HeldOut(), t.HeldOut
-	t.Engine, err = t.NewEngine(t.Run)
+	o := t.Computing
+	if err := t.take(m, &o); err != nil {
+		return err
+	}
+	t.Engine, err = cpu.New(t.Run, o)
 	return err
 }
 
-// NewEngine makes an engine with this trainer's settings. The caller must close it.
+// take opens the device that m names, and makes its model part of o.
+func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
+	var cache string
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "entrain")
+	}
+	if t.device, err = vulkan.Choose(m.Device, cache, m.Tell); err != nil || t.device == nil {
+		return err
+	}
+	model, err := t.device.NewModel(t.Model, t.Run.Sequence, o.Micro)
+	switch {
+	case err == nil:
+		t.model = model
+		o.Device, o.DeviceFailed = model, func(err error) {
+			m.Tell(fmt.Sprintf("%v is left out until the next start, and the share is computed again on the processors: %v", t.device, err))
+		}
+	case m.Device == vulkan.Auto:
+		m.Tell(fmt.Sprintf("%v is not used: %v", t.device, err))
+	default:
+		return fmt.Errorf("--device %s: %w", m.Device, err)
+	}
+	return nil
+}
+
+// NewEngine makes an engine with this trainer's settings, on the processors. The caller must close
+// it.
 func (t *Trainer) NewEngine(run engine.Run) (engine.Engine, error) {
 	return cpu.New(run, t.Computing)
 }
@@ -83,6 +127,10 @@ func (t *Trainer) Close() {
 	if t.Engine != nil {
 		t.Engine.Close()
 	}
+	if t.model != nil {
+		t.model.Close()
+	}
+	t.device.Close()
 	t.Set.Close()
 }
 

@@ -1,0 +1,141 @@
+package vulkan
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// audited is the number of columns of an audited tile, which has one row.
+const audited = 16
+
+// audit computes random tiles of the pass that has just run again on the processor: of a layer's
+// forward product, of attention's probabilities, of the product that gives an input's gradient, and
+// of one that gives a weight's. A device that is right in its proof may be wrong later: memory that
+// loses bits, overclocking, heat.
+func (m *Model) audit(sequences int) error {
+	m.sizes.sequences, sequences = sequences, m.sizes.sequences
+	defer func() { m.sizes.sequences = sequences }()
+	for _, check := range []func() error{m.auditForward, m.auditAttention, m.auditInput, m.auditWeight} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Model) below(n int) int { return int(m.random.Uint64n(uint64(n))) }
+
+// columns draws audited columns of n, or all if there are fewer.
+func (m *Model) columns(n int) (from, count int) {
+	count = min(n, audited)
+	return m.below(n - count + 1), count
+}
+
+// offset returns where a tensor of layer l begins in the parameters.
+func (m *Model) offset(l int, of func(w *layerWeights) gpu.Words) int {
+	return m.m.params.parts[1+l].from + of(&m.m.params.layers[l]).Offset()
+}
+
+// auditForward computes x2 = x + att·oᵀ of a row of a layer.
+func (m *Model) auditForward() error {
+	l, row, d, q := m.below(m.Layers), m.below(m.rows()), m.Hidden, m.q()
+	from, n := m.columns(d)
+	a := &m.m.layers[l]
+	att, want, got := make([]float32, q), make([]float32, n), make([]float32, n)
+	if err := read(att, a.att.At(row*q), want, a.x.At(row*d+from), got, a.x2.At(row*d+from)); err != nil {
+		return err
+	}
+	o := m.params[m.offset(l, func(w *layerWeights) gpu.Words { return w.o })+from*q:]
+	exact.Gemm(nil, 1, n, q, att, q, 1, o, 1, q, want, n, true)
+	return same("attention's output", got, want)
+}
+
+// auditInput computes dh = dqkv·w of a row of the first layer, the last that the backward pass
+// treats.
+func (m *Model) auditInput() error {
+	row, d, width := m.below(m.rows()), m.Hidden, m.width()
+	from, n := m.columns(d)
+	dqkv, want, got := make([]float32, width), make([]float32, n), make([]float32, n)
+	if err := read(dqkv, m.m.dqkv.At(row*width), got, m.m.dh.At(row*d+from)); err != nil {
+		return err
+	}
+	w := m.params[m.offset(0, func(w *layerWeights) gpu.Words { return w.qkv })+from:]
+	exact.Gemm(nil, 1, n, width, dqkv, width, 1, w, d, 1, want, n, false)
+	return same("the gradient of an input", got, want)
+}
+
+// auditWeight computes a row of the gradient of the first layer's queries, keys and values, while
+// it has nothing of an earlier pass.
+func (m *Model) auditWeight() error {
+	if !m.fresh {
+		return nil
+	}
+	rows, d, width := m.rows(), m.Hidden, m.width()
+	i := m.below(width)
+	from, n := m.columns(d)
+	dqkv, h := make([]float32, rows), make([]float32, rows*n)
+	want, got := make([]float32, n), make([]float32, n)
+	if err := read(got, m.m.grad.layers[0].qkv.At(i*d+from)); err != nil {
+		return err
+	}
+	if err := gpu.ReadRows(dqkv, m.m.dqkv.At(i), width, 1); err != nil {
+		return err
+	}
+	if err := gpu.ReadRows(h, m.m.h.At(from), d, n); err != nil {
+		return err
+	}
+	exact.Gemm(nil, 1, n, rows, dqkv, rows, 1, h, n, 1, want, n, false)
+	return same("the gradient of a weight", got, want)
+}
+
+// auditAttention computes the probabilities of a row of the first layer that are still there: those
+// of the heads that the backward pass treated last.
+func (m *Model) auditAttention() error {
+	sequences, groups := m.attended()
+	u := heads{sizes: m.sizes, first: (m.sequences - 1) / sequences * sequences, group: (m.KVHeads - 1) / groups * groups}
+	u.count, u.groups = m.sequences-u.first, m.KVHeads-u.group
+	s, g, e, row := m.below(u.count), m.below(u.groups), m.below(m.each()), m.below(m.seq)
+	a, d, width, n := &m.m.layers[0], m.HeadDim, m.width(), row+1
+	q, keys := make([]float32, d), make([]float32, n*d)
+	want, got := make([]float32, n), make([]float32, n)
+	at := s * m.seq * width
+	place := (s*u.groups+g)*m.each() + e
+	if err := read(q, u.queries(a.qkv, width).At(at+row*width+(g*m.each()+e)*d), got, m.m.p.At((place*m.seq+row)*m.seq)); err != nil {
+		return err
+	}
+	if err := gpu.ReadRows(keys, u.keys(a.qkv).At(at+g*d), width, d); err != nil {
+		return err
+	}
+	exact.Gemm(nil, 1, n, d, q, d, 1, keys, 1, d, want, n, false)
+	exact.NewWorker(exact.Kernels()[0]).Softmax(want, m.scale())
+	return same("attention's probabilities", got, want)
+}
+
+// read reads pairs of a slice and where its elements are.
+func read(pairs ...any) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if err := gpu.Read(pairs[i].([]float32), pairs[i+1].(gpu.Words)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differs is the error of a device that computed other bits.
+type differs string
+
+// Error implements error.
+func (d differs) Error() string { return string(d) }
+
+// same returns an error if the device computed something else.
+func same(what string, got, want []float32) error {
+	for i := range want {
+		if !kernel.Same(got[i], want[i]) {
+			return differs(fmt.Sprintf("vulkan: the device computes %x where the processor computes %x, in %s", got[i], want[i], what))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,406 @@
+// Package vulkan computes losses and gradients on GPUs, through Vulkan 1.2, to the bits of package
+// llama. A Model is what engine/cpu takes instead of its own.
+//
+// A device takes part only after a proof on this very machine (Prove): operations on operands of
+// each class, hostile products, and a step of a small model, all compared with package exact. The
+// fastest mode of computing that passes is taken. While it computes, random tiles are computed
+// again on the processor; after the first difference the engine leaves the device for good.
+package vulkan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/engine/vulkan/shader"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Choices of a device besides vulkan:N.
+const (
+	CPU  = "cpu"  // the machine's processors
+	Auto = "auto" // the fastest of the processors and the GPUs that pass the proof
+)
+
+// Check returns an error if choice names no device: it is not cpu, which "" is too, auto, or
+// vulkan:N.
+func Check(choice string) error {
+	if choice == "" || choice == CPU || choice == Auto {
+		return nil
+	}
+	if _, err := number(choice); err != nil {
+		return fmt.Errorf("--device %q: want cpu, auto or vulkan:N; entrain bench --device list shows the devices", choice)
+	}
+	return nil
+}
+
+func number(choice string) (int, error) {
+	text, ok := strings.CutPrefix(choice, "vulkan:")
+	n, err := strconv.ParseUint(text, 10, 8)
+	if !ok || err != nil {
+		return 0, errors.New("no number of a device")
+	}
+	return int(n), nil
+}
+
+// A Device is an open device in the mode in which it passed the proof.
+type Device struct {
+	Number int
+	gpu.Info
+	Proof Proof
+
+	instance *gpu.Instance
+	device   *gpu.Device
+	k        *kernel.Kernels
+}
+
+// A Proof is what a proof of a device found.
+type Proof struct {
+	Mode     kernel.Mode      `json:"mode"`  // of no meaning unless Right
+	Right    bool             `json:"right"` // the device computes the bits of package exact
+	Findings []kernel.Finding `json:"findings,omitempty"`
+	Reason   string           `json:"reason,omitempty"` // why it is not right
+
+	cached bool
+}
+
+// Open opens a device and proves it, or takes the proof of the same device, driver and shaders that
+// is in directory cache; "" keeps none.
+func Open(n int, cache string) (d *Device, err error) {
+	d = &Device{Number: n}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if d.instance, err = gpu.Open(); err != nil {
+		return nil, err
+	}
+	if d.device, err = d.instance.Device(n); err != nil {
+		return nil, err
+	}
+	d.Info = d.device.Info
+	d.Proof = d.remembered(cache)
+	if d.Proof.cached && d.Proof.Right {
+		if d.k, err = kernel.New(d.device, d.Proof.Mode); err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+	if d.Proof.cached {
+		return nil, errors.New(d.Proof.Reason)
+	}
+	if err := d.prove(); err != nil {
+		return nil, err
+	}
+	if err := d.remember(cache); err != nil {
+		return nil, err
+	}
+	if !d.Proof.Right {
+		return nil, errors.New(d.Proof.Reason)
+	}
+	return d, nil
+}
+
+// prove tries the modes, the fastest first. The error is that of a device that does not work.
+func (d *Device) prove() error {
+	least, err := kernel.Least(d.device)
+	if err != nil {
+		return err
+	}
+	for _, mode := range kernel.Modes() {
+		if mode&least != least {
+			continue
+		}
+		if d.k, err = kernel.New(d.device, mode); err != nil {
+			return err
+		}
+		if d.Proof.Findings, err = kernel.Prove(d.k); err != nil {
+			return err
+		}
+		f, err := proveStep(d.k)
+		if err != nil {
+			return err
+		}
+		d.Proof.Findings = append(d.Proof.Findings, f)
+		if d.Proof.Mode, d.Proof.Right = mode, kernel.Proven(d.Proof.Findings); d.Proof.Right {
+			return nil
+		}
+		d.k.Close()
+		d.k = nil
+	}
+	for _, f := range d.Proof.Findings {
+		if f.Wrong > 0 {
+			d.Proof.Reason = fmt.Sprintf("%s computes other bits in every mode: %v", d.Name, f)
+			break
+		}
+	}
+	return nil
+}
+
+// proveStep compares the gradient of a small model with package llama's.
+func proveStep(k *kernel.Kernels) (kernel.Finding, error) {
+	f := kernel.Finding{Operation: "gradient of a small model", Class: "training"}
+	const seq, batch = 70, 2
+	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
+	m, err := newModel(k, cfg, seq, batch)
+	if err != nil {
+		return f, err
+	}
+	defer m.Close()
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	host, err := llama.New(cfg, pool, batch, seq)
+	if err != nil {
+		return f, err
+	}
+	params := llama.Init(cfg, wire.Sum("entrain/prove"))
+	tokens := make([]uint32, batch*(seq+1))
+	for i := range tokens {
+		tokens[i] = uint32(i * i % cfg.Vocab)
+	}
+	want, got := make([]float32, len(params)), make([]float32, len(params))
+	if _, err := host.Grad(params, want, tokens, batch, seq, batch); err != nil {
+		return f, err
+	}
+	err = m.Start(params, true)
+	if err == nil {
+		_, err = m.Grad(tokens, batch, batch)
+	}
+	if err == nil {
+		err = m.Gradient(got)
+	}
+	if errors.As(err, new(differs)) {
+		f.Wrong, f.Example = 1, err.Error()
+		return f, nil
+	}
+	f.Compared = len(got)
+	for i := range got {
+		f.Compare(got[i], want[i], func() string { return fmt.Sprintf("element %d", i) })
+	}
+	return f, err
+}
+
+// path returns where the proof of this device is kept.
+func (d *Device) path(cache string) string {
+	shaders := shader.Hash()
+	id := wire.Sum("entrain/device", fmt.Appendf(nil, "%+v", d.Info), shaders[:])
+	return filepath.Join(cache, "devices", id.String()[:32]+".json")
+}
+
+func (d *Device) remembered(cache string) (p Proof) {
+	if cache == "" {
+		return p
+	}
+	b, err := os.ReadFile(d.path(cache))
+	if err != nil || json.Unmarshal(b, &p) != nil || p.Mode > kernel.SoftFMA|kernel.Guarded {
+		return Proof{}
+	}
+	p.cached = true
+	return p
+}
+
+func (d *Device) remember(cache string) error {
+	if cache == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(d.Proof, "", "\t")
+	if err != nil {
+		return err
+	}
+	path := d.path(cache)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(path, 0o644, b)
+}
+
+// NewModel returns the model that computes on the device, at most most sequences of seq tokens at
+// once.
+func (d *Device) NewModel(cfg llama.Config, seq, most int) (*Model, error) {
+	m, err := newModel(d.k, cfg, seq, most)
+	if err == nil {
+		m.name = d.String()
+	}
+	return m, err
+}
+
+// Close releases the device.
+func (d *Device) Close() {
+	if d == nil {
+		return
+	}
+	if d.k != nil {
+		d.k.Close()
+	}
+	if d.device != nil {
+		d.device.Close()
+	}
+	if d.instance != nil {
+		d.instance.Close()
+	}
+}
+
+// Choose returns the device of a choice, or nil for the processors. Explain is told why.
+func Choose(choice, cache string, explain func(text string)) (*Device, error) {
+	if choice == CPU || choice == "" {
+		return nil, nil
+	}
+	if choice != Auto {
+		n, err := number(choice)
+		if err != nil {
+			return nil, Check(choice)
+		}
+		d, err := Open(n, cache)
+		if err != nil {
+			return nil, fmt.Errorf("--device %s: %w", choice, err)
+		}
+		return d, nil
+	}
+	instance, err := gpu.Open()
+	if err != nil {
+		explain("computing on the processors: " + err.Error())
+		return nil, nil
+	}
+	infos := instance.Devices()
+	instance.Close()
+	best, most := (*Device)(nil), processors()
+	for n, info := range infos {
+		if info.Kind == gpu.Processor {
+			continue
+		}
+		d, err := Open(n, cache)
+		if err != nil {
+			explain(fmt.Sprintf("vulkan:%d is not used: %v", n, err))
+			continue
+		}
+		s, err := d.Speed()
+		if err != nil || s <= most {
+			explain(fmt.Sprintf("vulkan:%d is not used: %.0f Gflop/s, and the fastest here %.0f; %v", n, s/1e9, most/1e9, err))
+			d.Close()
+			continue
+		}
+		best.Close()
+		best, most = d, s
+	}
+	if best == nil {
+		explain("computing on the processors: no GPU is faster")
+		return nil, nil
+	}
+	return best, nil
+}
+
+// String describes the device in a line.
+func (d *Device) String() string {
+	return fmt.Sprintf("vulkan:%d (%s, %s, %v)", d.Number, d.Name, strings.TrimSpace(d.Driver+" "+d.DriverInfo), d.Proof.Mode)
+}
+
+// sides are those of the square products by which devices are compared. The largest counts that
+// takes no longer than long, because a slow device would take minutes over the last.
+var sides = []int{128, 512, 2048}
+
+const long = 30 * time.Millisecond
+
+// speed measures products with run, in operations a second: the fastest of some tries.
+func speed(run func(side int) error) (best float64, err error) {
+	for _, side := range sides {
+		best = 0
+		var took time.Duration
+		for range 3 {
+			start := time.Now()
+			if err := run(side); err != nil {
+				return 0, err
+			}
+			took = time.Since(start)
+			best = max(best, 2*float64(side)*float64(side)*float64(side)/took.Seconds())
+		}
+		if took > long {
+			break
+		}
+	}
+	return best, nil
+}
+
+// Speed measures products on the device, in operations a second.
+func (d *Device) Speed() (float64, error) {
+	most := sides[len(sides)-1]
+	var at [3]gpu.Words
+	for i := range at {
+		var err error
+		if at[i], err = d.device.New(most * most); err != nil {
+			return 0, err
+		}
+		defer at[i].Free()
+	}
+	if err := d.device.Run(func(c *gpu.Commands) { c.Clear(at[0]); c.Clear(at[1]) }); err != nil {
+		return 0, err
+	}
+	return speed(func(side int) error {
+		return d.device.Run(func(c *gpu.Commands) {
+			d.k.Gemm(c, side, side, side, kernel.Rows(at[0], side), kernel.Columns(at[1], side), at[2], side, false, kernel.Full, kernel.One)
+		})
+	})
+}
+
+// processors measures the same products on the processors.
+func processors() float64 {
+	most := sides[len(sides)-1]
+	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
+	defer pool.Close()
+	x, y, z := make([]float32, most*most), make([]float32, most*most), make([]float32, most*most)
+	s, _ := speed(func(side int) error { // never fails
+		exact.Gemm(pool, side, side, side, x, side, 1, y, 1, side, z, side, false)
+		return nil
+	})
+	return s
+}
+
+// A Row is a device in a table of all.
+type Row struct {
+	Name          string  `json:"device"` // as --device takes it
+	Is            string  `json:"is"`
+	Kind          string  `json:"kind"`
+	Driver        string  `json:"driver"`
+	Memory        uint64  `json:"memory_bytes"`
+	Mode          string  `json:"mode,omitempty"` // "" if no mode gives the right bits
+	OperationsSec float64 `json:"operations_per_second,omitempty"`
+	Fault         string  `json:"fault,omitempty"`
+	Proof         Proof   `json:"proof"`
+}
+
+// List proves all devices again, and measures them.
+func List() ([]Row, error) {
+	instance, err := gpu.Open()
+	if err != nil {
+		return nil, err
+	}
+	infos := instance.Devices()
+	instance.Close()
+	var rows []Row
+	for n, info := range infos {
+		r := Row{Name: fmt.Sprintf("vulkan:%d", n), Is: info.Name, Kind: info.Kind.String(), Memory: info.MemoryBytes,
+			Driver: strings.TrimSpace(info.Driver + " " + info.DriverInfo)}
+		d, err := Open(n, "")
+		if err == nil {
+			r.Mode, r.Proof = d.Proof.Mode.String(), d.Proof
+			r.OperationsSec, err = d.Speed()
+			d.Close()
+		}
+		if err != nil {
+			r.Fault = err.Error()
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}

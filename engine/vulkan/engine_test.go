@@ -1,0 +1,50 @@
+package vulkan
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
+	"github.com/entrain-network/entrain/engine/enginetest"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// opened is the first device, proven once for all tests.
+var opened = sync.OnceValues(func() (*Device, error) { return Open(0, "") })
+
+// device returns the first device. Without one it skips the test.
+func device(t testing.TB) *Device {
+	t.Helper()
+	d, err := opened()
+	if err != nil {
+		t.Skipf("%v (Debian's package mesa-vulkan-drivers has a device that needs no GPU)", err)
+	}
+
+	t.Log(d)
+	return d
+}
+
+func TestEngine(t *testing.T) {
+	d := device(t)
+	enginetest.Test(t, func(t testing.TB, r engine.Run) engine.Engine {
+		if r.Model.Numerics == llama.Exact8 {
+			t.Skip(errExact8)
+		}
+		const micro = 4
+		m, err := d.NewModel(r.Model, r.Sequence, micro)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Close)
+		e, err := cpu.New(r, cpu.Options{
+			Workers: 1, Micro: micro, Device: m,
+			DeviceFailed: func(err error) { t.Errorf("the device failed: %v", err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		return e
+	})
+}

@@ -1,0 +1,204 @@
+// Package kernel is the arithmetic of package exact on a Vulkan device, to the same bits, and the
+// proof that a device computes it. Functions record; what they record runs later.
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/shader"
+)
+
+// A Mode says what is computed otherwise than the plain way, because that would give other bits on
+// a device. No property of a device says so; only computing does (Prove).
+type Mode uint32
+
+// The parts of a Mode.
+const (
+	// SoftFMA computes fused multiply-adds in integers: the device rounds them twice.
+	SoftFMA Mode = 1
+	// Guarded computes in integers again what a flushed subnormal may have spoiled.
+	Guarded Mode = 2
+)
+
+// Modes returns all modes, the fastest first.
+func Modes() []Mode { return []Mode{0, Guarded, SoftFMA, SoftFMA | Guarded} }
+
+// String returns the name of m.
+func (m Mode) String() string {
+	return [...]string{"native", "fma in integers", "guarded", "fma in integers, guarded"}[m&3]
+}
+
+// Kernels is the kernels of one device in one mode. Each method is named after the function of
+// package exact that it computes for many rows.
+type Kernels struct {
+	Device *gpu.Device
+	Mode   Mode
+
+	small, large, soft *gpu.Kernel // products: tiles of 64, of 128, and in integers
+	flags              gpu.Words   // of tiles
+
+	norm, normBack, gainBack, gainAdd, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
+}
+
+// New makes the kernels of a device. They are released with it.
+func New(d *gpu.Device, mode Mode) (*Kernels, error) {
+	k := &Kernels{Device: d, Mode: mode}
+	all := uint32(mode & SoftFMA) // tiles, not only flagged ones
+	for _, x := range []struct {
+		k         **gpu.Kernel
+		name      string
+		constants []uint32
+	}{
+		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
+		{&k.norm, "norm", nil}, {&k.normBack, "norm_back", nil}, {&k.gainBack, "gain_back", nil}, {&k.gainAdd, "gain_add", nil},
+		{&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
+		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},
+		{&k.embed, "embed", nil}, {&k.embedBack, "embed_back", nil}, {&k.loss, "loss", nil},
+	} {
+		if x.k == &k.soft && mode == 0 || mode&SoftFMA != 0 && (x.k == &k.small || x.k == &k.large) {
+			continue // this mode never runs it
+		}
+		var err error
+		if *x.k, err = d.NewKernel(x.name, shader.SPIRV(x.name), uint32(mode), x.constants...); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	k.flags, err = d.New(flagsMost)
+	return k, err
+}
+
+// Close frees what the kernels hold besides themselves.
+func (k *Kernels) Close() { k.flags.Free() }
+
+// flagsMost bounds the tiles of a product in guarded modes.
+const flagsMost = 1 << 20
+
+// A Shape says which part of a square operand is known to be zero, in blocks of 64.
+type Shape int
+
+// The shapes of a product's operands.
+const (
+	Full   Shape = iota
+	LowerA       // A[i,p] for p beyond i's block is not read
+	UpperA       // A[i,p] for p before i's block is not read
+	LowerC       // C[i,j] for j beyond i's block is not computed
+)
+
+// A Matrix is where a matrix is: element (i, j) is number i·Row + j·Column.
+type Matrix struct {
+	At          gpu.Words
+	Row, Column int
+}
+
+// Rows returns a matrix whose rows are width floats apart.
+func Rows(at gpu.Words, width int) Matrix { return Matrix{at, width, 1} }
+
+// Columns returns the transpose of Rows.
+func Columns(at gpu.Words, width int) Matrix { return Matrix{at, 1, width} }
+
+// A Batch says where the operands of several products are. Number s·Heads + h has its A s·A + h·AH
+// floats behind the first, its B s·B + h/Each·BH, and its C s·C + h·CH.
+type Batch struct{ Count, Heads, Each, A, AH, B, BH, C, CH int }
+
+// One is a single product.
+var One = Batch{Count: 1, Heads: 1, Each: 1}
+
+// Gemm is exact.Gemm: C = A·B, or C += A·B with add. C has rows of ldc floats, A is (m, depth) and
+// B (depth, n).
+func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Words, ldc int, add bool, shape Shape, z Batch) {
+	tile, fast := 64, k.small
+	if shape == Full && m >= 128 && n >= 128 {
+		tile, fast = 128, k.large
+	}
+	flag := 0
+	if add {
+		flag = 1
+	}
+	args := []any{a.At, b.At, out, k.flags, m, n, depth, a.Row, a.Column, b.Row, b.Column, ldc, flag, int(shape),
+		z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile}
+	if tiles := up(n, tile) * up(m, tile) * z.Count; k.Mode == Guarded && tiles > flagsMost {
+		c.Fail(fmt.Errorf("vulkan: a product of %d tiles, at most %d where subnormals are guarded", tiles, flagsMost))
+	}
+	if k.Mode&SoftFMA == 0 {
+		c.Dispatch(fast, up(n, tile), up(m, tile), z.Count, args...)
+	}
+	if k.Mode != 0 {
+		c.Dispatch(k.soft, up(n, 16), up(m, 16), z.Count, args...)
+	}
+}
+
+// line dispatches n workgroups that take their number from both dimensions.
+func line(c *gpu.Commands, k *gpu.Kernel, n int, args ...any) {
+	x, y := gpu.Line(n)
+	c.Dispatch(k, x, y, 1, args...)
+}
+
+// RMSNorm computes y = norm(x)·g of each row, and inv of each.
+func (k *Kernels) RMSNorm(c *gpu.Commands, y, x, g, inv gpu.Words, rows, n int, eps float32) {
+	line(c, k.norm, up(rows, 16), x, g, y, inv, rows, n, eps, 0)
+}
+
+// Normalize computes y from inv, as RMSNorm did.
+func (k *Kernels) Normalize(c *gpu.Commands, y, x, g, inv gpu.Words, rows, n int) {
+	line(c, k.norm, up(rows, 16), x, g, y, inv, rows, n, float32(0), 1)
+}
+
+// RMSNormBackward adds the gradients of the norm of rows of sequences to dx and dg. partial has
+// room for a row for each block of 64 tokens of a sequence.
+func (k *Kernels) RMSNormBackward(c *gpu.Commands, dx, dg, dy, x, g, inv, partial gpu.Words, sequences, seq, n int) {
+	blocks := sequences * up(seq, 64)
+	line(c, k.normBack, up(sequences*seq, 16), dy, x, g, inv, dx, sequences*seq, n)
+	c.Dispatch(k.gainBack, up(n, 64), blocks, 1, dy, x, inv, partial, n, seq)
+	line(c, k.gainAdd, up(n, 64), partial, dg, blocks, n)
+}
+
+// Rotate rotates the first heads of each row of width floats, or rotates them back.
+func (k *Kernels) Rotate(c *gpu.Commands, x, cosine, sine gpu.Words, rows, seq, width, heads, headDim int, back bool) {
+	flag := 0
+	if back {
+		flag = 1
+	}
+	line(c, k.rope, up(rows*heads*headDim/2, 64), x, cosine, sine, rows, seq, width, heads, headDim/2, flag)
+}
+
+// Softmax is exact.Worker.Softmax of the first r%seq+1 scores of each row r of seq scores. It sets
+// the rest of the row's block of 64 to +0.
+func (k *Kernels) Softmax(c *gpu.Commands, s gpu.Words, rows, seq int, scale float32) {
+	line(c, k.softmax, up(rows, 16), s, rows, seq, scale)
+}
+
+// SoftmaxBackward is exact.Worker.SoftmaxBackward of the same rows.
+func (k *Kernels) SoftmaxBackward(c *gpu.Commands, dp, p gpu.Words, rows, seq int, scale float32) {
+	line(c, k.softmaxBack, up(rows, 16), dp, p, rows, seq, scale)
+}
+
+// SwiGLU computes h (rows, n) from gu (rows, 2n), in which each row starts with the gate's half.
+func (k *Kernels) SwiGLU(c *gpu.Commands, h, gu gpu.Words, rows, n int) {
+	line(c, k.swiglu, up(rows*n, 64), gu, h, rows, n)
+}
+
+// SwiGLUBackward replaces gu by its gradient and dh by h.
+func (k *Kernels) SwiGLUBackward(c *gpu.Commands, dh, gu gpu.Words, rows, n int) {
+	line(c, k.swigluBack, up(rows*n, 64), gu, dh, rows, n)
+}
+
+// Embed copies each row's vector of n floats from the table.
+func (k *Kernels) Embed(c *gpu.Commands, x, table, tokens gpu.Words, rows, n, seq int) {
+	line(c, k.embed, up(rows*n, 64), table, x, tokens, rows, n, seq)
+}
+
+// EmbedBackward adds each row's gradient to its token's, in the order of the rows. order has the
+// rows sorted by token, and first the place in it of each token's first row, for groups tokens.
+func (k *Kernels) EmbedBackward(c *gpu.Commands, dtable, dx, tokens, order, first gpu.Words, groups, n, seq int) {
+	line(c, k.embedBack, groups, dx, dtable, tokens, order, first, groups, n, seq)
+}
+
+// CrossEntropy turns logits (rows, vocab), the first of them of row first, into their gradient. out
+// takes two numbers for each row, z and a: the row's loss is Log(z) - a. weight is one float.
+func (k *Kernels) CrossEntropy(c *gpu.Commands, logits, tokens, out, weight gpu.Words, rows, first, vocab, seq int) {
+	line(c, k.loss, up(rows, 16), logits, tokens, out, weight, rows, first, vocab, seq)
+}
+
+func up(n, by int) int { return (n + by - 1) / by }

@@ -1,0 +1,282 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/exact"
+)
+
+// opened is the kernels of the first device, in the mode that it takes.
+var opened = sync.OnceValues(func() (*Kernels, error) {
+	i, err := gpu.Open()
+	if err != nil {
+		return nil, err
+	}
+	d, err := i.Device(0)
+	if err != nil {
+		return nil, err
+	}
+	least, err := Least(d)
+	if err != nil {
+		return nil, err
+	}
+	return New(d, least)
+})
+
+func kernels(t testing.TB) *Kernels {
+	t.Helper()
+	k, err := opened()
+	if err != nil {
+		t.Skipf("%v (Debian's package mesa-vulkan-drivers has a device that needs no GPU)", err)
+	}
+	t.Logf("%s, %s, %v", k.Device.Name, k.Device.DriverInfo, k.Mode)
+	return k
+}
+
+// put makes a buffer of x, and get reads one.
+func put[T float32 | uint32](t testing.TB, k *Kernels, x []T) gpu.Words {
+	t.Helper()
+	w, err := k.Device.New(len(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Free)
+	if err := gpu.Write(w, x); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func get(t testing.TB, w gpu.Words) []float32 {
+	t.Helper()
+	x := make([]float32, w.Len)
+	if err := gpu.Read(x, w); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func run(t testing.TB, k *Kernels, f func(c *gpu.Commands)) {
+	t.Helper()
+	if err := k.Device.Run(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compare(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	f := Finding{Operation: what, Class: "test", Compared: len(want)}
+	for i := range want {
+		f.Compare(got[i], want[i], func() string { return fmt.Sprintf("element %d", i) })
+	}
+	if f.Wrong > 0 {
+		t.Error(f)
+	}
+}
+
+// numbers returns random numbers, hostile ones with subnormals and zeros of both signs.
+func numbers(r *rand.Rand, n int, hostile bool) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64() * math.Exp(2*r.NormFloat64()))
+		if hostile {
+			switch r.IntN(64) {
+			case 0, 1, 2, 3:
+				x[i] = float32(math.Copysign(0, r.NormFloat64()))
+			case 4, 5, 6, 7:
+				x[i] = math.Float32frombits(r.Uint32() & 0x80ffffff)
+			case 8, 9:
+				x[i] *= 0x1p-100
+			}
+		}
+	}
+	return x
+}
+
+func TestTheDeviceIsProven(t *testing.T) {
+	k := kernels(t)
+	findings, err := Prove(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Wrong > 0 {
+			t.Error(f)
+		}
+	}
+	if len(findings) < 40 {
+		t.Errorf("only %d findings", len(findings))
+	}
+}
+
+// A device in a mode that leaves out what it needs is found out.
+func TestAWrongModeIsNotProven(t *testing.T) {
+	k := kernels(t)
+	if k.Mode == 0 {
+		t.Skip("this device is right in the plainest mode")
+	}
+	plain, err := New(k.Device, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	findings, err := Prove(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Proven(findings) {
+		t.Errorf("%v is right too", plain.Mode)
+	}
+}
+
+// Sums of products with infinities and NaN, of both signs of zero, added and not, on all layouts.
+func TestProductsAreThoseOfTheProcessor(t *testing.T) {
+	k := kernels(t)
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, c := range []struct{ m, n, depth int }{{1, 1, 1}, {3, 5, 7}, {65, 130, 33}, {130, 129, 20}} {
+		for variant := range 4 {
+			for _, hostile := range []bool{false, true} {
+				a, b, out := numbers(r, c.m*c.depth, hostile), numbers(r, c.depth*c.n, hostile), numbers(r, c.m*c.n, hostile)
+				if hostile {
+					a[r.IntN(len(a))], b[r.IntN(len(b))] = float32(math.Inf(1)), float32(math.NaN())
+				}
+				at, bt, to := put(t, k, a), put(t, k, b), put(t, k, out)
+				x, y := Rows(at, c.depth), Rows(bt, c.n)
+				if variant&1 != 0 {
+					x = Columns(at, c.m)
+				}
+				if variant&2 != 0 {
+					y = Columns(bt, c.depth)
+				}
+				add := variant != 1
+				run(t, k, func(s *gpu.Commands) { k.Gemm(s, c.m, c.n, c.depth, x, y, to, c.n, add, Full, One) })
+				exact.Gemm(nil, c.m, c.n, c.depth, a, x.Row, x.Column, b, y.Row, y.Column, out, c.n, add)
+				compare(t, fmt.Sprintf("%v, variant %d, hostile %v", c, variant, hostile), get(t, to), out)
+			}
+		}
+	}
+}
+
+func TestRowsAreThoseOfTheProcessor(t *testing.T) {
+	k := kernels(t)
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, hostile := range []bool{false, true} {
+		for _, c := range []struct{ batch, seq, n int }{{1, 5, 7}, {2, 70, 100}} {
+			name := fmt.Sprintf("%v, hostile %v: ", c, hostile)
+			make := func(n int) []float32 { return numbers(r, n, hostile) }
+			testNorm(t, k, name, c.batch, c.seq, c.n, make)
+			testGate(t, k, name, c.batch*c.seq, c.n, make)
+			testSoftmax(t, k, name, c.seq, make)
+			testCrossEntropy(t, k, name, c.batch, c.seq, c.n, make, r)
+		}
+	}
+}
+
+var worker = exact.NewWorker(exact.Kernels()[0])
+
+func testNorm(t *testing.T, k *Kernels, name string, batch, seq, n int, make_ func(n int) []float32) {
+	rows := batch * seq
+	x, g, dy, dx, dg := make_(rows*n), make_(n), make_(rows*n), make_(rows*n), make_(n)
+	y, inv, partial := make([]float32, rows*n), make([]float32, rows), make([]float32, batch*up(seq, 64)*n)
+	bx, bg, bdy, bdx, bdg := put(t, k, x), put(t, k, g), put(t, k, dy), put(t, k, dx), put(t, k, dg)
+	by, binv, again := put(t, k, y), put(t, k, inv), put(t, k, y)
+	bpartial := put(t, k, partial)
+	run(t, k, func(c *gpu.Commands) {
+		k.RMSNorm(c, by, bx, bg, binv, rows, n, 1e-5)
+		k.Normalize(c, again, bx, bg, binv, rows, n)
+		k.RMSNormBackward(c, bdx, bdg, bdy, bx, bg, binv, bpartial, batch, seq, n)
+	})
+	for s := range batch {
+		for low := 0; low < seq; low += 64 {
+			partial := make([]float32, n)
+			for i := s*seq + low; i < s*seq+min(low+64, seq); i++ {
+				inv[i] = worker.RMSNorm(y[i*n:(i+1)*n], x[i*n:(i+1)*n], g, 1e-5)
+				worker.RMSNormBackward(dx[i*n:(i+1)*n], partial, dy[i*n:(i+1)*n], x[i*n:(i+1)*n], g, inv[i])
+			}
+			worker.Add(dg, partial)
+		}
+	}
+	compare(t, name+"norm", get(t, by), y)
+	compare(t, name+"norm again", get(t, again), y)
+	compare(t, name+"1/rms", get(t, binv), inv)
+	compare(t, name+"norm's dx", get(t, bdx), dx)
+	compare(t, name+"norm's dg", get(t, bdg), dg)
+}
+
+func testGate(t *testing.T, k *Kernels, name string, rows, n int, make_ func(n int) []float32) {
+	gu, dh := make_(2*rows*n), make_(rows*n)
+	bgu, bdh, bh := put(t, k, gu), put(t, k, dh), put(t, k, make([]float32, rows*n))
+	run(t, k, func(c *gpu.Commands) {
+		k.SwiGLU(c, bh, bgu, rows, n)
+		k.SwiGLUBackward(c, bdh, bgu, rows, n)
+	})
+	h := make([]float32, rows*n)
+	for i := range rows {
+		gate, u := gu[2*i*n:(2*i+1)*n], gu[(2*i+1)*n:2*(i+1)*n]
+		worker.SwiGLU(h[i*n:(i+1)*n], gate, u)
+		worker.SwiGLUBackward(dh[i*n:(i+1)*n], gate, u)
+	}
+	compare(t, name+"SwiGLU", get(t, bh), h)
+	compare(t, name+"SwiGLU's gradient", get(t, bgu), gu)
+	compare(t, name+"SwiGLU's dh", get(t, bdh), dh)
+}
+
+func testSoftmax(t *testing.T, k *Kernels, name string, seq int, make_ func(n int) []float32) {
+	scores, dp := make_(seq*seq), make_(seq*seq)
+	bs, bdp := put(t, k, scores), put(t, k, dp)
+	run(t, k, func(c *gpu.Commands) {
+		k.Softmax(c, bs, seq, seq, 0.125)
+		k.SoftmaxBackward(c, bdp, bs, seq, seq, 0.125)
+	})
+	for i := range seq {
+		row, drow := scores[i*seq:(i+1)*seq], dp[i*seq:(i+1)*seq]
+		worker.Softmax(row[:i+1], 0.125)
+		worker.SoftmaxBackward(drow[:i+1], row[:i+1], 0.125)
+		clear(row[i+1 : min(seq, i/64*64+64)])
+		clear(drow[i+1 : min(seq, i/64*64+64)])
+	}
+	compare(t, name+"softmax", get(t, bs), scores)
+	compare(t, name+"softmax's gradient", get(t, bdp), dp)
+}
+
+func testCrossEntropy(t *testing.T, k *Kernels, name string, batch, seq, n int, make_ func(n int) []float32, r *rand.Rand) {
+	rows := batch * seq
+	tokens := make([]uint32, batch*(seq+1))
+	for i := range tokens {
+		tokens[i] = uint32(r.IntN(n))
+	}
+	logits := make_(rows * n)
+	bl, out := put(t, k, logits), put(t, k, make([]float32, 2*rows))
+	bt, weight := put(t, k, tokens), put(t, k, []float32{0.01})
+	run(t, k, func(c *gpu.Commands) { k.CrossEntropy(c, bl, bt, out, weight, rows, 0, n, seq) })
+	pairs, losses, want := get(t, out), make([]float32, rows), make([]float32, rows)
+	for i := range rows {
+		want[i] = worker.CrossEntropy(logits[i*n:(i+1)*n], int(tokens[i+i/seq+1]), 0.01)
+		losses[i] = exact.Log(pairs[2*i]) - pairs[2*i+1]
+	}
+	compare(t, name+"cross-entropy", losses, want)
+	compare(t, name+"cross-entropy's gradient", get(t, bl), logits)
+}
+
+// More workgroups than one dimension may hold are spread over two.
+func TestLongRowsOfWorkgroupsAreSpread(t *testing.T) {
+	k := kernels(t)
+	const n, rows = 1, 5 << 20
+	table, tokens := put(t, k, []float32{1, 2, 3}), make([]uint32, rows+1)
+	for i := range tokens {
+		tokens[i] = uint32(i % 3)
+	}
+	x := put(t, k, make([]float32, rows))
+	bt := put(t, k, tokens)
+	run(t, k, func(c *gpu.Commands) { k.Embed(c, x, table, bt, rows, n, rows) })
+	for i, y := range get(t, x) {
+		if y != float32(i%3+1) {
+			t.Fatalf("row %d is %v", i, y)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package vulkan
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/engine/vulkan/vk"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Model computes losses and gradients of package llama on a device, to the same bits. It is a
+// cpu.Model: parameters, gradient and activations stay on the device, and a pass is recorded once
+// for each number of sequences.
+type Model struct {
+	sizes
+	name   string
+	k      *kernel.Kernels
+	m      *memory
+	all    []gpu.Words
+	passes map[shape]*gpu.Commands
+	clear  *gpu.Commands
+	params []float32 // of the current share
+	fresh  bool      // the gradient is still zero
+	random prng.Source
+}
+
+// A shape is what a pass is recorded for.
+type shape struct {
+	sequences int
+	backward  bool
+}
+
+// What devices do not compute yet.
+var (
+	errExact8 = errors.New("vulkan: products in 8 bits (numerics = \"exact8\") are not computed on devices yet")
+	errKind   = errors.New("vulkan: biases, norms of heads and windows of attention (Qwen, Mistral) are not computed on devices yet")
+)
+
+// newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
+// the device has too little memory.
+func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int) (*Model, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if cfg.Numerics != llama.Exact {
+		return nil, errExact8
+	}
+	if cfg.Bias || cfg.QKNorm || cfg.Window > 0 {
+		return nil, errKind
+	}
+	if cfg.Tied {
+		most = 1 // see the comment of package llama
+	}
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	m := &Model{k: k, sizes: sizes{cfg, seq, most}, passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
+	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
+		m.sequences = (m.sequences + 1) / 2
+	}
+	err := m.allocate()
+	for err != nil && m.sequences > 1 && errors.Is(err, vk.OutOfDeviceMemory) {
+		m.sequences = (m.sequences + 1) / 2
+		err = m.allocate()
+	}
+	if err == nil {
+		err = m.prepare()
+	}
+	if err != nil {
+		m.Close()
+		return nil, fmt.Errorf("a model that takes %d MB of the device's memory: %w", m.bytes()>>20, err)
+	}
+	return m, nil
+}
+
+// allocate takes the device's memory. After an error it has taken none.
+func (m *Model) allocate() (err error) {
+	m.m = m.sizes.allocate(func(n int) (x gpu.Words) {
+		if err == nil {
+			if x, err = m.k.Device.New(n); err == nil {
+				m.all = append(m.all, x)
+			}
+		}
+		return x
+	})
+	if err != nil {
+		m.free()
+	}
+	return err
+}
+
+// prepare writes what never changes, and records how the gradient is cleared.
+func (m *Model) prepare() (err error) {
+	cosine, sine := llama.Angles(m.Config, m.seq)
+	if err := errors.Join(gpu.Write(m.m.cosine, cosine), gpu.Write(m.m.sine, sine)); err != nil {
+		return err
+	}
+	m.clear, err = m.k.Device.Record(func(c *gpu.Commands) {
+		for _, p := range m.m.grad.parts {
+			c.Clear(p.at)
+		}
+	})
+	return err
+}
+
+func (m *Model) free() {
+	for _, x := range m.all {
+		x.Free()
+	}
+	m.all = nil
+}
+
+// Close frees the device's memory.
+func (m *Model) Close() {
+	for _, c := range m.passes {
+		c.Free()
+	}
+	if m.clear != nil {
+		m.clear.Free()
+	}
+	m.free()
+}
+
+// String returns what computes.
+func (m *Model) String() string { return m.name }
+
+// Memory returns the bytes of the device's memory that the model takes.
+func (m *Model) Memory() uint64 { return m.bytes() }
+
+// Start implements cpu.Model.
+func (m *Model) Start(params []float32, gradient bool) error {
+	if len(params) != m.Layout().Len() {
+		panic("vulkan: parameters of another model's length")
+	}
+	m.params = params
+	for _, p := range m.m.params.parts {
+		if err := gpu.Write(p.at, params[p.from:p.from+p.at.Len]); err != nil {
+			return err
+		}
+	}
+	if !gradient {
+		return nil
+	}
+	m.fresh = true
+	return m.clear.Run()
+}
+
+// Grad implements cpu.Model.
+func (m *Model) Grad(tokens []uint32, n, total int) (float32, error) {
+	return m.run(tokens, n, 1/(float32(total)*float32(m.seq)), true)
+}
+
+// Loss implements cpu.Model.
+func (m *Model) Loss(tokens []uint32, n int) (float32, error) { return m.run(tokens, n, 1, false) }
+
+// run computes the passes of n sequences, and returns their mean loss as package llama does: the
+// sum over the rows in order, for a tied model over each sequence's sum.
+func (m *Model) run(tokens []uint32, n int, weight float32, backward bool) (float32, error) {
+	if len(tokens) != n*(m.seq+1) {
+		return 0, fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), n, m.seq)
+	}
+	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t) >= int64(m.Vocab) }); i >= 0 {
+		return 0, fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", tokens[i], i, m.Vocab)
+	}
+	var sum float64
+	for from := 0; from < n; from += m.sequences {
+		count := min(m.sequences, n-from)
+		results, err := m.pass(tokens[from*(m.seq+1):(from+count)*(m.seq+1)], shape{count, backward}, weight)
+		if err != nil {
+			return 0, err
+		}
+		of := &sum
+		if m.Tied {
+			of = new(float64)
+		}
+		for r := range count * m.seq {
+			*of += float64(exact.Log(results[2*r]) - results[2*r+1])
+		}
+		if m.Tied {
+			sum += *of
+		}
+	}
+	loss := float32(sum / float64(n*m.seq))
+	if math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
+		return loss, fmt.Errorf("the loss is %g: %w", loss, llama.ErrNotFinite)
+	}
+	return loss, nil
+}
+
+// pass runs one pass, and computes parts of it again.
+func (m *Model) pass(tokens []uint32, s shape, weight float32) ([]float32, error) {
+	c, err := m.recorded(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := gpu.Write(m.m.tokens, words(tokens, m.seq, weight)); err != nil {
+		return nil, err
+	}
+	if err := c.Run(); err != nil {
+		return nil, err
+	}
+	results := make([]float32, 2*s.sequences*m.seq)
+	if err := gpu.Read(results, m.m.results); err != nil {
+		return nil, err
+	}
+	if s.backward {
+		err = m.audit(s.sequences)
+		m.fresh = false
+	}
+	return results, err
+}
+
+// recorded returns the commands of a pass.
+func (m *Model) recorded(s shape) (*gpu.Commands, error) {
+	if c := m.passes[s]; c != nil {
+		return c, nil
+	}
+	c, err := m.k.Device.Record(func(c *gpu.Commands) {
+		r := &recorder{Kernels: m.k, sizes: m.sizes, m: m.m, c: c}
+		r.sequences = s.sequences
+		r.forward()
+		r.head(s.backward)
+		if s.backward {
+			r.backward()
+		}
+	})
+	if err == nil {
+		m.passes[s] = c
+	}
+	return c, err
+}
+
+// words returns what a pass takes from the host, as sizes.words says.
+func words(tokens []uint32, seq int, weight float32) []uint32 {
+	rows := len(tokens) / (seq + 1) * seq
+	token := func(r uint32) uint32 { return tokens[int(r)+int(r)/seq] }
+	w := slices.Grow(slices.Clone(tokens), 2*rows+2)
+	for r := range rows {
+		w = append(w, uint32(r))
+	}
+	order := w[len(tokens):]
+	slices.SortStableFunc(order, func(a, b uint32) int { return int(token(a)) - int(token(b)) })
+	w = append(w, 0)
+	for i := 1; i <= rows; i++ {
+		if i == rows || token(order[i]) != token(order[i-1]) {
+			w = append(w, uint32(i))
+		}
+	}
+	for len(w) < len(tokens)+2*rows+1 { // groups without rows
+		w = append(w, uint32(rows))
+	}
+	return append(w, math.Float32bits(weight))
+}
+
+// Gradient implements cpu.Model.
+func (m *Model) Gradient(grad []float32) error {
+	for _, p := range m.m.grad.parts {
+		if err := gpu.Read(grad[p.from:p.from+p.at.Len], p.at); err != nil {
+			return err
+		}
+	}
+	for _, t := range m.Layout().Tensors() {
+		if i := exact.Finite(grad[t.Offset : t.Offset+t.Len]); i >= 0 {
+			return fmt.Errorf("element %d of the gradient of %q is %g: %w", i, t.Name, grad[t.Offset+i], llama.ErrNotFinite)
+		}
+	}
+	return nil
+}

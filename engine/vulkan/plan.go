@@ -1,0 +1,136 @@
+package vulkan
+
+import (
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// weights is where a model's parameters, or their gradient, are on a device. Each part has memory
+// of its own, because drivers limit what one allocation can hold.
+type weights struct {
+	parts      []part
+	embed      gpu.Words
+	layers     []layerWeights
+	norm, head gpu.Words
+}
+
+// A part is elements [from, from+at.Len) of the flat parameters.
+type part struct {
+	from int
+	at   gpu.Words
+}
+
+// layerWeights is one layer's, in the shapes of package llama.
+type layerWeights struct{ norm1, qkv, o, norm2, gu, down gpu.Words }
+
+// activations is what the backward pass needs of a layer's forward pass.
+type activations struct{ x, inv1, qkv, att, x2, inv2, gu gpu.Words }
+
+// memory is what a model has on a device.
+type memory struct {
+	params, grad weights
+
+	tokens  gpu.Words // of each sequence: see words
+	results gpu.Words // of each row: two numbers that make its loss
+	layers  []activations
+
+	last, lastInv, h, dh, f, dx, dqkv, datt, logits, partial, cosine, sine gpu.Words
+
+	p, dp gpu.Words // attention's probabilities for some heads, and their gradient
+}
+
+// sizes are the sizes that a model's memory follows from.
+type sizes struct {
+	llama.Config
+	seq       int // tokens of a sequence
+	sequences int // computed at once
+}
+
+// Bounds of memory that does not grow with the model. Tests make them small.
+var (
+	logitsFloats = 16 << 20 // of the head's output at a time
+	scoresFloats = 64 << 20 // of attention's scores at a time, unless one group of heads has more
+)
+
+func (s sizes) rows() int  { return s.sequences * s.seq }
+func (s sizes) q() int     { return s.Heads * s.HeadDim }
+func (s sizes) kv() int    { return s.KVHeads * s.HeadDim }
+func (s sizes) width() int { return s.q() + 2*s.kv() }
+func (s sizes) each() int  { return s.Heads / s.KVHeads }
+
+// chunk returns the number of rows for which logits exist at once.
+func (s sizes) chunk() int {
+	n := logitsFloats / s.Vocab
+	if n >= 128 {
+		n = n / 128 * 128
+	}
+	return min(s.rows(), max(n, 1))
+}
+
+// attended returns how many sequences, and groups of heads that share keys, attention computes at
+// once.
+func (s sizes) attended() (sequences, groups int) {
+	group := s.each() * s.seq * s.seq
+	if n := scoresFloats / (group * s.KVHeads); n > 0 {
+		return min(n, s.sequences), s.KVHeads
+	}
+	return 1, min(max(scoresFloats/group, 1), s.KVHeads)
+}
+
+// allocate makes a model's memory with alloc, which returns n numbers.
+func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
+	rows, d := s.rows(), s.Hidden
+	m := &memory{params: s.weights(alloc), grad: s.weights(alloc)}
+	m.tokens, m.results = alloc(s.words()), alloc(2*rows)
+	for range s.Layers {
+		m.layers = append(m.layers, activations{
+			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
+			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
+		})
+	}
+	m.last, m.lastInv, m.h, m.dh = alloc(rows*d), alloc(rows), alloc(rows*d), alloc(rows*d)
+	m.f, m.dx, m.dqkv, m.datt = alloc(rows*s.FFN), alloc(rows*d), alloc(rows*s.width()), alloc(rows*s.q())
+	m.logits, m.partial = alloc(s.chunk()*s.Vocab), alloc(s.sequences*((s.seq+63)/64)*d)
+	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
+	sequences, groups := s.attended()
+	scores := sequences * groups * s.each() * s.seq * s.seq
+	m.p, m.dp = alloc(scores), alloc(scores)
+	return m
+}
+
+// words returns the length of what a pass takes from the host: tokens, rows sorted by token, where
+// each token's rows begin, and the weight of a token's loss.
+func (s sizes) words() int { return s.sequences*(s.seq+1) + 2*s.rows() + 2 }
+
+// weights makes memory for parameters.
+func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
+	t := s.Layout().Tensors()
+	at := func(from, to int) func(i int) gpu.Words { // tensors [from, to)
+		first := t[from].Offset
+		p := part{first, alloc(t[to-1].Offset + t[to-1].Len - first)}
+		w.parts = append(w.parts, p)
+		return func(i int) gpu.Words { return p.at.At(t[i].Offset - first) }
+	}
+	w.embed = at(0, 1)(0)
+	const each = 9 // tensors in a layer
+	for l := range s.Layers {
+		i := 1 + each*l
+		f := at(i, i+each)
+		w.layers = append(w.layers, layerWeights{norm1: f(i), qkv: f(i + 1), o: f(i + 4), norm2: f(i + 5), gu: f(i + 6), down: f(i + 8)})
+	}
+	last := 1 + each*s.Layers
+	w.norm, w.head = at(last, last+1)(last), w.embed
+	if !s.Tied {
+		w.head = at(last+1, last+2)(last + 1)
+	}
+	return w
+}
+
+// bytes returns how much memory a model takes on a device.
+func (s sizes) bytes() (n uint64) {
+	s.allocate(func(k int) gpu.Words {
+		n += 4 * uint64(k)
+		return gpu.Words{}
+	})
+	return n
+}

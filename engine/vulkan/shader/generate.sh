@@ -1,0 +1,11 @@
+#!/bin/sh
+# Compiles the shaders to SPIR-V, which the program embeds: users need no compiler. It needs glslang and spirv-tools
+# (Debian: glslang-tools spirv-tools). The committed files are what glslang 12.0 gives.
+set -e
+cd "$(dirname "$0")"
+for f in *.comp; do
+	glslangValidator -V --target-env vulkan1.2 --quiet -o "${f%.comp}.spv" "$f"
+	# No optimization: it joins operations on floats that are not yet decorated.
+	spirv-opt --strip-debug "${f%.comp}.spv" -o "${f%.comp}.spv"
+	spirv-val --target-env vulkan1.2 --scalar-block-layout "${f%.comp}.spv"
+done

@@ -1,0 +1,41 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "rows.glsl"
+
+// Turns logits into their gradient: with m = max(l), e = Exp(l - m) and z = sum(e), l = e*(weight/z), at the target less weight. out_ gets z and
+// l[target] - m of each row, from which the host makes the loss.
+layout(push_constant, scalar) uniform Args { Out l; Words tokens; Out out_; In weight_; uint rows, first, n, seq; };
+
+void main() {
+	uint r = row();
+	float weight = weight_.at[0];
+	bool here = r < rows;
+	uint base = r * n, q = first + r, target = here ? tokens.at[q + q / seq + 1u] : 0u;
+	float most = -infinity;
+	if (here)
+		for (uint i = lane(); i < n; i += 16u) {
+			float v = l.at[base + i];
+			if (less(most, v)) most = v;
+		}
+	most = foldMax(most);
+	float above = here ? sub(l.at[base + target], most) : 0.0;
+	barrier();
+	float sum = 0.0;
+	if (here)
+		for (uint i = lane(); i < n; i += 16u) {
+			float e = exp_(sub(mul(l.at[base + i], 1.0), most));
+			l.at[base + i] = e;
+			sum = add(sum, e);
+		}
+	float z = fold(sum);
+	if (!here) return;
+	float k = div_(weight, z);
+	for (uint i = lane(); i < n; i += 16u) {
+		float v = mul(l.at[base + i], k);
+		l.at[base + i] = i == target ? sub(v, weight) : v;
+	}
+	if (lane() == 0u) {
+		out_.at[2u * q] = z;
+		out_.at[2u * q + 1u] = above;
+	}
+}
