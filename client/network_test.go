@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -95,9 +96,9 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	state, err := coordinator.New(coordinator.Limits{Members: 64, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
+	state, err := coordinator.New(coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
-		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 64, Witnesses: 8}))
+		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 16, Witnesses: 8}))
 	}
 	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[coordinator.Round]map[coordinator.Member]bool{}}
 	net.lose = func(from, to *peer) bool { return false }
@@ -167,7 +168,7 @@ func (net *network) finished() bool { return net.state.Phase() == coordinator.Fi
 func (net *network) tick() {
 	net.now += stepMs
 	net.height++
-	before := net.state.Hash()
+	before := bytes.Clone(net.state.Bytes())
 	net.apply(key.Public{}, coordinator.Tick{})
 	for _, p := range net.peers {
 		if !p.up {
@@ -184,7 +185,7 @@ func (net *network) tick() {
 		p.feed(Tick{})
 		p.drain()
 	}
-	if net.state.Hash() != before {
+	if !bytes.Equal(net.state.Bytes(), before) {
 		for _, p := range net.peers {
 			if p.up {
 				p.feed(StateChanged{net.snapshot(), net.now})
