@@ -27,7 +27,11 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 		}
 		return txs
 	}
-	follow := func() int { return w.follow(p) }
+	plain := 0
+	follow := func() int {
+		plain += len(w.frame(p.height))
+		return w.follow(p)
+	}
 	w.block(each(func(string) coordinator.Message { return coordinator.Join{} })...)
 	first := follow()
 	params, _ := w.state().Params()
@@ -50,6 +54,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 		}
 	}
 	reports, report, largest := 0, 0, 0
+	plain = 0
 	for _, member := range r.Witnesses() {
 		if s := w.state(); s.Round() != r.Number() || s.Phase() != coordinator.RoundTrain {
 			break // a quorum holds everything
@@ -69,8 +74,8 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 	if s := w.state(); s.Phase() == coordinator.RoundTrain && s.Round() == r.Number() {
 		t.Fatalf("after %d complete reports the round goes on", reports)
 	}
-	t.Logf("%d members: state %d bytes; first frame %d; all ready %d; report %d on average, at most %d, %d of them in a round",
-		members, len(p.state), first, ready, report/reports, largest, reports)
+	t.Logf("%d members: state %d bytes; first frame %d; all ready %d; report %d on average, at most %d, %d of them in a round, in %d bytes, and %d if they were not packed",
+		members, len(p.state), first, ready, report/reports, largest, reports, report, plain)
 	if report/reports*10 > len(p.state) {
 		t.Errorf("a report is sent in %d bytes on average, the whole state has %d", report/reports, len(p.state))
 	}
@@ -79,7 +84,7 @@ func TestAWatcherFollowsARoundOfALargeRun(t *testing.T) {
 // follow takes p to the present state and returns the length of the frame it took.
 func (w *world) follow(p *replica) int {
 	w.t.Helper()
-	frame := w.frame(p.height)
+	frame := w.packed(p.height)
 	if frame == nil {
 		return 0
 	}
