@@ -54,7 +54,7 @@ runlog
 view metrics
 model
 tui
-bench web report
+bench web report serve
 participant/trainer
 participant founding
 audit

@@ -8,31 +8,46 @@ import (
 	"github.com/entrain-network/entrain/tensor"
 )
 
-// A Generator reads tokens one by one and predicts the next. It caches the keys and values of the
-// tokens it has read, so each token costs one pass over the parameters, of which it holds a copy in
-// a suitable layout. Its logits have the same bits as in training. A Generator must not be used
-// concurrently.
+// A Generator reads tokens and predicts the next. It caches the keys and values of the tokens it
+// has read, so each token costs one pass over the parameters, of which it holds a copy in a
+// suitable layout. Its logits have the same bits as in training, however many tokens it reads at
+// once, and with how many other Generators. A Generator must not be used concurrently.
 type Generator struct {
+	*generatorWeights
+	read   []uint32         // the tokens in the cache
+	layers []generatorCache // of each layer
+	rows   *generatorRows
+	logits []float32 // (Vocab)
+}
+
+// generatorWeights are the parameters, which Generators may share.
+type generatorWeights struct {
 	cfg    Config
-	worker *exact.Worker
 	embed  []float32
 	layers []generatorLayer
 	norm   []float32
 	head   exact.Packed
-	read   []uint32 // the tokens in the cache
 	rope   *rope
-
-	x, h, qkv, att, gu, f []float32 // one row each
-	qk, invQK             []float32 // one row each, with QKNorm
-	scores                []float32 // (Context)
-	logits                []float32 // (Vocab)
 }
 
 type generatorLayer struct {
 	norm1, norm2     []float32
 	bias, q, k       []float32 // as in layerWeights
 	qkv, o, gu, down exact.Packed
-	keys, values     []float32 // (Context, KVHeads·HeadDim)
+}
+
+// generatorCache holds the keys and values of a layer, (tokens, KVHeads·HeadDim) each.
+type generatorCache struct{ keys, values []float32 }
+
+// readRows is the most tokens that a Generator reads at once.
+const readRows = 32
+
+// generatorRows is the scratch memory for some tokens, one row each.
+type generatorRows struct {
+	worker                *exact.Worker
+	x, h, qkv, att, gu, f []float32
+	qk, invQK             []float32 // with QKNorm
+	scores                []float32 // (Context), of one row
 }
 
 // NewGenerator returns a Generator that has read nothing. params is laid out by cfg's Layout; the
@@ -48,33 +63,40 @@ func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 	if i := exact.Finite(params); i >= 0 {
 		return nil, fmt.Errorf("parameter %d is %g: %w", i, params[i], ErrNotFinite)
 	}
-	d, q, kv := cfg.Hidden, cfg.Heads*cfg.HeadDim, cfg.KVHeads*cfg.HeadDim
-	g := &Generator{
-		cfg: cfg, worker: exact.NewWorker(exact.Kernels()[0]), layers: make([]generatorLayer, cfg.Layers), rope: newRope(new(batch), cfg, cfg.Context),
-		x: make([]float32, d), h: make([]float32, d), qkv: make([]float32, q+2*kv), att: make([]float32, q), gu: make([]float32, 2*cfg.FFN),
-		f: make([]float32, cfg.FFN), scores: make([]float32, cfg.Context), logits: make([]float32, cfg.Vocab),
-	}
-	if cfg.QKNorm {
-		g.qk, g.invQK = make([]float32, cfg.turned()*cfg.HeadDim), make([]float32, cfg.turned())
-	}
-	g.pack(layout, params)
-	for l := range g.layers {
-		g.layers[l].keys, g.layers[l].values = make([]float32, cfg.Context*kv), make([]float32, cfg.Context*kv)
-	}
-	return g, nil
+	w := &generatorWeights{cfg: cfg, layers: make([]generatorLayer, cfg.Layers), rope: newRope(new(batch), cfg, cfg.Context)}
+	w.pack(layout, params)
+	return w.generator(), nil
 }
 
+// generator returns a Generator that has read nothing.
+func (w *generatorWeights) generator() *Generator {
+	c, n := w.cfg, min(readRows, w.cfg.Context)
+	r := &generatorRows{
+		worker: exact.NewWorker(exact.Kernels()[0]), x: make([]float32, n*c.Hidden), h: make([]float32, n*c.Hidden),
+		qkv: make([]float32, n*c.heads()*c.HeadDim), att: make([]float32, n*c.Heads*c.HeadDim), gu: make([]float32, n*2*c.FFN),
+		f: make([]float32, n*c.FFN), scores: make([]float32, c.Context),
+	}
+	if c.QKNorm {
+		r.qk, r.invQK = make([]float32, c.turned()*c.HeadDim), make([]float32, c.turned())
+	}
+	return &Generator{generatorWeights: w, layers: make([]generatorCache, c.Layers), rows: r, logits: make([]float32, c.Vocab)}
+}
+
+// Fork returns another Generator of the same parameters, which it shares, that has read nothing.
+// The two may be used at the same time.
+func (g *Generator) Fork() *Generator { return g.generator() }
+
 // pack copies the parameters.
-func (g *Generator) pack(layout tensor.Layout, params []float32) {
+func (g *generatorWeights) pack(layout tensor.Layout, params []float32) {
 	var w weights
 	w.point(g.cfg, layout, params)
-	d := g.cfg.Hidden
-	matrix := func(p *exact.Packed, x []float32, in int) { g.worker.Pack(p, in, len(x)/in, x, 1, in) }
-	g.embed, g.norm = append([]float32(nil), w.embed...), append([]float32(nil), w.norm...)
+	d, worker := g.cfg.Hidden, exact.NewWorker(exact.Kernels()[0])
+	matrix := func(p *exact.Packed, x []float32, in int) { worker.Pack(p, in, len(x)/in, x, 1, in) }
+	g.embed, g.norm = slices.Clone(w.embed), slices.Clone(w.norm)
 	matrix(&g.head, w.head, d)
 	for l := range g.layers {
 		to, from := &g.layers[l], &w.layers[l]
-		to.norm1, to.norm2 = append([]float32(nil), from.norm1...), append([]float32(nil), from.norm2...)
+		to.norm1, to.norm2 = slices.Clone(from.norm1), slices.Clone(from.norm2)
 		to.bias, to.q, to.k = slices.Clone(from.bias), slices.Clone(from.q), slices.Clone(from.k)
 		matrix(&to.qkv, from.qkv, d)
 		matrix(&to.o, from.o, g.cfg.Heads*g.cfg.HeadDim)
@@ -96,15 +118,19 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 			return nil, fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", t, i, g.cfg.Vocab)
 		}
 	}
-	for _, t := range tokens {
+	last := 0
+	for len(tokens) > 0 {
 		if len(g.read) == g.cfg.Context {
 			g.forget()
 		}
-		g.step(t)
+		n := min(len(tokens), readRows, g.cfg.Context-len(g.read))
+		last = n - 1
+		g.step(tokens[:n])
+		tokens = tokens[n:]
 	}
-	w, d := g.worker, g.cfg.Hidden
-	w.RMSNorm(g.h, g.x, g.norm, g.cfg.Eps)
-	w.GemmPacked(1, g.cfg.Vocab, d, g.h, d, 1, &g.head, g.logits, g.cfg.Vocab, false)
+	r, d := g.rows, g.cfg.Hidden
+	r.worker.RMSNorm(r.h[:d], r.x[last*d:(last+1)*d], g.norm, g.cfg.Eps)
+	r.worker.GemmPacked(1, g.cfg.Vocab, d, r.h, d, 1, &g.head, g.logits, g.cfg.Vocab, false)
 	if i := exact.Finite(g.logits); i >= 0 {
 		return nil, fmt.Errorf("the logit of token %d is %g: %w", i, g.logits[i], ErrNotFinite)
 	}
@@ -112,55 +138,74 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 }
 
 // Reset forgets all tokens.
-func (g *Generator) Reset() { g.read = g.read[:0] }
+func (g *Generator) Reset() {
+	g.read = g.read[:0]
+	for l := range g.layers {
+		c := &g.layers[l]
+		c.keys, c.values = c.keys[:0], c.values[:0]
+	}
+}
 
 // forget drops the older half of a full context and reads the newer half again.
 func (g *Generator) forget() {
-	young := append([]uint32(nil), g.read[len(g.read)-g.cfg.Context/2:]...)
+	young := slices.Clone(g.read[len(g.read)-g.cfg.Context/2:])
 	g.Reset()
-	for _, t := range young {
-		g.step(t)
+	for part := range slices.Chunk(young, readRows) {
+		g.step(part)
 	}
 }
 
-// step reads one token, and leaves the last layer's output in x.
-func (g *Generator) step(token uint32) {
-	c, w := g.cfg, g.worker
-	d, q := c.Hidden, c.Heads*c.HeadDim
-	copy(g.x, g.embed[int(token)*d:])
+// step reads tokens that fit into the context, and leaves the last layer's outputs in x.
+func (g *Generator) step(tokens []uint32) {
+	c, r, w, rows := g.cfg, g.rows, g.rows.worker, len(tokens)
+	d, q, width := c.Hidden, c.Heads*c.HeadDim, c.heads()*c.HeadDim
+	for i, t := range tokens {
+		copy(r.x[i*d:(i+1)*d], g.embed[int(t)*d:])
+	}
+	norm := func(gains []float32) {
+		for i := range rows {
+			w.RMSNorm(r.h[i*d:(i+1)*d], r.x[i*d:(i+1)*d], gains, c.Eps)
+		}
+	}
 	for l := range g.layers {
-		layer := &g.layers[l]
-		w.RMSNorm(g.h, g.x, layer.norm1, c.Eps)
-		w.GemmPacked(1, len(g.qkv), d, g.h, d, 1, &layer.qkv, g.qkv, len(g.qkv), false)
-		g.attend(layer)
-		w.GemmPacked(1, d, q, g.att, q, 1, &layer.o, g.x, d, true)
-		w.RMSNorm(g.h, g.x, layer.norm2, c.Eps)
-		w.GemmPacked(1, 2*c.FFN, d, g.h, d, 1, &layer.gu, g.gu, 2*c.FFN, false)
-		w.SwiGLU(g.f, g.gu[:c.FFN], g.gu[c.FFN:])
-		w.GemmPacked(1, d, c.FFN, g.f, c.FFN, 1, &layer.down, g.x, d, true)
+		layer := &g.generatorWeights.layers[l]
+		norm(layer.norm1)
+		w.GemmPacked(rows, width, d, r.h, d, 1, &layer.qkv, r.qkv, width, false)
+		for i := range rows {
+			g.attend(layer, &g.layers[l], i)
+		}
+		w.GemmPacked(rows, d, q, r.att, q, 1, &layer.o, r.x, d, true)
+		norm(layer.norm2)
+		w.GemmPacked(rows, 2*c.FFN, d, r.h, d, 1, &layer.gu, r.gu, 2*c.FFN, false)
+		for i := range rows {
+			gu := r.gu[2*i*c.FFN : 2*(i+1)*c.FFN]
+			w.SwiGLU(r.f[i*c.FFN:(i+1)*c.FFN], gu[:c.FFN], gu[c.FFN:])
+		}
+		w.GemmPacked(rows, d, c.FFN, r.f, c.FFN, 1, &layer.down, r.x, d, true)
 	}
-	g.read = append(g.read, token)
+	g.read = append(g.read, tokens...)
 }
 
-// attend computes att from qkv, and adds its keys and values to the cache.
-func (g *Generator) attend(layer *generatorLayer) {
-	c, w := g.cfg, g.worker
-	position, d, kv := len(g.read), c.HeadDim, c.KVHeads*c.HeadDim
+// attend computes row i of att from that of qkv, and adds its keys and values to the cache.
+func (g *Generator) attend(layer *generatorLayer, cache *generatorCache, i int) {
+	c, r, w := g.cfg, g.rows, g.rows.worker
+	position, d, kv := len(g.read)+i, c.HeadDim, c.KVHeads*c.HeadDim
+	qkv := r.qkv[i*c.heads()*d : (i+1)*c.heads()*d]
 	if c.Bias {
-		w.Add(g.qkv, layer.bias)
+		w.Add(qkv, layer.bias)
 	}
 	if c.QKNorm {
-		normHeads(w, c, g.qkv, g.qk, g.invQK, layer.q, layer.k)
+		normHeads(w, c, qkv, r.qk, r.invQK, layer.q, layer.k)
 	}
-	turnRow(c, g.qkv, 0, g.rope.cos, g.rope.sin, position, w, false)
-	copy(layer.keys[position*kv:], g.qkv[c.Heads*d:(c.Heads+c.KVHeads)*d])
-	copy(layer.values[position*kv:], g.qkv[(c.Heads+c.KVHeads)*d:])
+	turnRow(c, qkv, 0, g.rope.cos, g.rope.sin, position, w, false)
+	cache.keys = append(cache.keys, qkv[c.Heads*d:(c.Heads+c.KVHeads)*d]...)
+	cache.values = append(cache.values, qkv[(c.Heads+c.KVHeads)*d:]...)
 	n := position + 1
 	for h := range c.Heads {
 		at := h * c.KVHeads / c.Heads * d
-		w.Gemm(1, n, d, g.qkv[h*d:], d, 1, layer.keys[at:], 1, kv, g.scores, n, false)
-		before(g.scores[:c.first(position)])
-		w.Softmax(g.scores[:n], c.scale())
-		w.Gemm(1, d, n, g.scores, n, 1, layer.values[at:], kv, 1, g.att[h*d:], d, false)
+		w.Gemm(1, n, d, qkv[h*d:], d, 1, cache.keys[at:], 1, kv, r.scores, n, false)
+		before(r.scores[:c.first(position)])
+		w.Softmax(r.scores[:n], c.scale())
+		w.Gemm(1, d, n, r.scores, n, 1, cache.values[at:], kv, 1, r.att[(i*c.Heads+h)*d:], d, false)
 	}
 }

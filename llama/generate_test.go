@@ -45,6 +45,17 @@ func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 				t.Fatalf("%+v: at position %d the generator sees other logits", cfg, i)
 			}
 		}
+		// So does another that shares the parameters and reads many tokens at once.
+		f := g.Fork()
+		for _, n := range []int{1, 40, seq} {
+			got, err := f.Read(tokens[len(f.read):n]...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want[(n-1)*cfg.Vocab:n*cfg.Vocab]) {
+				t.Fatalf("%+v: after %d tokens at once the generator sees other logits", cfg, n)
+			}
+		}
 	}
 }
 
@@ -103,7 +114,11 @@ func TestSamplingFollowsTheLogits(t *testing.T) {
 	expect(counts(Sampling{Temperature: 2, TopK: 3}), 2, 1, 2, 3)
 	expect(counts(Sampling{Temperature: 1, TopK: 1}), 1, 1)
 	expect(counts(Sampling{Temperature: 1, TopK: 99}), 1, 0, 1, 2, 3)
-	for _, s := range []Sampling{{Temperature: -1}, {Temperature: float32(math.NaN())}, {Temperature: 101}, {TopK: -1}} {
+	expect(counts(Sampling{Temperature: 1, TopP: 0.7}), 1, 1, 3)
+	expect(counts(Sampling{Temperature: 1, TopP: 0.9}), 1, 1, 2, 3)
+	expect(counts(Sampling{Temperature: 1, TopP: 0.1}), 1, 1)
+	expect(counts(Sampling{Temperature: 1, TopP: 1}), 1, 0, 1, 2, 3)
+	for _, s := range []Sampling{{TopP: -0.1}, {TopP: 1.1}, {Temperature: -1}, {Temperature: float32(math.NaN())}, {Temperature: 101}, {TopK: -1}} {
 		if s.Check() == nil {
 			t.Errorf("%+v is accepted", s)
 		}

@@ -13,6 +13,7 @@ import (
 type Sampling struct {
 	Temperature float32 // divides the logits; 0 always takes the likeliest token
 	TopK        int     // the draw is among the TopK likeliest tokens; 0: all tokens
+	TopP        float32 // and of these among the likeliest, with this share of the weights; 0: all
 }
 
 // Check returns the first fault of s, or nil.
@@ -22,6 +23,9 @@ func (s Sampling) Check() error {
 	}
 	if s.TopK < 0 {
 		return fmt.Errorf("top-k: %d must not be negative", s.TopK)
+	}
+	if !(s.TopP >= 0 && s.TopP <= 1) {
+		return fmt.Errorf("top-p: %g must be 0 to 1", s.TopP)
 	}
 	return nil
 }
@@ -52,6 +56,15 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	for i := range choices {
 		choices[i].weight = exact.Exp((choices[i].weight - most) / s.Temperature)
 		total += choices[i].weight
+	}
+	if s.TopP > 0 && s.TopP < 1 {
+		enough, n := float32(total*s.TopP), 0
+		total = 0
+		for n < len(choices) && (n == 0 || total < enough) {
+			total += choices[n].weight
+			n++
+		}
+		choices = choices[:n]
 	}
 	// A draw is 24 random bits, a binary32 in [0, 1). total is at least 1, the weight of the likeliest
 	// token.

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/serve"
+)
+
+func serveCommand(c console) *cobra.Command {
+	var addr string
+	var parallel int
+	var receipts bool
+	var from checkpointSource
+	cmd := &cobra.Command{
+		Use:   "serve CHECKPOINT",
+		Short: "Answer requests of OpenAI's API with a model",
+		Long: `Answers GET /v1/models and POST /v1/completions, as OpenAI's API does, with the model of a checkpoint
+directory, or of a participant's state directory, whose newest checkpoint is used. Answers stream if a request
+says so. What a request asks that is not known here is refused and named.
+
+` + aboutAddresses + `
+
+With --receipts each answer has a receipt: the hashes of model and tokenizer, the tokens of prompt and answer,
+and how they were drawn. Anyone who has the model computes the answer again, bit for bit, with
+"entrain model verify". A request that sets "seed" leaves the server no choice among answers.
+
+Anyone who reaches the address can ask, and keep the machine busy.`,
+		Example: `  entrain model serve ./checkpoint
+  entrain model serve ./state --receipts --parallel 2 --addr 127.0.0.1:8000`,
+		Args:              needCheckpoint,
+		ValidArgsFunction: completeDirs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if parallel < 1 || parallel > 256 {
+				return fmt.Errorf("--parallel %d: want 1 to 256", parallel)
+			}
+			dir, release, err := from.local(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			defer release()
+			m, err := serve.Open(dir)
+			if err != nil {
+				return err
+			}
+			l, err := net.Listen("tcp", addr)
+			if err != nil {
+				return fmt.Errorf("--addr %q: %w", addr, err)
+			}
+			c.say("model %q at http://%s/v1; Ctrl-C ends it", m.Name, l.Addr())
+			return serve.NewServer(m, parallel, receipts).Serve(cmd.Context(), l)
+		},
+	}
+	from.flags(cmd)
+	f := cmd.Flags()
+	addrFlag(cmd, &addr, "127.0.0.1:8080")
+	f.IntVar(&parallel, "parallel", 1, "`number` of answers that are computed at the same time, each on one core")
+	f.BoolVar(&receipts, "receipts", false, "attach a receipt to every answer, which others can verify")
+	return cmd
+}
+
+func verifyCommand(c console) *cobra.Command {
+	var from checkpointSource
+	cmd := &cobra.Command{
+		Use:   "verify CHECKPOINT FILE",
+		Short: "Compute an answer again from its receipt",
+		Long: `Reads a receipt, or an answer with one, as "entrain model serve --receipts" gave it, computes the answer again
+with the model of a checkpoint, a directory or an address, and prints its text. The exit status is 0 if every
+token is the same, 1 if the model answers something else, and 2 if nothing could be verified, as with another
+model than the receipt's.`,
+		Example: "  entrain model verify ./checkpoint answer.json",
+		Args:    between(2, 2, "a checkpoint and a file with a receipt"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			unverified := func(err error) error { return exitError{err, exitNotAudited} }
+			r, err := serve.ReadReceipt(args[1])
+			if err != nil {
+				return unverified(err)
+			}
+			dir, release, err := from.local(cmd.Context(), c, args[0])
+			if err != nil {
+				return unverified(err)
+			}
+			defer release()
+			m, err := serve.Open(dir)
+			if err != nil {
+				return unverified(err)
+			}
+			text, err := m.Verify(cmd.Context(), r)
+			if errors.Is(err, serve.ErrAnswer) {
+				return err
+			}
+			if err != nil {
+				return unverified(err)
+			}
+			c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
+			fmt.Fprintln(c.out, text)
+			return nil
+		},
+	}
+	return cmd
+}

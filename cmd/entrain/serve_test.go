@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A model is served, answers, and the receipt of an answer is verified; a changed one is not.
+func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
+	s := newShell(t)
+	dir, _ := importForeign(t, s)
+	c := s.console
+	words, said := io.Pipe()
+	c.err = said
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, c, []string{"model", "serve", dir, "--receipts", "--addr", "127.0.0.1:0"})
+		said.Close()
+	}()
+	lines := bufio.NewScanner(words)
+	if !lines.Scan() {
+		t.Fatalf("nothing is said: %v", <-ended)
+	}
+	url := regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text())
+	r, err := http.Post(url+"/completions", "application/json", strings.NewReader(`{"prompt":"the light","seed":4,"max_tokens":9}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", r.Status, answer, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("serve ended with %v", err)
+	}
+	path := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(answer))
+	s.ok("model", "verify", dir, path)
+	for _, c := range []struct {
+		old, new string
+		status   int
+	}{{`"temperature":1`, `"temperature":2`, 1}, {`"model":"`, `"model":"0`, exitNotAudited}, {`"receipt":{`, `"receipts":{`, exitNotAudited}} {
+		changed := strings.ReplaceAll(string(answer), c.old, c.new)
+		if changed == string(answer) {
+			t.Fatalf("%s has no %s", answer, c.old)
+		}
+		if _, _, err := s.run("model", "verify", dir, writeFile(t, path+"x", changed)); err == nil || statusOf(err) != c.status {
+			t.Errorf("%s: %v, status %d, want %d", c.new, err, statusOf(err), c.status)
+		}
+	}
+	s.fails([]string{"model", "verify", dir}, "say a checkpoint and a file")
+	s.fails([]string{"model", "serve", dir, "--parallel", "0"}, "--parallel 0")
+}

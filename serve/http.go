@@ -1,0 +1,345 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Server answers requests of OpenAI's API with a model:
+//
+//	GET  /v1/models        the model's name
+//	POST /v1/completions   a text that is continued, whole or streamed
+//
+// What a request asks beyond what is known is refused and named, so that no answer silently ignores
+// a part of the question.
+type Server struct {
+	Model    *Model
+	Receipts bool // attach a Receipt to every answer
+
+	slots   chan *llama.Generator // those that answer at the same time
+	waiting chan struct{}
+	started time.Time
+}
+
+const (
+	bodyMax     = 4 << 20 // bytes of a request
+	waitingMost = 64      // requests that wait for a slot; more are refused
+	tokensUsual = 16      // max_tokens where a request says none, as in OpenAI's API
+	serveGrace  = 5 * time.Second
+)
+
+// NewServer returns a server that computes the given number of answers at the same time, at least
+// one. Each takes the memory of one context of keys and values; the parameters are shared.
+func NewServer(m *Model, parallel int, receipts bool) *Server {
+	s := &Server{Model: m, Receipts: receipts, slots: make(chan *llama.Generator, parallel), waiting: make(chan struct{}, waitingMost), started: time.Now()}
+	for range parallel {
+		s.slots <- m.first.Fork()
+	}
+	return s
+}
+
+// Serve answers requests on l until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-ended
+	return err
+}
+
+// Handler returns the server's handler.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.described()}})
+	})
+	mux.HandleFunc("GET /v1/models/{name...}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("name") != s.Model.Name {
+			writeError(w, http.StatusNotFound, "model", fmt.Errorf("there is no model %.80q here, only %q", r.PathValue("name"), s.Model.Name))
+			return
+		}
+		writeJSON(w, http.StatusOK, s.described())
+	})
+	mux.HandleFunc("POST /v1/completions", s.completions)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, http.StatusNotFound, "", fmt.Errorf("%s %.80s: this server has GET /v1/models and POST /v1/completions", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// described is the model as /v1/models lists it.
+func (s *Server) described() map[string]any {
+	return map[string]any{"id": s.Model.Name, "object": "model", "created": s.started.Unix(), "owned_by": "entrain"}
+}
+
+// request is the body of POST /v1/completions. Fields of OpenAI's API that would change the answer
+// and are not known are refused unless they have the value that changes nothing.
+type request struct {
+	Model       string          `json:"model"`
+	Prompt      json.RawMessage `json:"prompt"` // text, tokens, or a list with one text
+	MaxTokens   *int            `json:"max_tokens"`
+	Temperature *float32        `json:"temperature"`
+	TopP        *float32        `json:"top_p"`
+	TopK        int             `json:"top_k"` // not in OpenAI's API
+	Seed        *int64          `json:"seed"`
+	Stop        json.RawMessage `json:"stop"` // a text or some
+	Stream      bool            `json:"stream"`
+	Options     *struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+
+	N        *int            `json:"n"`
+	BestOf   *int            `json:"best_of"`
+	Echo     bool            `json:"echo"`
+	Logprobs json.RawMessage `json:"logprobs"`
+	Suffix   *string         `json:"suffix"`
+	Bias     map[string]any  `json:"logit_bias"`
+	Presence float64         `json:"presence_penalty"`
+	Frequent float64         `json:"frequency_penalty"`
+	User     string          `json:"user"` // ignored
+}
+
+// unknown returns the name of what r asks that no answer can have, or "".
+func (r *request) unknown() string {
+	logprobs := string(r.Logprobs)
+	switch {
+	case r.N != nil && *r.N != 1:
+		return "n"
+	case r.BestOf != nil && *r.BestOf != 1:
+		return "best_of"
+	case r.Echo:
+		return "echo"
+	case logprobs != "" && logprobs != "null" && logprobs != "false":
+		return "logprobs"
+	case r.Suffix != nil && *r.Suffix != "":
+		return "suffix"
+	case len(r.Bias) > 0:
+		return "logit_bias"
+	case r.Presence != 0:
+		return "presence_penalty"
+	case r.Frequent != 0:
+		return "frequency_penalty"
+	}
+	return ""
+}
+
+// question returns what r asks.
+func (s *Server) question(r *request) (Question, error) {
+	q := Question{Most: tokensUsual, Temperature: 1, TopP: 1, TopK: r.TopK, Stop: []string{}}
+	if r.MaxTokens != nil {
+		q.Most = *r.MaxTokens
+	}
+	if r.Temperature != nil {
+		q.Temperature = *r.Temperature
+	}
+	if r.TopP != nil {
+		q.TopP = *r.TopP
+	}
+	var seed wire.Hash
+	if r.Seed != nil {
+		seed = wire.Sum("entrain/serve/seed", []byte(strconv.FormatInt(*r.Seed, 10)))
+	} else if _, err := rand.Read(seed[:]); err != nil {
+		return q, err
+	}
+	q.Seed = hex.EncodeToString(seed[:])
+	var one string
+	if len(r.Stop) > 0 && string(r.Stop) != "null" {
+		if json.Unmarshal(r.Stop, &one) == nil {
+			q.Stop = append(q.Stop, one)
+		} else if err := json.Unmarshal(r.Stop, &q.Stop); err != nil {
+			return q, errors.New("stop: neither a text nor a list of texts")
+		}
+	}
+	var texts []string
+	switch {
+	case json.Unmarshal(r.Prompt, &one) == nil:
+		q.Prompt = s.Model.encode(one)
+	case json.Unmarshal(r.Prompt, &q.Prompt) == nil:
+	case json.Unmarshal(r.Prompt, &texts) == nil && len(texts) == 1:
+		q.Prompt = s.Model.encode(texts[0])
+	default:
+		return q, errors.New("prompt: neither one text nor one list of tokens")
+	}
+	return q, s.Model.check(q)
+}
+
+// encode returns the tokens of a prompt, which begins as texts of the model do.
+func (m *Model) encode(text string) []uint32 {
+	var ids []uint32
+	if begin, ok := tokenizer.Begin(m.words); ok {
+		ids = append(ids, begin)
+	}
+	ids = m.words.Encode(ids, []byte(text))
+	if len(ids) == 0 {
+		ids = append(ids, m.words.End())
+	}
+	return ids
+}
+
+// completions answers POST /v1/completions.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+	// A page of another origin can post any other type without asking.
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
+		writeError(w, http.StatusUnsupportedMediaType, "", errors.New("Content-Type must be application/json"))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	if err != nil {
+		writeError(w, http.StatusRequestEntityTooLarge, "", fmt.Errorf("the request could not be read, or has more than %d bytes", bodyMax))
+		return
+	}
+	var asked request
+	if err := json.Unmarshal(body, &asked); err != nil {
+		writeError(w, http.StatusBadRequest, "", fmt.Errorf("the request is no JSON of a completion: %w", err))
+		return
+	}
+	if name := asked.unknown(); name != "" {
+		writeError(w, http.StatusBadRequest, name, fmt.Errorf("%s: not supported here: leave it out", name))
+		return
+	}
+	if asked.Model != "" && asked.Model != s.Model.Name {
+		writeError(w, http.StatusNotFound, "model", fmt.Errorf("there is no model %.80q here, only %q", asked.Model, s.Model.Name))
+		return
+	}
+	q, err := s.question(&asked)
+	if err != nil {
+		param, _, _ := strings.Cut(err.Error(), ":")
+		writeError(w, http.StatusBadRequest, param, err)
+		return
+	}
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		writeError(w, http.StatusTooManyRequests, "", fmt.Errorf("%d requests wait already: try again later", waitingMost))
+		return
+	}
+	select {
+	case reader := <-s.slots:
+		defer func() { s.slots <- reader }()
+		s.reply(w, r, reader, q, &asked)
+	case <-r.Context().Done():
+	}
+}
+
+// reply computes an answer and writes it, whole or as a stream.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Generator, q Question, asked *request) {
+	var id [12]byte
+	_, _ = rand.Read(id[:])
+	// part is a completion, or a chunk of one: they look the same.
+	part := func(text, end any) map[string]any {
+		return map[string]any{
+			"id": "cmpl-" + hex.EncodeToString(id[:]), "object": "text_completion", "created": time.Now().Unix(), "model": s.Model.Name,
+			"choices": []any{map[string]any{"index": 0, "text": text, "logprobs": nil, "finish_reason": end}},
+		}
+	}
+	usage := func(a answer) map[string]any {
+		return map[string]any{"prompt_tokens": len(q.Prompt), "completion_tokens": len(a.Tokens), "total_tokens": len(q.Prompt) + len(a.Tokens)}
+	}
+	if !asked.Stream {
+		a, err := s.Model.answer(r.Context(), reader, q, nil)
+		if err != nil {
+			if r.Context().Err() == nil {
+				writeError(w, http.StatusInternalServerError, "", err)
+			}
+			return
+		}
+		whole := part(strings.ToValidUTF8(string(a.text), "\uFFFD"), a.End)
+		whole["usage"] = usage(a)
+		if s.Receipts {
+			whole["receipt"] = s.Model.receipt(q, a)
+		}
+		writeJSON(w, http.StatusOK, whole)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	flush := http.NewResponseController(w)
+	send := func(v any) error {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", b); err != nil {
+			return err
+		}
+		return flush.Flush()
+	}
+	a, err := s.Model.answer(r.Context(), reader, q, func(text []byte) error {
+		return send(part(strings.ToValidUTF8(string(text), "\uFFFD"), nil))
+	})
+	if err != nil {
+		if r.Context().Err() == nil {
+			_ = send(errorJSON("", err))
+		}
+		return
+	}
+	last := part("", a.End)
+	if s.Receipts {
+		last["receipt"] = s.Model.receipt(q, a)
+	}
+	if err := send(last); err != nil {
+		return
+	}
+	if asked.Options != nil && asked.Options.Usage {
+		total := part("", nil)
+		total["choices"], total["usage"] = []any{}, usage(a)
+		if err := send(total); err != nil {
+			return
+		}
+	}
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// errorJSON is an error as OpenAI's clients expect it. param names a field of the request, or is
+// "".
+func errorJSON(param string, err error) map[string]any {
+	e := map[string]any{"message": err.Error(), "type": "invalid_request_error", "param": nil, "code": nil}
+	if param != "" {
+		e["param"] = param
+	}
+	return map[string]any{"error": e}
+}
+
+func writeError(w http.ResponseWriter, status int, param string, err error) {
+	writeJSON(w, status, errorJSON(param, err))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("serve: an answer has no JSON: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}

@@ -1,0 +1,285 @@
+// Package serve answers prompts with a model, over HTTP as OpenAI's API does, and proves answers.
+//
+// An answer is a function of the model, the prompt and the sampling, bit for bit on every machine.
+// A Receipt states all of them and the answer, so anyone who has the model can compute the answer
+// again: Verify does. A receipt proves what the model answers, not that the seed was drawn fairly:
+// a server that draws seeds can choose among answers, so a client that minds sets the seed.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Model is a model in memory, ready to answer. It is safe for concurrent use.
+type Model struct {
+	Name string // as clients name it
+
+	config llama.Config
+	words  tokenizer.Tokenizer
+	ends   []uint32 // tokens that end an answer
+	hash   wire.Hash
+	first  *llama.Generator // others are forked from it; it reads nothing itself
+}
+
+// Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
+func Open(dir string) (*Model, error) {
+	from, err := model.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: from.Saved.Manifest.Run, config: from.Config, hash: from.Hash()}
+	if m.words, err = from.Tokenizer(); err != nil {
+		return nil, err
+	}
+	m.ends = []uint32{m.words.End()}
+	if eos := from.Saved.Config.EOS; eos != nil && *eos != m.ends[0] {
+		m.ends = append(m.ends, *eos)
+	}
+	if m.first, err = llama.NewGenerator(from.Config, from.Params); err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
+	}
+	return m, nil
+}
+
+// Question is what an answer depends on besides the model.
+type Question struct {
+	Prompt      []uint32 `json:"prompt"`      // the tokens that the model reads, at least one
+	Most        int      `json:"max_tokens"`  // of the answer, at least one
+	Temperature float32  `json:"temperature"` // 0 always takes the likeliest token
+	TopK        int      `json:"top_k"`       // 0: all
+	TopP        float32  `json:"top_p"`       // 1: all
+	Seed        string   `json:"seed"`        // 32 bytes in hex
+	Stop        []string `json:"stop"`        // at most 4 texts that end the answer, no part of it
+}
+
+// Reasons why an answer ends.
+const (
+	endStop   = "stop"   // a token that ends a text, or one of Question.Stop
+	endLength = "length" // Question.Most, or the model's context
+)
+
+const (
+	stopsMax    = 4
+	stopBytes   = 256
+	receiptName = "entrain/answer/1"
+)
+
+// sampling returns how tokens are drawn.
+func (q Question) sampling() llama.Sampling {
+	return llama.Sampling{Temperature: q.Temperature, TopK: q.TopK, TopP: q.TopP}
+}
+
+// check returns the first fault of q.
+func (m *Model) check(q Question) error {
+	if err := q.sampling().Check(); err != nil {
+		return err
+	}
+	switch seed, err := hex.DecodeString(q.Seed); {
+	case err != nil || len(seed) != len(wire.Hash{}):
+		return fmt.Errorf("seed: %.80q is not 32 bytes in hex", q.Seed)
+	case len(q.Prompt) == 0:
+		return errors.New("prompt: it is empty")
+	case len(q.Prompt) >= m.config.Context:
+		return fmt.Errorf("prompt: %d tokens leave no room in the model's context of %d", len(q.Prompt), m.config.Context)
+	case q.Most < 1:
+		return fmt.Errorf("max_tokens: %d must be at least 1", q.Most)
+	case len(q.Stop) > stopsMax:
+		return fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsMax)
+	}
+	for _, s := range q.Stop {
+		if s == "" || len(s) > stopBytes {
+			return fmt.Errorf("stop: a text has %d bytes, not 1 to %d", len(s), stopBytes)
+		}
+	}
+	for _, t := range q.Prompt {
+		if int64(t) >= int64(m.config.Vocab) {
+			return fmt.Errorf("prompt: token %d is beyond the vocabulary of %d", t, m.config.Vocab)
+		}
+	}
+	return nil
+}
+
+// answer is what a model says.
+type answer struct {
+	Tokens []uint32 `json:"answer"` // the one that ends the text included
+	End    string   `json:"end"`
+	text   []byte
+}
+
+// answer computes the answer to a checked question with reader, which it resets. It passes the
+// text to emit as it becomes certain, unless emit is nil.
+func (m *Model) answer(ctx context.Context, reader *llama.Generator, q Question, emit func(text []byte) error) (answer, error) {
+	reader.Reset()
+	var seed wire.Hash
+	_, _ = hex.Decode(seed[:], []byte(q.Seed)) // check has seen it
+	source := prng.New(seed, "entrain/sample")
+	a, said := answer{End: endLength, Tokens: []uint32{}}, 0
+	var failed error
+	err := reader.Generate(q.Prompt, min(q.Most, m.config.Context-len(q.Prompt)), q.sampling(), &source, func(token uint32) bool {
+		if failed = ctx.Err(); failed != nil {
+			return false
+		}
+		a.Tokens = append(a.Tokens, token)
+		if slices.Contains(m.ends, token) {
+			a.End = endStop
+			return false
+		}
+		// A model's vocabulary may be larger than its tokenizer's: those tokens have no text.
+		if more, err := m.words.Decode(a.text, []uint32{token}); err == nil {
+			a.text = more
+		}
+		if at := stopAt(a.text, q.Stop); at >= 0 {
+			a.text, a.End = a.text[:at], endStop
+			return false
+		}
+		if sure := certain(a.text, q.Stop); emit != nil && sure > said {
+			failed = emit(a.text[said:sure])
+			said = sure
+		}
+		return failed == nil
+	})
+	if failed != nil {
+		err = failed
+	}
+	if err == nil && emit != nil && len(a.text) > said {
+		err = emit(a.text[said:])
+	}
+	return a, err
+}
+
+// stopAt returns where the first of the texts begins in b, or -1.
+func stopAt(b []byte, stops []string) int {
+	first := -1
+	for _, s := range stops {
+		if i := bytes.Index(b, []byte(s)); i >= 0 && (first < 0 || i < first) {
+			first = i
+		}
+	}
+	return first
+}
+
+// certain returns the length of b without what may become the beginning of a stop, or of a
+// character that is not yet complete.
+func certain(b []byte, stops []string) int {
+	n := len(b)
+	for _, s := range stops {
+		for i := min(len(s)-1, len(b)); i > 0; i-- {
+			if bytes.HasSuffix(b, []byte(s[:i])) {
+				n = min(n, len(b)-i)
+				break
+			}
+		}
+	}
+	for i := n - 1; i >= max(0, n-utf8.UTFMax); i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:n]) {
+				return i
+			}
+			break
+		}
+	}
+	return n
+}
+
+// A Receipt states an answer and all that determines it. Its JSON is what servers attach to
+// answers.
+type Receipt struct {
+	Kind      string `json:"receipt"`   // "entrain/answer/1"
+	Model     string `json:"model"`     // hash of the parameters, in hex
+	Tokenizer string `json:"tokenizer"` // hash of tokenizer.json, in hex
+	Numerics  string `json:"numerics"`  // of the products: "exact"
+	Question
+	answer
+}
+
+// receipt returns the receipt of an answer.
+func (m *Model) receipt(q Question, a answer) *Receipt {
+	if q.Stop == nil {
+		q.Stop = []string{}
+	}
+	return &Receipt{Kind: receiptName, Model: m.hash.String(), Tokenizer: m.words.Hash().String(), Numerics: llama.Exact.String(), Question: q, answer: a}
+}
+
+// receiptBytes is the most bytes of a file with a receipt.
+const receiptBytes = 16 << 20
+
+// ReadReceipt reads a receipt from a file, which holds it or an answer of a Server with it.
+func ReadReceipt(path string) (Receipt, error) {
+	b, err := atomicfile.ReadBounded(path, receiptBytes)
+	if err != nil {
+		return Receipt{}, err
+	}
+	r, err := ParseReceipt(b)
+	if err != nil {
+		return r, fmt.Errorf("%q: %w", path, err)
+	}
+	return r, nil
+}
+
+// ParseReceipt reads a receipt, or an answer with one. A field that is not known is an error.
+func ParseReceipt(b []byte) (r Receipt, err error) {
+	var whole struct {
+		Receipt json.RawMessage `json:"receipt"`
+	}
+	if err := json.Unmarshal(b, &whole); err != nil {
+		return r, fmt.Errorf("no receipt: %w", err)
+	}
+	if len(whole.Receipt) > 0 && whole.Receipt[0] == '{' {
+		b = whole.Receipt
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return r, fmt.Errorf("no receipt: %w", err)
+	}
+	if r.Kind != receiptName {
+		return r, fmt.Errorf("no receipt: \"receipt\" is %.80q, not %q; a server attaches one with --receipts", r.Kind, receiptName)
+	}
+	return r, nil
+}
+
+// ErrAnswer reports that a receipt states another answer than the model gives.
+var ErrAnswer = errors.New("this is not what the model answers")
+
+// Verify computes the answer of a receipt again, and returns its text. The error is ErrAnswer if
+// the answer is another; other errors mean that nothing could be verified, as with another model.
+func (m *Model) Verify(ctx context.Context, r Receipt) (text string, err error) {
+	for _, f := range []struct{ what, said, is string }{
+		{"model", r.Model, m.hash.String()}, {"tokenizer", r.Tokenizer, m.words.Hash().String()},
+		{"numerics", r.Numerics, llama.Exact.String()},
+	} {
+		if f.said != f.is {
+			return "", fmt.Errorf("the receipt is for another %s, %.80q; here it is %q", f.what, f.said, f.is)
+		}
+	}
+	if err := m.check(r.Question); err != nil {
+		return "", fmt.Errorf("the receipt asks what cannot be asked: %w", err)
+	}
+	a, err := m.answer(ctx, m.first.Fork(), r.Question, nil)
+	if err != nil {
+		return "", err
+	}
+	for i, t := range a.Tokens {
+		if i >= len(r.Tokens) || r.Tokens[i] != t {
+			return "", fmt.Errorf("token %d of the answer is %d: %w", i, t, ErrAnswer)
+		}
+	}
+	if len(r.Tokens) != len(a.Tokens) || r.End != a.End {
+		return "", fmt.Errorf("it has %d tokens and ends by %q, the model's %d and by %q: %w", len(r.Tokens), r.End, len(a.Tokens), a.End, ErrAnswer)
+	}
+	return string(a.text), nil
+}

@@ -1,0 +1,327 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// open makes a checkpoint of random parameters and opens it.
+func open(t *testing.T, seed string) *Model {
+	t.Helper()
+	cfg := llama.Config{Vocab: 260, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 48, Context: 64, Theta: 10000, Eps: 1e-5, QKNorm: true}
+	m := checkpoint.Model{
+		Run: "tiny", Config: model.CheckpointConfig(cfg), Tokenizer: tokenizer.Bytes{}, Layout: cfg.Layout(), Params: llama.Init(cfg, wire.Sum(seed)),
+	}
+	for i := range m.Params { // far from an even choice of tokens
+		m.Params[i] *= 3
+	}
+	dir := filepath.Join(t.TempDir(), "checkpoint")
+	if _, err := model.Write(t.Context(), dir, m, checkpoint.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+type completion struct {
+	Object  string
+	Choices []struct {
+		Text   string
+		Finish *string `json:"finish_reason"`
+	}
+	Usage   map[string]int
+	Receipt *Receipt
+	Error   struct{ Message, Param string }
+}
+
+// post sends a request and returns what is answered.
+func post(t *testing.T, server *httptest.Server, body string) (c completion, status int, raw []byte) {
+	t.Helper()
+	r, err := http.Post(server.URL+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if raw, err = io.ReadAll(r.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &c); err != nil && r.Header.Get("Content-Type") == "application/json" {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return c, r.StatusCode, raw
+}
+
+// streamed puts the texts of a stream together, and returns its receipt.
+func streamed(t *testing.T, raw []byte) (text, end string, receipt *Receipt) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	done := false
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if data == "[DONE]" {
+			done = true
+			continue
+		}
+		var c completion
+		if err := json.Unmarshal([]byte(data), &c); err != nil || done {
+			t.Fatalf("%s: %v", data, err)
+		}
+		for _, choice := range c.Choices {
+			text += choice.Text
+			if choice.Finish != nil {
+				end = *choice.Finish
+			}
+		}
+		if c.Receipt != nil {
+			receipt = c.Receipt
+		}
+	}
+	if !done {
+		t.Errorf("the stream does not end by [DONE]: %s", raw)
+	}
+	return text, end, receipt
+}
+
+func start(t *testing.T, m *Model, parallel int) *httptest.Server {
+	server := httptest.NewServer(NewServer(m, parallel, true).Handler())
+	t.Cleanup(server.Close)
+	return server
+}
+
+// The same question has the same answer: whole, streamed, alone and among others; and its receipt is
+// verified by another copy of the model.
+func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
+	m, other := open(t, "a"), open(t, "a")
+	server := start(t, m, 3)
+	for _, more := range []string{``, `,"temperature":0`, `,"top_p":0.5,"temperature":2`, `,"top_k":3`, `,"stop":["e","ab"],"max_tokens":40,"temperature":3`} {
+		ask := `{"model":"tiny","prompt":"The rays","seed":7` + more + `%s}`
+		first, status, _ := post(t, server, fmt.Sprintf(ask, ""))
+		if status != http.StatusOK || first.Receipt == nil || len(first.Choices) != 1 || first.Usage["prompt_tokens"] != 8 {
+			t.Fatalf("%s: status %d, %+v", more, status, first)
+		}
+		text, err := other.Verify(t.Context(), *first.Receipt)
+		if err != nil || strings.ToValidUTF8(text, "\uFFFD") != first.Choices[0].Text {
+			t.Errorf("%s: verified as %q, %v, answered %q", more, text, err, first.Choices[0].Text)
+		}
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				_, _, raw := post(t, server, fmt.Sprintf(ask, `,"stream":true`))
+				got, end, receipt := streamed(t, raw)
+				if end != *first.Choices[0].Finish || fmt.Sprint(*receipt) != fmt.Sprint(*first.Receipt) {
+					t.Errorf("%s: streamed %q, which ends by %q, with %+v", more, got, end, receipt)
+				}
+				if !strings.Contains(first.Choices[0].Text, "\uFFFD") && got != first.Choices[0].Text {
+					t.Errorf("%s: streamed %q, whole %q", more, got, first.Choices[0].Text)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// A receipt that states anything else is refused, whatever was changed.
+func TestAReceiptThatLiesIsRefused(t *testing.T) {
+	m := open(t, "a")
+	c, _, raw := post(t, start(t, m, 1), `{"prompt":"Of light","seed":1,"max_tokens":12}`)
+	honest, err := ParseReceipt(raw)
+	if err != nil || fmt.Sprint(honest) != fmt.Sprint(*c.Receipt) {
+		t.Fatalf("%+v is read as %+v, %v", c.Receipt, honest, err)
+	}
+	for name, change := range map[string]func(r *Receipt){
+		"another token":  func(r *Receipt) { r.Tokens[5] ^= 1 },
+		"one token less": func(r *Receipt) { r.Tokens = r.Tokens[:11] },
+		"one token more": func(r *Receipt) { r.Tokens = append(r.Tokens, 1) },
+		"no answer":      func(r *Receipt) { r.Tokens = nil },
+		"another end":    func(r *Receipt) { r.End = endStop },
+		"another seed":   func(r *Receipt) { r.Seed = strings.Repeat("1", 64) },
+		"another prompt": func(r *Receipt) { r.Prompt[0] ^= 1 },
+		"fewer tokens":   func(r *Receipt) { r.Most = 3 },
+		"other sampling": func(r *Receipt) { r.Temperature = 0 },
+		"a shorter list": func(r *Receipt) { r.TopK = 1 },
+		"a stop that is in": func(r *Receipt) {
+			r.Stop = []string{string(rune(r.Tokens[2]&0x7f | 0x20))}
+			r.Tokens[2] = r.Tokens[2]&0x7f | 0x20
+		},
+	} {
+		lie, err := ParseReceipt(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&lie)
+		if _, err := m.Verify(t.Context(), lie); !errors.Is(err, ErrAnswer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(r *Receipt){
+		"another model":     func(r *Receipt) { r.Model = strings.Repeat("0", 64) },
+		"another tokenizer": func(r *Receipt) { r.Tokenizer = "" },
+		"other numerics":    func(r *Receipt) { r.Numerics = "exact8" },
+		"a huge prompt":     func(r *Receipt) { r.Prompt = make([]uint32, 1000) },
+		"no prompt":         func(r *Receipt) { r.Prompt = nil },
+		"a token too large": func(r *Receipt) { r.Prompt[0] = 1 << 30 },
+		"no seed":           func(r *Receipt) { r.Seed = "" },
+		"nothing asked":     func(r *Receipt) { r.Most = -1 },
+		"no temperature":    func(r *Receipt) { r.Temperature = -1 },
+		"an empty stop":     func(r *Receipt) { r.Stop = []string{""} },
+	} {
+		lie, _ := ParseReceipt(raw)
+		change(&lie)
+		if _, err := m.Verify(t.Context(), lie); err == nil || errors.Is(err, ErrAnswer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := open(t, "b").Verify(t.Context(), honest); err == nil || errors.Is(err, ErrAnswer) {
+		t.Errorf("another model verifies it: %v", err)
+	}
+	for _, text := range []string{``, `{}`, `[]`, `{"receipt":"x"}`, `{"receipt":{"receipt":"entrain/answer/1","magic":1}}`} {
+		if _, err := ParseReceipt([]byte(text)); err == nil {
+			t.Errorf("%q is read as a receipt", text)
+		}
+	}
+}
+
+func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
+	m := open(t, "a")
+	server := start(t, m, 1)
+	for body, want := range map[string]string{
+		`{`:                                            "no JSON",
+		`{"prompt":"a","model":"gpt-4"}`:               "no model",
+		`{"prompt":"a","n":2}`:                         "n: not supported",
+		`{"prompt":"a","echo":true}`:                   "echo",
+		`{"prompt":"a","logprobs":3}`:                  "logprobs",
+		`{"prompt":"a","best_of":3}`:                   "best_of",
+		`{"prompt":"a","suffix":"b"}`:                  "suffix",
+		`{"prompt":"a","logit_bias":{"5":1}}`:          "logit_bias",
+		`{"prompt":"a","presence_penalty":1}`:          "presence_penalty",
+		`{"prompt":"a","frequency_penalty":1}`:         "frequency_penalty",
+		`{"prompt":["a","b"]}`:                         "prompt",
+		`{}`:                                           "prompt",
+		`{"prompt":[]}`:                                "empty",
+		`{"prompt":[1000]}`:                            "vocabulary",
+		`{"prompt":"` + strings.Repeat("a", 64) + `"}`: "no room",
+		`{"prompt":"a","max_tokens":0}`:                "at least 1",
+		`{"prompt":"a","temperature":-1}`:              "temperature",
+		`{"prompt":"a","top_p":2}`:                     "top-p",
+		`{"prompt":"a","top_k":-2}`:                    "top-k",
+		`{"prompt":"a","stop":[""]}`:                   "stop",
+		`{"prompt":"a","stop":7}`:                      "stop",
+		`{"prompt":"a","stop":["a","b","c","d","e"]}`:  "5 texts",
+	} {
+		c, status, _ := post(t, server, body)
+		if status < 400 || status >= 500 || !strings.Contains(c.Error.Message, want) {
+			t.Errorf("%s: status %d, %q, want %q in it", body, status, c.Error.Message, want)
+		}
+	}
+	r, err := http.Post(server.URL+"/v1/completions", "text/plain", strings.NewReader(`{"prompt":"a"}`))
+	if err != nil || r.StatusCode != http.StatusUnsupportedMediaType {
+		t.Errorf("a page of another origin is answered: %v, %v", r.Status, err)
+	}
+	r.Body.Close()
+	if c, _, _ := post(t, server, `{"prompt":"a","max_tokens":10000,"seed":3}`); c.Usage["total_tokens"] > m.config.Context {
+		t.Errorf("an answer of %v tokens outgrows the context", c.Usage)
+	}
+	for path, want := range map[string]int{"/v1/models": 200, "/v1/models/tiny": 200, "/v1/models/x": 404, "/": 404, "/v1/embeddings": 404} {
+		r, err := http.Get(server.URL + path)
+		if err != nil || r.StatusCode != want {
+			t.Errorf("%s: %v, %v", path, r.Status, err)
+		}
+		r.Body.Close()
+	}
+}
+
+// What is streamed is never taken back: neither the beginning of a stop nor a part of a character.
+func TestWhatIsCertain(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		stops []string
+		want  int
+	}{
+		{"abc", nil, 3}, {"abc", []string{"cd"}, 2}, {"abc", []string{"bcd", "cx"}, 1}, {"ab\xc3", nil, 2}, {"ab\xe2\x82", nil, 2},
+		{"abé", nil, 4}, {"ab\xff", nil, 3}, {"", []string{"a"}, 0}, {"xé", []string{"éa"}, 1},
+	} {
+		if got := certain([]byte(c.text), c.stops); got != c.want {
+			t.Errorf("%q with stops %q: %d, want %d", c.text, c.stops, got, c.want)
+		}
+	}
+}
+
+// pythonClient is what the official client does with a server.
+const pythonClient = `
+import json, sys
+from openai import OpenAI, BadRequestError
+client = OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
+assert [m.id for m in client.models.list()] == ["tiny"]
+whole = client.completions.create(model="tiny", prompt="The rays", max_tokens=20, seed=5, temperature=0.5)
+assert whole.choices[0].finish_reason in ("stop", "length") and whole.usage.total_tokens > 8
+parts = list(client.completions.create(model="tiny", prompt="The rays", max_tokens=20, seed=5, temperature=0.5, stream=True, stream_options={"include_usage": True}))
+assert parts[-1].usage.total_tokens == whole.usage.total_tokens
+streamed = [p for p in parts if p.choices]
+assert streamed[-1].model_extra["receipt"] == whole.model_extra["receipt"]
+try:
+    client.completions.create(model="tiny", prompt="a", n=2)
+    raise SystemExit("n=2 was accepted")
+except BadRequestError as e:
+    assert e.param == "n", e
+print(json.dumps(whole.model_extra["receipt"]))
+`
+
+func TestTheOfficialClientIsServed(t *testing.T) {
+	if err := exec.Command("python3", "-c", "import importlib.util as u; assert u.find_spec('openai')").Run(); err != nil {
+		t.Skip("no python3 with openai in PATH: .ci/run installs one")
+	}
+	m := open(t, "a")
+	out, err := exec.Command("python3", "-c", pythonClient, start(t, m, 1).URL).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r, err := ParseReceipt(out)
+	if err == nil {
+		_, err = m.Verify(t.Context(), r)
+	}
+	if err != nil {
+		t.Errorf("the receipt that the client got: %v", err)
+	}
+}
+
+func FuzzReceipt(f *testing.F) {
+	f.Add([]byte(`{"receipt":"entrain/answer/1","model":"","tokenizer":"","numerics":"exact","prompt":[1],"max_tokens":1,"answer":[1],"end":"stop"}`))
+	f.Add([]byte(`{"receipt":{"receipt":"entrain/answer/1","stop":["a"]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := ParseReceipt(b)
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Skip() // a number that JSON lacks cannot have been read
+		}
+		again, err := ParseReceipt(text)
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(r) {
+			t.Fatalf("%s is read back as %+v, %v", text, again, err)
+		}
+	})
+}
