@@ -17,7 +17,9 @@ import (
 //     what its author reveals;
 //   - carries what it has not sent from one result to the next whether or not a result was
 //     accepted, since nobody recomputes its optimizer state; what a slice has sent is taken out of
-//     that state before the next result (Train.Settle).
+//     that state before the next result (Train.Settle);
+//   - keeps the parameters of all rounds with open checks, since nobody serves older ones and it
+//     may be called to recompute a gradient from them.
 type bucketExchange struct {
 	*Machine
 	round   coordinator.Round // the last one that was revealed
@@ -112,8 +114,12 @@ func (m *bucketExchange) whom(rs *results) (to key.Public, ok bool) {
 
 func (m *bucketExchange) outdated(agreed coordinator.Round) bool { return agreed > m.model.round }
 
-// needed reports whether the last own result is on the ledger and may still be revealed.
+// needed reports whether the last own result is on the ledger and may still be revealed, or whether
+// the member has something to answer for.
 func (m *bucketExchange) needed() bool {
+	if m.answers() {
+		return true
+	}
 	switch m.state.Phase() {
 	case coordinator.RoundTrain, coordinator.RoundWitness:
 	default:

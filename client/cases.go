@@ -213,7 +213,9 @@ func (m *Machine) concerns(cs *openCase) bool {
 
 // decideRetain names the blobs that peers may still ask for, when they have changed: those of this
 // member's last shares, whose checks are not drawn yet, the parameters these began from, which
-// verifiers need, and those of the cases it is in.
+// verifiers need, and those of the cases it is in. In a run of buckets nobody serves blobs: it
+// names the parameters of all cases, to one of which this member may still be called, and no
+// states.
 func (m *Machine) decideRetain() {
 	if !m.unretained && !m.model.changed {
 		return
@@ -229,13 +231,14 @@ func (m *Machine) decideRetain() {
 		}
 		h.Blobs = append(h.Blobs, root)
 	}
+	alone := m.run.Exchange == coordinator.Buckets
 	if m.run.VerificationPercent > 0 {
 		window := coordinator.Round(m.run.Overlap) + 2
 		for number := now - min(now-1, window-1); number <= now && number > 0; number++ {
 			if hash, ok := m.model.at(number); ok {
 				add(hash)
 			}
-			if rs := m.find(number); rs != nil && m.member.known {
+			if rs := m.find(number); rs != nil && m.member.known && !alone {
 				for k := range rs.known[m.member.index] {
 					add(rs.known[m.member.index][k].commitment.Prev)
 				}
@@ -247,12 +250,15 @@ func (m *Machine) decideRetain() {
 		if cs.spans != nil {
 			h.Assignments = append(h.Assignments, Assignment{cs.share, cs.spans})
 		}
+		if alone {
+			add(cs.params)
+		}
 		if !m.concerns(cs) {
 			continue
 		}
 		h.Mine = append(h.Mine, cs.Share)
 		add(cs.params)
-		if cs.known {
+		if cs.known && !alone {
 			add(cs.signed.Commitment.Prev)
 		}
 	}

@@ -119,20 +119,6 @@ func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
 
 func (peerExchange) outdated(coordinator.Round) bool { return false }
 
-// needed reports whether checks of the last own results are still to be drawn, or the member is in
-// a check or dispute.
-func (m peerExchange) needed() bool {
-	if m.run.VerificationPercent == 0 {
-		return false
-	}
-	for _, cs := range m.cases {
-		if m.concerns(cs) {
-			return true
-		}
-	}
-	switch m.state.Phase() {
-	case coordinator.RoundTrain, coordinator.RoundWitness:
-		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+1
-	}
-	return false
-}
+// needed reports whether the last own results may still be checked, or the member is in a check or
+// dispute.
+func (m peerExchange) needed() bool { return m.answers() }

@@ -248,3 +248,21 @@ func (m *Machine) inDispute(id uint32) *openCase {
 	}
 	return nil
 }
+
+// answers reports whether checks of the last own results are still to be drawn, or this member is
+// in a check or dispute.
+func (m *Machine) answers() bool {
+	if m.run.VerificationPercent == 0 {
+		return false
+	}
+	for _, cs := range m.cases {
+		if m.concerns(cs) {
+			return true
+		}
+	}
+	switch m.state.Phase() {
+	case coordinator.RoundTrain, coordinator.RoundWitness:
+		return m.work.own.Run == m.state.ID() && m.state.Round() <= m.work.own.Round+1
+	}
+	return false
+}

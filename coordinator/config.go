@@ -126,7 +126,6 @@ func (f *faults) exchange(c Config, l Limits) {
 	f.when(c.WindowBlocks == 0, keyWindowBlocks, ErrZero, "")
 	f.when(c.WindowBlocks > WindowBlocksMax, keyWindowBlocks, ErrTooLarge, "2^24")
 	f.when(c.Overlap != 1, keyOverlap, ErrTooSmall, "1, as "+keyExchange+" is bucket")
-	f.when(c.VerificationPercent > 0, keyVerificationPercent, ErrTooLarge, "0, as "+keyExchange+" is bucket")
 }
 
 // scores checks the fields about validators, what they distribute, and slots.

@@ -160,6 +160,9 @@
 //   - Unserved: the author does not serve what is needed. A dispute opens in which only
 //     tie-breakers vote. Such disputes take half of the places at most.
 //
+// With Buckets nobody serves optimizer states. There a share is recomputed up to its gradient,
+// which Work binds; of its outcome, payload and state are what the commitment says.
+//
 // After VerifyMs the check lapses. A silent verifier has skipped a check, which counts like an idle
 // election, unless no place is free for an Unserved. A Pass takes one skip off.
 //

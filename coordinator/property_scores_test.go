@@ -26,7 +26,6 @@ func (p *player) scoreLimits(l *Limits) {
 func (p *player) scoresIn(c *Config, l Limits) {
 	if l.Buckets {
 		c.Exchange, c.WindowBlocks, c.Overlap = Buckets, 1+p.below(40), 1
-		c.VerificationPercent, c.VerifyMs, c.DisputeMs = 0, 0, 0
 	}
 	if l.Speeds {
 		c.Sharing = SpeedShares

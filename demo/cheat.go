@@ -23,10 +23,8 @@ type Cheat struct {
 func (c Cheat) Wrap(cfg node.Config, t *trainer.Trainer) (node.Config, error) {
 	self, s := cfg.Key.Public(), t.Spec
 	o := adversary.Options{Seed: wire.Sum("entrain/adversary", self[:]), Run: t.Run, NewEngine: t.NewEngine, Gang: c.Gang}
-	if !s.Buckets() {
-		if s.Trust.VerificationPercent == 0 {
-			return cfg, errors.New("nobody would notice a cheat: the run has no verification")
-		}
+	switch {
+	case s.Trust.VerificationPercent > 0:
 		text, err := s.Append(nil)
 		if err != nil {
 			return cfg, err
@@ -34,6 +32,8 @@ func (c Cheat) Wrap(cfg node.Config, t *trainer.Trainer) (node.Config, error) {
 		if o.Referee, err = verify.NewReferee(text); err != nil {
 			return cfg, err
 		}
+	case !s.Buckets():
+		return cfg, errors.New("nobody would notice a cheat: the run has no verification")
 	}
 	return adversary.Wrap(c.Kind, cfg, o)
 }

@@ -19,6 +19,7 @@ package demo
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -192,14 +193,12 @@ func (s Settings) Check() error {
 		return errors.New("rounds 0: want at least 1")
 	case !s.buckets() && n > 0 && s.Verification == 0:
 		return errors.New("verification 0: without it no cheat is found; leave out the adversary too")
-	case s.buckets() && s.Verification > 0:
-		return fmt.Errorf("verification: with exchange %s validators score the results instead", Buckets)
 	case s.Validators < 0 || s.Validators > validatorsMax:
 		return fmt.Errorf("validators %d: want 0 to %d", s.Validators, validatorsMax)
 	case s.buckets() && (s.Window < windowMin || s.Window > windowMax):
 		return fmt.Errorf("window %v: want %v to %v", s.Window, windowMin, windowMax)
-	case s.buckets() && n > 0 && s.Validators == 0:
-		return errors.New("validators 0: without them nobody scores, and a cheat earns as much as others; leave out the adversary too")
+	case s.buckets() && n > 0 && s.Validators == 0 && s.Verification == 0:
+		return errors.New("validators 0: without them and without verification no cheat is found; leave out the adversary too")
 	}
 	if _, err := llama.Preset(s.Preset); err != nil && s.Preset != PresetTiny {
 		return fmt.Errorf("preset: %w", err)
@@ -261,7 +260,7 @@ func (s Settings) byBuckets(p *spec.Spec) {
 	p.Optimizer = spec.Optimizer{Codec: codec.Name, Options: slices}
 	p.LearningRate.Base, p.LearningRate.Final = bucketRate, bucketRate/10
 	p.Batch.Start = uint32(max(bucketBatch, s.Clients))
-	p.Trust = spec.Trust{Stake: stake}
+	p.Trust = spec.Trust{VerificationPercent: s.Verification, Stake: stake}
 	if s.Validators > 0 {
 		p.Scores = spec.Scores{
 			Validators: uint16(s.Validators), Windows: min(scoreWindows, max(2, s.Rounds/4)), Emission: emission, ValidatorPercent: validatorPercent,
@@ -301,5 +300,7 @@ func Kinds(exchange string) string {
 
 // KindNames returns the names of all kinds of cheats.
 func KindNames() []string {
-	return strings.Split(adversary.Names()+", "+adversary.MinerNames(), ", ")
+	list := strings.Split(adversary.Names()+", "+adversary.MinerNames(), ", ")
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -82,7 +82,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{func(s *Settings) { s.Exchange = "mail" }, "exchange \"mail\""},
 		{func(s *Settings) { s.Adversary = "gremlin" }, "the kinds are free-rider"},
 		{func(s *Settings) { s.Adversary, s.Clients = "late", 2 }, "clients 2: 1 of them cheat, so there must be at least 3"},
-		{func(s *Settings) { *s = Default(Buckets, "noise"); s.Validators = 0 }, "nobody scores"},
+		{func(s *Settings) { *s = Default(Buckets, "noise"); s.Validators = 0 }, "no cheat is found"},
 	} {
 		s := Default(Peers, "")
 		c.change(&s)

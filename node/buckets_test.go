@@ -45,22 +45,30 @@ func (e sliced) PayloadMax() int               { return e.codec.PayloadMax() }
 func (e sliced) Check(p []byte) error          { return e.codec.Check(p) }
 
 func (e sliced) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	params, state := p.(cpu.Floats), s.(cpu.Floats)
+	grad := e.gradient(p.(cpu.Floats), spans)
+	payload, err := e.codec.Encode(nil, s.(cpu.Floats), grad, 0.1)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return engine.Result{Payload: payload, Loss: 1, Tokens: uint64(batch.Total(spans)), Gradient: merkle.BlobRoot(tensor.Bytes(grad))}, ctx.Err()
+}
+
+func (e sliced) Gradient(ctx context.Context, p engine.Vector, spans []batch.Span) (engine.Gradient, error) {
+	return engine.Gradient{Root: merkle.BlobRoot(tensor.Bytes(e.gradient(p.(cpu.Floats), spans)))}, ctx.Err()
+}
+
+func (sliced) gradient(params []float32, spans []batch.Span) []float32 {
 	var sum uint64
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
 			sum += i
 		}
 	}
-	grad := make([]float32, e.params)
+	grad := make([]float32, len(params))
 	for i := range grad {
-		grad[i] = (params[i] - float32(sum%97)) / float32(e.params)
+		grad[i] = (params[i] - float32(sum%97)) / float32(len(params))
 	}
-	payload, err := e.codec.Encode(nil, state, grad, 0.1)
-	if err != nil {
-		return engine.Result{}, err
-	}
-	return engine.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: merkle.BlobRoot(tensor.Bytes(grad))}, ctx.Err()
+	return grad
 }
 
 func (e sliced) Apply(v engine.Vector, payloads [][]byte, _ uint32) error {

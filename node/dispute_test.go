@@ -19,7 +19,10 @@ import (
 )
 
 // The toy's step as a program: toyOps-1 operations whose values are made up of the share, and the outcome. Each has one tile of one slice.
-const toyOps = 40
+const (
+	toyOps     = 40
+	toyPayload = 8 // bytes
+)
 
 // toyStep is what a share begins from, as evidence has it.
 type toyStep struct {
@@ -68,6 +71,9 @@ func (toyReferee) Ops(uint32) uint32                         { return toyOps }
 func (toyReferee) Tiles(dispute.Case, uint32) uint32         { return 1 }
 func (toyReferee) Slices(_ dispute.Case, _, _ uint32) uint32 { return 1 }
 func (toyReferee) Judge(c dispute.Case, op, _, _ uint32, _ wire.Hash, evidence []byte) (wire.Hash, error) {
+	if c.Commitment.PayloadBytes != toyPayload {
+		return judgeSliced(c, op, evidence)
+	}
 	n := 4 * toy{}.StateLen()
 	if len(evidence) < 4+n || (len(evidence)-4-n)%12 != 0 {
 		return wire.Hash{}, errToyEvidence

@@ -17,8 +17,12 @@ type SavedCase struct {
 // keep writes down what it takes to argue about an own share that is checked.
 func (n *Node) keep(a client.Keep) {
 	c := a.Commitment
-	in := input{params: n.params.find(c.Params), state: n.optim.find(c.Prev)}
-	if in.params == nil || in.state == nil && c.Prev != n.state.Config().StateHash {
+	in := input{params: n.params.find(c.Params)}
+	fresh := n.stateless() || c.Prev == n.state.Config().StateHash
+	if !fresh {
+		in.state = n.optim.find(c.Prev)
+	}
+	if in.params == nil || in.state == nil && !fresh {
 		return // it was lost in a crash before its check was drawn
 	}
 	if b, ok := n.commitments.by(a.Round, a.Member); ok {

@@ -21,6 +21,15 @@ import (
 // Computing a share again takes what its author committed to: the parameters at the round's start,
 // which this node usually held itself, and the author's optimizer state before the step, which the
 // author serves. Both are fetched by their hashes from any member that has them.
+//
+// In a run of buckets members serve each other neither. There a share is computed up to its
+// gradient, which needs no state, on parameters that this node has kept.
+
+// stateless reports whether shares are computed again up to their gradient only.
+func (n *Node) stateless() bool {
+	_, serves := n.exchange.(server)
+	return !serves
+}
 
 // input is what a share begins from.
 type input struct {
@@ -65,7 +74,7 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 	}
 	c := t.Commitment
 	n.obtain(ctx, &n.params.versions, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *version, err error) {
-		if in.params = v; err != nil || c.Prev == n.state.Config().StateHash {
+		if in.params = v; err != nil || n.stateless() || c.Prev == n.state.Config().StateHash {
 			finish(err)
 			return
 		}
@@ -77,6 +86,9 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 		})
 	})
 }
+
+// errNotKept is no fault of the member whose share it is.
+var errNotKept = errors.New("this node no longer has")
 
 // refetch is the pause before fetching again what no peer had.
 const refetch = 500 * time.Millisecond
@@ -95,7 +107,7 @@ func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.H
 	}
 	x, ok := n.exchange.(server)
 	if !ok {
-		done(nil, fmt.Errorf("in this run members do not serve each other %s", what))
+		done(nil, fmt.Errorf("%w %s, %s", errNotKept, what, root))
 		return
 	}
 	attempt, cancel := context.WithCancel(ctx)
@@ -133,6 +145,9 @@ func (n *Node) verify(a client.Verify) {
 			}
 			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
 			return
+		case errors.Is(err, errNotKept):
+			n.verdict(a, client.Verified{Verdict: client.Unable, Text: err.Error()})
+			return
 		case err != nil:
 			n.verdict(a, client.Verified{Verdict: client.Missing, Text: err.Error()})
 			return
@@ -152,18 +167,27 @@ func (n *Node) cancelVerify(s client.Share) {
 // recompute computes a share on the engine, and a second time if it differs from what was committed
 // to.
 func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
-	next := n.optim.buffer()
+	var next engine.Vector
+	compute := n.gradient
+	if !n.stateless() {
+		next = n.optim.buffer()
+		compute = func(job context.Context, a client.Verify, in input) share {
+			return n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
+		}
+	}
 	var first, second share
 	var differs string
 	n.engine.add(&job{kind: "verify", share: a.Share, later: !a.Urgent, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
 		work: func(job context.Context) {
-			first = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
-			if differs = difference(a.Commitment, first); differs != "" {
-				second = n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
+			first = compute(job, a, in)
+			if differs = n.difference(a.Commitment, first); differs != "" {
+				second = compute(job, a, in)
 			}
 		},
 		done: func(cancelled bool) {
-			n.optim.recycle(next)
+			if next != nil {
+				n.optim.recycle(next)
+			}
 			failed := errors.Join(trouble(first.failed), trouble(second.failed))
 			switch {
 			case ctx.Err() != nil:
@@ -177,7 +201,7 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 				n.verdict(a, client.Verified{Verdict: client.Same, Gradient: first.Gradient})
 			case differs == "":
 				n.trace(ctx, a, in, client.Verified{Verdict: client.Same, Gradient: first.Gradient})
-			case outcome(a.Commitment, first) != outcome(a.Commitment, second):
+			case n.claim(a.Commitment, first) != n.claim(a.Commitment, second):
 				n.release(in)
 				n.verdict(a, client.Verified{Verdict: client.Unable,
 					Text: "this machine computed the same share twice with two results; it is faulty, and makes no accusation"})
@@ -187,9 +211,21 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 		}})
 }
 
-// outcome returns the hash of a computed share, as dispute.Outcome of a commitment to it.
-func outcome(c dispute.Commitment, s share) wire.Hash {
-	return dispute.Outcome(verify.Claim(c, s.Result, s.stateRoot()))
+// gradient computes a share up to its gradient. It runs off the loop.
+func (n *Node) gradient(ctx context.Context, a client.Verify, in input) (s share) {
+	g, err := n.cfg.Engine.Gradient(ctx, in.params.values, a.Spans)
+	s.Gradient, s.failed = g.Root, err
+	return s
+}
+
+// claim returns the commitment c as it would be to a computed share: of one computed up to its
+// gradient, only the work differs.
+func (n *Node) claim(c dispute.Commitment, s share) dispute.Commitment {
+	if !n.stateless() {
+		return verify.Claim(c, s.Result, s.stateRoot())
+	}
+	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, s.Gradient)
+	return c
 }
 
 // trouble returns an error that is not about the share, such as unreadable data, and nil for any
@@ -203,14 +239,14 @@ func trouble(err error) error {
 
 // difference names the parts in which a computed share differs from what was committed to; "" means
 // none, or that the share is not known.
-func difference(c dispute.Commitment, s share) string {
+func (n *Node) difference(c dispute.Commitment, s share) string {
 	switch {
 	case trouble(s.failed) != nil:
 		return ""
 	case s.failed != nil:
 		return "a result where there is none: " + s.failed.Error()
 	}
-	return verify.Difference(c, verify.Claim(c, s.Result, s.stateRoot()))
+	return verify.Difference(c, n.claim(c, s))
 }
 
 // trace adds to a verdict the root of the trace to argue from. Without a trace there is no

@@ -28,13 +28,22 @@ func sliceKind() codec.Kind {
 // Kind returns the run's codec. ok is false if the codec is unknown.
 func (o Optimizer) Kind() (k codec.Kind, ok bool) { return codec.Find(Kinds, o.Codec) }
 
+// Disputable reports whether the steps of members can be disputed: all of a step between peers, and
+// its gradient in a run of buckets.
+func (s Spec) Disputable() bool {
+	if s.Buckets() {
+		return s.Optimizer.Inner() == nil
+	}
+	k, ok := s.Optimizer.Kind()
+	return ok && k.Disputable != nil
+}
+
 // check returns all faults, each starting with a key.
-func (o Optimizer) check(verificationPercent uint8) (faults []error) {
-	k, ok := o.Kind()
-	if !ok {
+func (o Optimizer) check(verified, disputable bool) (faults []error) {
+	if _, ok := o.Kind(); !ok {
 		return []error{fmt.Errorf("optimizer.codec: %q is unknown; choose one of %s", o.Codec, codec.Names(Kinds))}
 	}
-	if verificationPercent != 0 && k.Disputable == nil {
+	if verified && !disputable {
 		faults = append(faults, fmt.Errorf(
 			"trust.verification_percent: steps with optimizer.codec = %q cannot be disputed; set it to 0", o.Codec))
 	}

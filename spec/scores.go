@@ -9,8 +9,8 @@ import (
 // Exchange defines how results travel.
 type Exchange struct {
 	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket,
-	// with commitments on the chain). "bucket" changes defaults elsewhere: overlap 1,
-	// verification_percent 0, and codec "slice" with decay 1.
+	// with commitments on the chain). "bucket" changes defaults elsewhere: overlap 1, and codec
+	// "slice" with decay 1.
 	Kind string `toml:"kind"`
 	// WindowBlocks is the length of a window in blocks of the chain, in runs that exchange by buckets.
 	// A round trains for exactly one window. The default is 60. In such runs times.round_train is only
@@ -65,7 +65,6 @@ func defaultFor(text []byte) Spec {
 	}
 	s.Exchange.WindowBlocks = windowBlocksDefault
 	s.Members.Overlap = 1
-	s.Trust.VerificationPercent = 0
 	if said.Optimizer.Codec == "" {
 		s.Optimizer = optimizerFor(sliceKind())
 	}

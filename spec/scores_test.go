@@ -24,9 +24,9 @@ func TestDefaultsOfExchange(t *testing.T) {
 	}{
 		{"", 0, "distro", 0.95, 5},
 		{"[exchange]\nkind = \"peers\"\n", 0, "distro", 0.95, 5},
-		{"[exchange]\nkind = \"bucket\"\n", 60, "slice", 1, 0},
-		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 0},
-		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 0},
+		{"[exchange]\nkind = \"bucket\"\n", 60, "slice", 1, 5},
+		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 5},
+		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 5},
 	} {
 		s, err := Parse([]byte("name = \"test\"\n" + c.text))
 		if err != nil {
@@ -74,28 +74,28 @@ alpha = 0.5
 
 func TestFaultsOfScores(t *testing.T) {
 	for text, want := range map[string]string{
-		"[exchange]\nkind = \"pigeons\"":                                    "exchange.kind",
-		"[exchange]\nwindow_blocks = 9":                                     "exchange.window_blocks",
-		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                  "exchange.window_blocks",
-		"[exchange]\nkind = \"bucket\"\n[members]\noverlap = 0":             "members.overlap",
-		"[exchange]\nkind = \"bucket\"\n[trust]\nverification_percent = 5":  "trust.verification_percent",
-		"[optimizer]\ncodec = \"slice\"\n[trust]\nverification_percent = 0": "exchange.kind = \"bucket\"",
-		"[scores]\nwindows = 5":                                             "scores.windows",
-		"[scores]\nemission = 5":                                            "scores.emission",
-		"[scores]\nvalidators = 1\nwindows = 1":                             "scores.windows",
-		"[scores]\nvalidators = 65":                                         "limits",
-		"[scores]\nvalidators = 1\nvalidator_percent = 101":                 "scores.validator_percent",
-		"[scores]\nvalidators = 1\npenalty_percent = 101":                   "scores.penalty_percent",
-		"[scores]\nvalidators = 1\nemission = 9223372036854775807":          "scores.emission",
-		"[scores]\nvalidators = 1\nalpha = 1.5":                             "scores.alpha",
-		"[scores]\nvalidators = 1\nalpha = -0.5":                            "scores.alpha",
-		"[scores]\nvalidators = 1\nalpha = nan":                             "scores.alpha",
-		"[scores]\nalpha = 0.5":                                             "scores.alpha",
-		"[scores]\nseats = 1":                                               "seats",
-		"[members]\nslots = 300":                                            "members.slots",
-		"[members]\nslots = 1":                                              "members.slots",
-		"[members]\nimmune_windows = 3":                                     "members.immune_windows",
-		"[members]\nregister_cost = 9223372036854775807":                    "members.register_cost",
+		"[exchange]\nkind = \"pigeons\"":                                     "exchange.kind",
+		"[exchange]\nwindow_blocks = 9":                                      "exchange.window_blocks",
+		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                   "exchange.window_blocks",
+		"[exchange]\nkind = \"bucket\"\n[members]\noverlap = 0":              "members.overlap",
+		"[exchange]\nkind = \"bucket\"\n[optimizer]\ncodec = \"sparseloco\"": "trust.verification_percent",
+		"[optimizer]\ncodec = \"slice\"\n[trust]\nverification_percent = 0":  "exchange.kind = \"bucket\"",
+		"[scores]\nwindows = 5":                                              "scores.windows",
+		"[scores]\nemission = 5":                                             "scores.emission",
+		"[scores]\nvalidators = 1\nwindows = 1":                              "scores.windows",
+		"[scores]\nvalidators = 65":                                          "limits",
+		"[scores]\nvalidators = 1\nvalidator_percent = 101":                  "scores.validator_percent",
+		"[scores]\nvalidators = 1\npenalty_percent = 101":                    "scores.penalty_percent",
+		"[scores]\nvalidators = 1\nemission = 9223372036854775807":           "scores.emission",
+		"[scores]\nvalidators = 1\nalpha = 1.5":                              "scores.alpha",
+		"[scores]\nvalidators = 1\nalpha = -0.5":                             "scores.alpha",
+		"[scores]\nvalidators = 1\nalpha = nan":                              "scores.alpha",
+		"[scores]\nalpha = 0.5":                                              "scores.alpha",
+		"[scores]\nseats = 1":                                                "seats",
+		"[members]\nslots = 300":                                             "members.slots",
+		"[members]\nslots = 1":                                               "members.slots",
+		"[members]\nimmune_windows = 3":                                      "members.immune_windows",
+		"[members]\nregister_cost = 9223372036854775807":                     "members.register_cost",
 	} {
 		if _, err := Parse([]byte("name = \"test\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a fault of %q", text, err, want)

@@ -366,7 +366,7 @@ func (s Spec) Check() error {
 	if _, err := ParseVersion(s.Members.ClientMin); err != nil && s.Members.ClientMin != "" {
 		fault("members.client_min: %w", err)
 	}
-	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent) {
+	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent != 0, s.Disputable()) {
 		fault("%w", f)
 	}
 	s.checkScores(fault)

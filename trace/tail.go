@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -80,7 +81,7 @@ func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) 
 func (t *Tails) Tail(lr float32, share Share) Tail {
 	c := t.codec
 	d := &codecTail{Tails: t, lr: lr}
-	gradient := d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, d.flat.n*4)
+	gradient := d.gradientRoot()
 	norm := d.norm()
 	old, most := d.oldState()
 	step := d.step(norm, most)
@@ -93,6 +94,33 @@ func (t *Tails) Tail(lr float32, share Share) Tail {
 	work := d.add(workOp(share, gradient))
 	d.add(outcomeOp(payload, uint32(c.PayloadMax()), state, work, step))
 	return d
+}
+
+// GradientTails makes the tails of steps that are disputed up to their gradient only, because
+// nobody serves the optimizer states that the rest begins from.
+type GradientTails struct{ flat flat }
+
+// NewGradientTails returns the tails for a layout, which must not be empty.
+func NewGradientTails(layout tensor.Layout) (*GradientTails, error) {
+	if layout.Len() == 0 {
+		return nil, errors.New("trace: the layout is empty")
+	}
+	return &GradientTails{newFlat(layout)}, nil
+}
+
+// Tail returns the tail of the step that c commits to. Of its outcome only the work follows from
+// the gradient; payload and state are what c says they are.
+func (t *GradientTails) Tail(c dispute.Commitment) Tail {
+	d := &codecTail{Tails: &Tails{flat: t.flat}}
+	gradient := d.gradientRoot()
+	work := d.add(workOp(Share{Run: c.Run, Round: uint32(c.Round), Member: uint32(c.Member)}, gradient))
+	d.add(claimOp(c, work))
+	return d
+}
+
+// gradientRoot adds the operations that hash the gradient.
+func (d *codecTail) gradientRoot() uint32 {
+	return d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, d.flat.n*4)
 }
 
 // Len implements Tail.

@@ -196,3 +196,18 @@ func outcomeOp(payload, bytes, state, work, step uint32) func(at tailSite) Op {
 		}}
 	}
 }
+
+// claimOp makes the outcome of a commitment whose payload and state nobody recomputes.
+func claimOp(c dispute.Commitment, work uint32) func(at tailSite) Op {
+	return func(at tailSite) Op {
+		return outcome{funcOp{
+			name: "outcome", tiles: 1, words: words(hashWords),
+			reads: func(uint32, uint32) []Read { return []Read{at.value(work, 0)} },
+			step: func(_ *exact.Worker, _, _ uint32, _ []uint32, in [][]uint32) []uint32 {
+				made := c
+				made.Work = wordsToHash(in[0])
+				return hashToWords(dispute.Outcome(made))
+			},
+		}}
+	}
+}

@@ -18,5 +18,8 @@
 //	             of shards that hold the sequence (data.Set.Prove)
 //	all others   the accuser's trace, which agrees with the accused's up to there
 //
+// In a run of buckets the program ends with the gradient and needs no state: of the outcome, only
+// the work is computed, and payload and state are taken from the commitment.
+//
 // The referee holds no data, parameters or state. Judging one slice takes milliseconds in plain Go.
 package verify

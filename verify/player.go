@@ -39,14 +39,18 @@ type Player struct {
 }
 
 // Open traces a step, which takes several times as long as computing it, and returns a player that
-// argues from the trace. A nil state is a fresh one, all zeros. The spans, params and state must be
-// those that the commitment names, and must not change while the player is in use.
+// argues from the trace. A nil state is a fresh one, all zeros; in a run of buckets it is not read.
+// The spans, params and state must be those that the commitment names, and must not change while
+// the player is in use.
 func (t *Tracer) Open(ctx context.Context, c dispute.Case, spans []batch.Span, params, state engine.Vector) (*Player, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
 		return nil, err
 	}
-	if state == nil {
+	switch {
+	case t.rules.gradient:
+		state = nil
+	case state == nil:
 		state = t.engine.NewVector(t.rules.params)
 	}
 	in := Inputs{Spans: spans, Params: params, State: state}
@@ -58,7 +62,7 @@ func (t *Tracer) Open(ctx context.Context, c dispute.Case, spans []batch.Span, p
 
 // open is Open for any program.
 func (t *Tracer) open(ctx context.Context, p trace.Program, c dispute.Case, in Inputs) (*Player, error) {
-	if n := t.rules.params; in.Params.Len() != n || in.State.Len() != n {
+	if n := t.rules.params; in.Params.Len() != n || in.State != nil && in.State.Len() != n {
 		return nil, fmt.Errorf("verify: got %d parameters and a state of %d floats for a model of %d parameters", in.Params.Len(), in.State.Len(), n)
 	}
 	prover := prover{t.engine, in.Params, in.State, in.Spans, t.data}

@@ -30,8 +30,8 @@ type Verdict struct {
 // Inputs are the inputs of a step.
 type Inputs struct {
 	Spans []batch.Span
-	// Params are the parameters at the round's start, State is the optimizer state before the step.
-	// Neither is changed.
+	// Params are the parameters at the round's start, State is the optimizer state before the step,
+	// nil where only the gradient is disputed. Neither is changed.
 	Params, State engine.Vector
 }
 
@@ -74,6 +74,9 @@ func (in Inputs) check(e engine.Engine, c dispute.Case) error {
 		values engine.Vector
 		want   wire.Hash
 	}{{"parameters", in.Params, c.Commitment.Params}, {"optimizer state", in.State, c.Commitment.Prev}} {
+		if x.values == nil {
+			continue
+		}
 		if got := merkle.Root(e.Leaves(x.values)); got != x.want {
 			return fmt.Errorf("verify: the %s have hash %s, but the commitment names %s", x.what, got, x.want)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,10 +21,10 @@ const blocksMax = 1 << 20
 type rules struct {
 	setup    trace.Setup
 	model    *trace.Model
-	schedule optim.Schedule
-	tails    *trace.Tails
+	tail     func(c dispute.Case) trace.Tail
 	params   int       // parameters, which is also the number of floats in an optimizer state
 	most     uint32    // most sequences in a share
+	gradient bool      // a step is disputed up to its gradient, and needs no state
 	manifest wire.Hash // hash of the data's manifest
 	order    wire.Hash // seed of the order of the sequences
 	first    uint64    // first sequence of that order that the run trains on
@@ -37,29 +37,17 @@ func newRules(s spec.Spec) (*rules, error) {
 		return nil, err
 	}
 	layout := cfg.Layout()
-	kind, ok := s.Optimizer.Kind()
-	if !ok || kind.Disputable == nil {
+	if !s.Disputable() {
 		return nil, fmt.Errorf("steps with optimizer.codec = %q cannot be disputed", s.Optimizer.Codec)
-	}
-	if n := kind.Disputable(s.Optimizer.Options, layout); n > blocksMax {
-		return nil, fmt.Errorf("the parameters have %d blocks, at most %d can be disputed: increase optimizer.%s.block",
-			n, blocksMax, kind.Name)
-	}
-	made, err := s.Optimizer.Options.New(layout, nil)
-	if err != nil {
-		return nil, err
 	}
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
-		params: layout.Len(), order: s.DataSeed(), first: s.First(), most: max(s.Batch.Start, s.Batch.End),
+		params: layout.Len(), gradient: s.Buckets(), order: s.DataSeed(), first: s.First(), most: max(s.Batch.Start, s.Batch.End),
 	}
 	if r.model, err = trace.NewModel(r.setup); err != nil {
 		return nil, err
 	}
-	if r.tails, err = trace.NewTails(made.(codec.Disputable), layout); err != nil {
-		return nil, err
-	}
-	if r.schedule, err = s.Schedule(); err != nil {
+	if r.tail, err = newTail(s, layout); err != nil {
 		return nil, err
 	}
 	if s.Data.Manifest == "" {
@@ -74,8 +62,40 @@ func newRules(s spec.Spec) (*rules, error) {
 	return r, nil
 }
 
+// newTail returns what makes the tail of each step. In a run of buckets nobody serves the optimizer
+// state that a step begins from, so its tail ends with the gradient.
+func newTail(s spec.Spec, layout tensor.Layout) (func(dispute.Case) trace.Tail, error) {
+	if s.Buckets() {
+		tails, err := trace.NewGradientTails(layout)
+		if err != nil {
+			return nil, err
+		}
+		return func(c dispute.Case) trace.Tail { return tails.Tail(c.Commitment) }, nil
+	}
+	kind, _ := s.Optimizer.Kind()
+	if n := kind.Disputable(s.Optimizer.Options, layout); n > blocksMax {
+		return nil, fmt.Errorf("the parameters have %d blocks, at most %d can be disputed: increase optimizer.%s.block",
+			n, blocksMax, kind.Name)
+	}
+	made, err := s.Optimizer.Options.New(layout, nil)
+	if err != nil {
+		return nil, err
+	}
+	tails, err := trace.NewTails(made.(codec.Disputable), layout)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := s.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	return func(c dispute.Case) trace.Tail {
+		v := c.Commitment
+		return tails.Tail(schedule.LR(uint32(c.Step)), trace.Share{Run: v.Run, Round: uint32(v.Round), Member: uint32(v.Member)})
+	}, nil
+}
+
 // program returns the program of a step.
 func (r *rules) program(c dispute.Case) (trace.Program, error) {
-	tail := r.tails.Tail(r.schedule.LR(uint32(c.Step)), trace.Share{Run: c.Commitment.Run, Round: uint32(c.Commitment.Round), Member: uint32(c.Commitment.Member)})
-	return r.model.Program(c.Sequences, tail)
+	return r.model.Program(c.Sequences, r.tail(c))
 }

@@ -101,6 +101,13 @@ func newWorld8(t testing.TB, clip float64) *world {
 	return worldOf(t, text, clip)
 }
 
+// newSealedWorld is like newWorld, for a run of buckets: steps are disputed up to their gradient.
+func newSealedWorld(t testing.TB, clip float64) *world {
+	t.Helper()
+	from, to := strings.Index(runText, "[optimizer.distro]"), strings.Index(runText, "clip_norm")
+	return worldOf(t, runText[:from]+"[exchange]\nkind = \"bucket\"\n[optimizer.slice]\ncompression = 8\nleaf = 64\n"+runText[to:], clip)
+}
+
 func worldOf(t testing.TB, text string, clip float64) *world {
 	t.Helper()
 	dir := t.TempDir()
@@ -184,7 +191,11 @@ func (w *world) step(t testing.TB) (dispute.Case, Inputs) {
 		Prev: merkle.BlobRoot(tensor.Bytes(w.state)), State: merkle.BlobRoot(tensor.Bytes(after)), Params: merkle.BlobRoot(tensor.Bytes(w.params)),
 	}
 	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
-	return dispute.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, Inputs{w.spans, cpu.Floats(w.params), cpu.Floats(w.state)}
+	in := Inputs{Spans: w.spans, Params: cpu.Floats(w.params)}
+	if !w.spec.Buckets() {
+		in.State = cpu.Floats(w.state)
+	}
+	return dispute.Case{Commitment: c, Step: number, Sequences: batch.Total(w.spans)}, in
 }
 
 // open is the player who argues by the truth.
@@ -217,7 +228,7 @@ func newLying(p trace.Program, l lie) liar {
 }
 
 // commit changes a commitment to what came out of the lying program, whose outcome reads payload,
-// state and work in this order.
+// state and work in this order, or the work alone.
 func (l liar) commit(c dispute.Commitment) dispute.Commitment {
 	reads := l.Program.Op(l.Program.Len()-1).Reads(0, 0)
 	hash := func(i int) (h wire.Hash) {
@@ -225,6 +236,10 @@ func (l liar) commit(c dispute.Commitment) dispute.Commitment {
 			copy(h[4*k:], wire.AppendU32(nil, w))
 		}
 		return h
+	}
+	if len(reads) == 1 {
+		c.Work = hash(0)
+		return c
 	}
 	c.Payload, c.State, c.Work = hash(0), hash(1), hash(2)
 	return c

@@ -76,7 +76,7 @@ everything, and the same command continues from there.`,
 	f.StringVar(&o.keep, "keep", "", "`directory` in which to keep everything")
 	f.StringVar(&o.Preset, "preset", o.Preset, "model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
 	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat; `kind` is listed above")
-	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25")
+	f.Uint8Var(&o.Verification, "verification", o.Verification, "`percent` of the results that others recompute; with --adversary the default is 25,\nwith --exchange bucket 0: validators score the results")
 	deviceFlag(cmd, &o.Device)
 	f.Lookup("device").Usage = "`device` on which every second client computes gradients: cpu, vulkan:N (entrain bench --device list) or auto"
 	jsonFlag(cmd, &o.asJSON)

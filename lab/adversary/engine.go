@@ -40,6 +40,15 @@ func (e dishonestEngine) Step(ctx context.Context, params, state engine.Vector, 
 	return do(ctx, params, state, spans, step)
 }
 
+// Gradient implements engine.Engine. It is called for shares of others.
+func (e dishonestEngine) Gradient(ctx context.Context, params engine.Vector, spans []batch.Span) (engine.Gradient, error) {
+	if e.m.hooks.others == nil {
+		return e.Engine.Gradient(ctx, params, spans)
+	}
+	r, err := e.m.hooks.others(ctx, params, nil, spans, 0)
+	return engine.Gradient{Root: r.Gradient, Loss: r.Loss}, err
+}
+
 // Check implements engine.Engine.
 func (e dishonestEngine) Check(payload []byte) error {
 	err := e.Engine.Check(payload)

@@ -17,31 +17,48 @@ import (
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
-// validators. They cheat in what they seal, and in what they keep of it; package bucket refuses
-// tricks with objects and names. Nobody convicts them. They must earn nothing, except that the kind
-// gradient, which does its work, must earn no more than the honest.
+// validators. They cheat in what they seal, in what they keep of it, and as verifiers; package
+// bucket refuses tricks with objects and names. Those that seal must earn nothing, except that the
+// kind gradient, which does its work, must earn no more than the honest. Where results are
+// verified, those whose gradient is not the committed one are convicted.
 func Miners() []Kind {
+	kinds := sealers()
+	for i, k := range kinds {
+		if k.Checked {
+			kinds[i].Offences = wrongResult()
+		}
+	}
+	for _, k := range officials() {
+		if k.Name == "lazy-verifier" || k.Name == "false-accuser" {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// sealers cheat in what they seal.
+func sealers() []Kind {
 	return []Kind{
-		{Name: "noise", Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+		{Name: "noise", Checked: true, Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			return hooks{own: m.noiseStep(c)}, nil
 		})},
-		{Name: "copy", Tries: "seals a mosaic of what others have revealed so far", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+		{Name: "copy", Checked: true, Tries: "seals a mosaic of what others have revealed so far", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			a := &album{codec: c, values: make([]byte, c.SealedLen())}
 			return hooks{own: m.copiedStep(c, a), check: a.see}, nil
 		})},
-		{Name: "stale", Tries: "works once and seals that result in every window", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "stale", Checked: true, Tries: "works once and seals that result in every window", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.staleStep()}, nil
 		})},
-		{Name: "half-data", Tries: "trains on the first half of its share and expects pay for all of it", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "half-data", Checked: true, Tries: "trains on the first half of its share and expects pay for all of it", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.halfStep}, nil
 		})},
-		{Name: "wrong-data", Tries: "trains on the same sequences in every window instead of its share", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+		{Name: "wrong-data", Checked: true, Tries: "trains on the same sequences in every window instead of its share", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.favouriteStep}, nil
 		})},
 		{Name: "sign-flip", Tries: "computes its share, and seals the negated update", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Flipped)}, nil
 		})},
-		{Name: "vanish", Tries: "works for four windows, then seals noise for four and deletes those reveals once they are accepted", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
+		{Name: "vanish", Checked: true, Tries: "works for four windows, then seals noise for four and deletes those reveals once they are accepted", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			return m.vanishingHooks(c), nil
 		})},
 		{Name: "gradient", Tries: "computes its share, and seals the gradient, scaled to an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {

@@ -16,6 +16,7 @@ import (
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -31,6 +32,7 @@ import (
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -63,7 +65,10 @@ type Config struct {
 	Sharing coordinator.Sharing
 	// Inexact makes validators act as with inexact arithmetic: they do not compare works.
 	Inexact bool
-	Seed    wire.Hash
+	// Verification is the part in per cent of the results whose gradients other miners recompute.
+	// Above 0, each miner has a stake.
+	Verification uint8
+	Seed         wire.Hash
 	// Inspect, if not nil, is called after every event.
 	Inspect func(*Market)
 }
@@ -94,12 +99,14 @@ const (
 var Model = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
 
 const (
-	sequence = 24
-	heldOut  = 64 // sequences on which the loss is measured
-	runName  = "market"
-	chainID  = "market"
-	treasury = 1 << 40
-	epochMs  = 300 * 24 * 3600 * 1000 // longer than any market lasts
+	sequence     = 24
+	windowBlocks = 25
+	heldOut      = 64 // sequences on which the loss is measured
+	runName      = "market"
+	chainID      = "market"
+	treasury     = 1 << 40
+	stake        = 1000                   // of a miner, where results are verified
+	epochMs      = 300 * 24 * 3600 * 1000 // longer than any market lasts
 )
 
 // Market is a run. Create it with [New]; the caller must Close it. It belongs to one goroutine.
@@ -114,6 +121,9 @@ type Market struct {
 	engine  engine.Engine
 	initial []float32
 	text    []byte
+	// disputant argues for all miners, and referee judges them; nil without verification.
+	disputant node.Disputant
+	referee   dispute.Referee
 
 	miners     []*miner
 	validators []*judge
@@ -155,6 +165,11 @@ func (m *Market) make() (err error) {
 		return err
 	}
 	m.initial = llama.Init(Model, wire.Sum("entrain/market", cfg.Seed[:]))
+	if cfg.Verification > 0 {
+		if err := m.verified(); err != nil {
+			return err
+		}
+	}
 	if err := m.found(); err != nil {
 		return err
 	}
@@ -198,9 +213,14 @@ func (m *Market) found() (err error) {
 	for i, j := range cfg.Validators {
 		accounts = append(accounts, host.Allocation{Key: JudgeKey(i).Public(), Amount: j.stake()})
 	}
+	if cfg.Verification > 0 {
+		for i := range cfg.Miners {
+			accounts = append(accounts, host.Allocation{Key: MinerKey(i).Public(), Amount: stake})
+		}
+	}
 	sortAllocations(accounts)
 	genesis := host.Genesis{Chain: chainID, Accounts: accounts, Creators: []key.Public{owner.Public()}}
-	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: genesis})
+	m.Chain, err = ledgermem.New(m.Clock, ledgermem.Options{Seed: cfg.Seed, Genesis: genesis, Referees: verify.NewReferee})
 	if err != nil {
 		return err
 	}
@@ -208,10 +228,13 @@ func (m *Market) found() (err error) {
 	run := coordinator.Config{
 		Name: runName, MinMembers: 1, StartMembers: n, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: coordinator.Step(cfg.Steps), BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
-		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: 25, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
+		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: windowBlocks, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
 		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
 		ModelHash: merkle.Root(m.engine.Leaves(cpu.Floats(m.initial))), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),
 		StateHash: merkle.Root(m.engine.Leaves(cpu.Floats(make([]float32, m.engine.StateLen())))),
+	}
+	if cfg.Verification > 0 {
+		run.VerificationPercent, run.VerifyMs, run.DisputeMs, run.UnbondMs, run.Stake = cfg.Verification, verifyMs, disputeMs, unbondMs, stake
 	}
 	limits := coordinator.Limits{Members: max(n, 2), Witnesses: 8, Validators: run.Validators, Buckets: true, Speeds: cfg.Sharing == coordinator.SpeedShares}
 	chain := m.Chain.Client().As(owner)
@@ -285,7 +308,7 @@ func (m *Market) mine(i int) error {
 		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client().As(MinerKey(i)), Loop: scope, Engine: lazy{m.engine, who.Percent},
 		Initial:          func() []float32 { return append([]float32(nil), m.initial...) },
 		Bucket:           &node.Bucket{Exchange: bucket.NewExchange(scope, writer, reader, bucket.ExchangeOptions{Simulated: true}), Registered: registered},
-		CheckpointAlways: true, Speed: m.cfg.claims(who),
+		CheckpointAlways: true, Speed: m.cfg.claims(who), Disputant: m.disputant,
 		Checkpoint: func(c node.Checkpoint) (wire.Hash, error) {
 			m.saved, m.savedHash = append([]float32(nil), c.Params...), c.Hash
 			return wire.Sum("entrain/market-checkpoint", c.Hash[:]), nil
@@ -305,8 +328,11 @@ func (m *Market) mine(i int) error {
 			return 50 * time.Millisecond
 		},
 	}
+	if m.cfg.Verification > 0 {
+		cfg.Stake = stake
+	}
 	if who.Kind != "" {
-		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine}
+		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine, Referee: m.referee}
 		if cfg, err = adversary.Wrap(who.Kind, cfg, o); err != nil {
 			return err
 		}

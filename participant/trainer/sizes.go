@@ -33,9 +33,14 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	}
 	// Parameters: of this round, of the one before, which peers may still ask for, and of the
 	// next; with overlap one more. States: before and after a step, and with verification
-	// also of the rounds whose checks are not drawn yet. And the memory of a step.
+	// also of the rounds whose checks are not drawn yet; by buckets, where no states are recomputed,
+	// instead the parameters of rounds whose checks are open. And the memory of a step.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
-	if s.Trust.VerificationPercent > 0 {
+	switch {
+	case s.Trust.VerificationPercent == 0:
+	case s.Buckets():
+		params += 2
+	default:
 		states += 2
 	}
 	z = Sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}

@@ -1,0 +1,115 @@
+package market
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	bucketmem "github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/node"
+)
+
+// Attacks on runs of buckets in which miners recompute each other's gradients.
+
+// convicted returns the offences that cost a stake, by miners.
+func convicted(m *Market) map[int]dispute.Offence {
+	list := map[int]dispute.Offence{}
+	for _, c := range m.State().Convictions() {
+		for i := range m.cfg.Miners {
+			if MinerKey(i).Public() == c.Key && !c.Offence.Lesser() {
+				list[i] = c.Offence
+			}
+		}
+	}
+	return list
+}
+
+// TestCheatsAreConvicted has a cheat of each kind among five honest miners, where a quarter of the
+// results are verified. Those whose gradient is not the committed one lose stake and rewards, and
+// stay in the model for as long as the draw of checks and a dispute take; no other does.
+func TestCheatsAreConvicted(t *testing.T) {
+	for _, k := range adversary.Miners() {
+		switch k.Name {
+		case "copy", "vanish", "stale", "wrong-data", "scale", "sign-flip":
+			continue // they differ from others in what a verifier does not look at
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			m := begin(t, Config{Miners: append(honest(5), Miner{Kind: k.Name}), Validators: []Judge{{}, {}}, Steps: 32, Verification: 25})
+			r := finish(t, m)
+			got := convicted(m)
+			for i, e := range r.Earners[:5] {
+				if e.Accepted != 32 || e.Reward == 0 || got[i] != 0 {
+					t.Errorf("honest miner %d: %d results accepted, earned %d, %s; notes %q", i, e.Accepted, e.Reward, got[i], tail(m.Notes(i)))
+				}
+			}
+			if k.Provable() != k.Convicts(got[5]) {
+				t.Errorf("convicted of %s", got[5])
+			}
+			s := m.State()
+			at, _ := s.Find(MinerKey(5).Public())
+			who, e := s.Member(at), r.Earners[5]
+			if k.Checked && (who.Stake != 0 || e.Reward != 0 || who.Balance != 0 || e.Accepted > 16) {
+				t.Errorf("it has a stake of %d and earned %d with %d results accepted", who.Stake, e.Reward, e.Accepted)
+			}
+			t.Logf("%d of %d results accepted, convicted of %s", e.Accepted, r.Windows, got[5])
+		})
+	}
+}
+
+// TestALateMinerIsNotConvicted has a miner show what it committed to when the window is over. It
+// is checked for nothing, because nothing of it is accepted.
+func TestALateMinerIsNotConvicted(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}, {}}, Steps: 16, Verification: 50})
+	m.Buckets.Break(Place(3), bucketmem.Faults{Appear: 15 * time.Second})
+	unpaid(t, m, finish(t, m))
+	if got := convicted(m); len(got) > 0 {
+		t.Errorf("convicted were %v", got)
+	}
+}
+
+// secretive is a bucket whose owner shows its commitments to some members only.
+type secretive struct{ bucket.Store }
+
+func (s secretive) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindCommitment {
+		return nil, 0, bucket.ErrMissing
+	}
+	return s.Store.Get(ctx, key, offset, n)
+}
+
+// TestCommitmentsThatVerifiersDoNotGet has a miner seal noise and hide its commitments from two of
+// nine members, which can neither check its results nor apply them. It is convicted, and they are
+// not.
+func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
+	var m *Market
+	open := func(at bucket.Location) (bucket.Store, error) {
+		s, err := m.Buckets.Open(at)
+		if at.Bucket == Place(8).Bucket {
+			s = secretive{s}
+		}
+		return s, err
+	}
+	miners := append(honest(8), Miner{Kind: "noise"})
+	for i := 6; i < 8; i++ {
+		miners[i].Configure = func(cfg *node.Config) {
+			x := bucket.NewExchange(cfg.Loop, cfg.Bucket.Exchange.Writer(), bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+			cfg.Bucket = &node.Bucket{Exchange: x, Registered: cfg.Bucket.Registered}
+		}
+	}
+	m = begin(t, Config{Miners: miners, Validators: []Judge{{}, {}}, Steps: 32, Verification: 25})
+	r := finish(t, m)
+	if got := convicted(m); len(got) != 1 || got[8] == 0 {
+		t.Errorf("convicted were %v, want miner 8 only", got)
+	}
+	s := m.State()
+	for i, e := range r.Earners[:8] {
+		at, _ := s.Find(MinerKey(i).Public())
+		if who := s.Member(at); who.Stake < stake/2 || i < 6 && (e.Accepted != 32 || who.Stake != stake) {
+			t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.Notes(i)))
+		}
+	}
+	t.Logf("%d of its results were accepted", r.Earners[8].Accepted)
+}
