@@ -24,6 +24,8 @@ type Buckets struct {
 	Crashes int           // validators that crash and come back
 	Fail    int           // operations of the first miner's bucket that fail, per thousand
 	Lag     time.Duration // until an object of the second miner's bucket is seen
+	// Verification is the part in per cent of the results whose gradients other miners recompute.
+	Verification uint8
 }
 
 // bucketsLimit is the greatest virtual time of a window.
@@ -55,6 +57,7 @@ func (d *draws) buckets(seed uint64) Buckets {
 		b.Fail = d.between(0, 100)
 		b.Lag = d.millis(0, 2000)
 	}
+	b.Verification = []uint8{0, 5, 25, 100}[d.between(0, 3)]
 	return b
 }
 
@@ -81,7 +84,7 @@ func (b Buckets) simulate(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := watch{b: b, params: map[coordinator.Round]wire.Hash{}}
-	cfg := market.Config{Steps: b.Steps, Period: b.Period, Seed: wire.Sum("entrain/campaign/market", wire.AppendU64(nil, b.Seed))}
+	cfg := market.Config{Steps: b.Steps, Period: b.Period, Verification: b.Verification, Seed: wire.Sum("entrain/campaign/market", wire.AppendU64(nil, b.Seed))}
 	for _, kind := range b.Miners {
 		cfg.Miners = append(cfg.Miners, market.Miner{Kind: kind})
 	}
