@@ -35,6 +35,8 @@ type Draft struct {
 	Data   string // directory of the prepared data; "" means data.location
 	From   string // directory of the checkpoint that the run starts from, or of a state; "" is none
 	Resume bool   // take up the training of the checkpoint's run, and not only its model
+	// FewWitnesses says that the author insists on witnesses that colluding members may capture.
+	FewWitnesses bool
 
 	Say func(format string, args ...any) // tells the author what was left out; nil discards
 }
@@ -44,6 +46,9 @@ func (d Draft) Complete() (spec.Spec, []byte, error) {
 	s, words, err := d.read()
 	if err != nil {
 		return s, nil, err
+	}
+	if fault := NewTheft(s).Fault(); fault != nil && !d.FewWitnesses {
+		return s, nil, fault
 	}
 	filled, err := fillData(&s, d.Data, words)
 	if err != nil {

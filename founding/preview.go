@@ -22,7 +22,8 @@ type Preview struct {
 	// in a round.
 	Received uint64        `json:"received_bytes"`
 	Tokens   uint64        `json:"tokens"` // trained on in all
-	Steps    []PreviewStep `json:"steps"`  // the first, the last, and some between
+	Theft    Theft         `json:"theft"`
+	Steps    []PreviewStep `json:"steps"` // the first, the last, and some between
 }
 
 // PreviewStep is one step of a run.
@@ -42,7 +43,7 @@ func NewPreview(s spec.Spec) (p Preview, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start}
+	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start, Theft: NewTheft(s)}
 	if p.Needs, err = trainer.SizesOf(s); err != nil {
 		return p, err
 	}
@@ -96,6 +97,9 @@ func (p Preview) Write(out io.Writer) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if fault := p.Theft.Fault(); fault != nil {
+		fmt.Fprintf(out, "\nIt would be refused: %v.\n", fault)
 	}
 	_, err := fmt.Fprintf(out, "\nA member needs about %s of memory, and fetches a model of %s when it joins.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",

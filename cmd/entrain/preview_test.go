@@ -56,4 +56,12 @@ min = 5
 		}
 	}
 	s.fails([]string{"run", "create", "--dry-run"}, "-f FILE")
+
+	few := writeFile(t, filepath.Join(t.TempDir(), "few.toml"), "name = \"few\"\nsteps = 1000\n[members]\ncapacity = 64\nwitnesses = 3\n")
+	const refusal = "19 of 64 members that collude settle wrong parameters within 1000 rounds with probability 0.4"
+	if out := s.ok("run", "create", "--dry-run", "-f", few); !strings.Contains(out, "It would be refused: members.witnesses: with 3 witnesses, "+refusal) {
+		t.Errorf("nothing about few witnesses in\n%s", out)
+	}
+	s.fails([]string{"run", "create", "-f", few}, refusal)
+	s.fails([]string{"run", "create", "-f", few, "--few-witnesses"}, "data.manifest")
 }

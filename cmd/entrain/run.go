@@ -61,6 +61,7 @@ Steps count from the beginning of the first run. Points and stakes start fresh.`
 	fromFlag(cmd, &r.from)
 	f.BoolVar(&r.resume, "resume", false, "with --from: take up the training there, with its optimizers, schedule and data")
 	f.BoolVar(&r.dry, "dry-run", false, "create nothing, and show what the specification means")
+	f.BoolVar(&r.fewWitnesses, "few-witnesses", false, "create it even if 30 % of its members, colluding, capture its witnesses likelier than 1 in 1,000")
 	jsonFlag(cmd, &r.asJSON)
 	return cmd
 }
@@ -70,7 +71,7 @@ type runCreation struct {
 	file, data, from, keyFile string
 	chain                     []string
 	resume                    bool // the training of the checkpoint's run, and not only its model
-	dry, asJSON               bool
+	dry, fewWitnesses, asJSON bool
 }
 
 // create creates a run.
@@ -90,7 +91,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		}
 		defer release()
 	}
-	draft := founding.Draft{Text: text, Data: r.data, From: from, Resume: r.resume, Say: c.say}
+	draft := founding.Draft{Text: text, Data: r.data, From: from, Resume: r.resume, FewWitnesses: r.fewWitnesses, Say: c.say}
 	if r.dry {
 		return r.preview(c, draft)
 	}

@@ -7,6 +7,7 @@
 //	go run ./cmd/lab learning              what models learn by each way of training together
 //	go run ./cmd/lab numerics              what models learn in binary32 and in 8 bits
 //	go run ./cmd/lab stake --check 5%      the stake at which cheating does not pay
+//	go run ./cmd/lab witnesses             how safe committees of witnesses are
 //	go run ./cmd/lab fuzz-money --for 1h   random transactions, until one makes tokens
 //	go run ./cmd/lab check                 every state of tiny runs
 //	go run ./cmd/lab adversaries           every kind of cheat
@@ -75,7 +76,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), numericsCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), moneyCommand(c), checkCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

@@ -1,4 +1,4 @@
-package economics
+package founding
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/spec"
 )
 
 // exactly computes Committee.atLeast in integers.
@@ -64,6 +65,38 @@ func TestCommitteeFaults(t *testing.T) {
 	for _, c := range []Committee{{}, {Members: 4, Witnesses: 5}, {Members: 4, Colluding: 5, Witnesses: 1}, {Members: 1 << 25, Witnesses: 1}} {
 		if c.Fault() == nil {
 			t.Errorf("%+v has no fault", c)
+		}
+	}
+}
+
+// TestTheftIsRefused has a run whose witnesses are too few for its members, or barely enough.
+func TestTheftIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		capacity, slots uint32
+		witnesses       uint16
+		steps, least    uint32
+		refused         bool
+	}{
+		{64, 0, 3, 1000, 14, true},
+		{64, 0, 8, 1000, 14, true},
+		{64, 0, 16, 1000, 14, false},
+		{64, 0, 16, 100_000, 17, true},
+		{64, 0, 0, 100_000, 17, false},
+		{10_000, 0, 0, 100_000, 24, false},
+		{10_000, 9, 3, 1, 2, false},
+		{4, 0, 3, 1000, 2, false}, // one of four colludes
+	} {
+		s := spec.Default()
+		s.Members.Capacity, s.Members.Slots, s.Members.Witnesses, s.Steps = c.capacity, c.slots, c.witnesses, c.steps
+		theft := NewTheft(s)
+		if refused := theft.Fault() != nil; refused != c.refused || theft.Least != c.least {
+			t.Errorf("%+v: %v, at least %d: %v", c, refused, theft.Least, theft.Fault())
+		}
+		if enough := theft.Committee; theft.Fault() != nil {
+			enough.Witnesses = theft.Least
+			if p := enough.Settled(float64(theft.Rounds), 2); p > 1e-3 {
+				t.Errorf("%+v: %d are not enough: %g", c, theft.Least, p)
+			}
 		}
 	}
 }

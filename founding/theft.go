@@ -1,4 +1,4 @@
-package economics
+package founding
 
 import (
 	"errors"
@@ -6,7 +6,66 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/spec"
 )
+
+const (
+	// colludingPercent is the part of its members that a run should withstand, and theftMax the
+	// probability with which it may fail to.
+	colludingPercent = 30
+	theftMax         = 1e-3
+	witnessesMax     = 32
+)
+
+// Theft says how likely colluding members settle parameters of their choice in a run, by which
+// honest results look wrong. For that they must be a quorum of the witnesses of two rounds in a
+// row.
+type Theft struct {
+	Committee
+	Rounds      uint32  // that train
+	Probability float64 // that they do within all of these
+	Least       uint32  // least number of witnesses that suffices, as all above do; 33 if 32 do not
+}
+
+// NewTheft returns how likely theft is in a run that has as many members as it can have, 30 % of
+// which collude.
+func NewTheft(s spec.Spec) Theft {
+	n, w := s.Members.Capacity, uint32(s.Members.Witnesses)
+	if s.Members.Slots > 0 {
+		n = s.Members.Slots
+	}
+	if w == 0 {
+		w = witnessesMax
+	}
+	t := Theft{Committee: Committee{Members: n, Colluding: n * colludingPercent / 100, Witnesses: min(w, n)}, Rounds: s.Steps - s.Before()}
+	t.Probability = t.Settled(float64(t.Rounds), 2)
+	// Of more witnesses a quorum may be a smaller part, so all numbers from the least on must do.
+	for t.Least = min(witnessesMax, n) + 1; t.Least > 1; t.Least-- {
+		c := t.Committee
+		if c.Witnesses = t.Least - 1; c.Settled(float64(t.Rounds), 2) > theftMax {
+			break
+		}
+	}
+	return t
+}
+
+// String describes the probability in a sentence.
+func (t Theft) String() string {
+	return fmt.Sprintf("with %d witnesses, %d of %d members that collude settle wrong parameters within %d rounds with probability %.1g",
+		t.Witnesses, t.Colluding, t.Members, t.Rounds, t.Probability)
+}
+
+// Fault returns an error that says what to change, or nil if theft is unlikely enough.
+func (t Theft) Fault() error {
+	if t.Probability <= theftMax {
+		return nil
+	}
+	change := fmt.Sprintf("elect at least %d", t.Least)
+	if t.Least > witnessesMax {
+		change = "plan fewer steps"
+	}
+	return fmt.Errorf("members.witnesses: %s, and %g is allowed; %s, or insist with --few-witnesses", t, theftMax, change)
+}
 
 // Committee is a round's draw of witnesses from members, some of whom collude.
 type Committee struct {
