@@ -71,20 +71,20 @@ func (e Event) MarshalJSON() ([]byte, error) {
 }
 
 // Settings are a demo's model, data and participants. The file demo.json in its directory holds
-// them.
+// them; a flag of the command sets each.
 type Settings struct {
-	Clients int    `json:"clients"`
-	Rounds  uint32 `json:"rounds"` // that train; by buckets: windows
-	Text    string `json:"text"`   // file to train on
-	Preset  string `json:"preset"` // of the model; PresetTiny is one more
+	Clients int    `json:"clients" flag:"clients"`
+	Rounds  uint32 `json:"rounds" flag:"rounds"` // that train; by buckets: windows
+	Text    string `json:"text" flag:"text"`     // file to train on
+	Preset  string `json:"preset" flag:"preset"` // of the model; PresetTiny is one more
 	// Device is what every second client computes gradients on: see trainer.Machine.
-	Device string `json:"device,omitempty"`
+	Device string `json:"device,omitempty" flag:"device"`
 	// Adversary is the kind of cheat that the last clients are; "" means that all are honest.
-	Adversary    string        `json:"adversary,omitempty"`
-	Verification uint8         `json:"verification_percent"` // of the results that others recompute
-	Exchange     string        `json:"exchange,omitempty"`   // Peers or Buckets
-	Validators   int           `json:"validators,omitempty"` // by buckets
-	Window       time.Duration `json:"window_ns,omitempty"`  // by buckets: of a window
+	Adversary    string        `json:"adversary,omitempty" flag:"adversary"`
+	Verification uint8         `json:"verification_percent" flag:"verification"` // of the results that others recompute
+	Exchange     string        `json:"exchange,omitempty" flag:"exchange"`       // Peers or Buckets
+	Validators   int           `json:"validators,omitempty" flag:"validators"`   // by buckets
+	Window       time.Duration `json:"window_ns,omitempty" flag:"window"`        // by buckets: of a window
 }
 
 // The values of Settings.Exchange: how results travel.

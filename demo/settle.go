@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/participant"
@@ -25,25 +26,13 @@ func (s *Settings) Settle(dir string, given func(flag string) bool) (kept bool, 
 			of = was
 		}
 	}
-	for _, f := range []struct {
-		flag    string
-		is, was any
-		keep    func()
-	}{
-		{"exchange", s.Exchange, of.Exchange, func() { s.Exchange = of.Exchange }},
-		{"adversary", s.Adversary, of.Adversary, func() { s.Adversary = of.Adversary }},
-		{"clients", s.Clients, of.Clients, func() { s.Clients = of.Clients }},
-		{"rounds", s.Rounds, of.Rounds, func() { s.Rounds = of.Rounds }},
-		{"text", s.Text, of.Text, func() { s.Text = of.Text }},
-		{"preset", s.Preset, of.Preset, func() { s.Preset = of.Preset }},
-		{"verification", s.Verification, of.Verification, func() { s.Verification = of.Verification }},
-		{"validators", s.Validators, of.Validators, func() { s.Validators = of.Validators }},
-		{"window", s.Window, of.Window, func() { s.Window = of.Window }},
-	} {
-		if !given(f.flag) {
-			f.keep()
-		} else if kept && f.is != f.was {
-			return kept, fmt.Errorf("--%s differs from that of the run kept in %q, %v; leave it out to continue that run, or choose another directory", f.flag, dir, f.was)
+	is, was := reflect.ValueOf(s).Elem(), reflect.ValueOf(of)
+	for i := range is.NumField() {
+		flag := is.Type().Field(i).Tag.Get("flag")
+		if !given(flag) {
+			is.Field(i).Set(was.Field(i))
+		} else if kept && !is.Field(i).Equal(was.Field(i)) {
+			return kept, fmt.Errorf("--%s differs from that of the run kept in %q, %v; leave it out to continue that run, or choose another directory", flag, dir, was.Field(i))
 		}
 	}
 	if kept {

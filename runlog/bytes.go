@@ -14,51 +14,154 @@ import (
 // errFormat reports bytes that are not a record.
 var errFormat = errors.New("not in the format")
 
-// pen writes values.
-type pen struct{ b []byte }
+// stream writes values, or reads them if reading is set. Each method takes a pointer to the value,
+// which only reading changes. Reading refuses what writing would not have written; after a failure
+// it gives zeros.
+type stream struct {
+	b       []byte // what was written, or what is left to read
+	reading bool
+	bad     bool
+}
 
-func (p *pen) u8(v uint8)    { p.b = append(p.b, v) }
-func (p *pen) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
+func (s *stream) fail() { s.bad, s.b = true, nil }
 
-// i16 writes a signed number. The sign is the lowest bit, so that small numbers are short.
-func (p *pen) i16(v int16) { p.uint(uint64(uint16(v<<1 ^ v>>15))) }
-
-func (p *pen) bool(v bool) {
-	if v {
-		p.u8(1)
-	} else {
-		p.u8(0)
+// bytes writes v, or fills it.
+func (s *stream) bytes(v []byte) {
+	switch {
+	case !s.reading:
+		s.b = append(s.b, v...)
+	case len(v) > len(s.b):
+		s.fail()
+	default:
+		s.b = s.b[copy(v, s.b):]
 	}
 }
 
-func (p *pen) f32(v float32) { p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(v)) }
-func (p *pen) f64(v float64) { p.b = binary.LittleEndian.AppendUint64(p.b, math.Float64bits(v)) }
+// take reads n bytes, which are those of the stream; nil if there are fewer.
+func (s *stream) take(n uint64) []byte {
+	if n > uint64(len(s.b)) {
+		s.fail()
+		return nil
+	}
+	v := s.b[:n]
+	s.b = s.b[n:]
+	return v
+}
 
-// text writes twice the length, plus 1 if the bytes of a hexadecimal text follow.
-func (p *pen) text(s string) {
-	s = s[:min(len(s), TextBytesMax)]
-	if raw, ok := unhex(s); ok {
-		p.uint(uint64(len(raw))<<1 | 1)
-		p.b = append(p.b, raw...)
+// uint takes a number of at most max.
+func (s *stream) uint(v *uint64, max uint64) {
+	if !s.reading {
+		s.b = binary.AppendUvarint(s.b, *v)
 		return
 	}
-	p.uint(uint64(len(s)) << 1)
-	p.b = append(p.b, s...)
+	u, n := binary.Uvarint(s.b)
+	if n <= 0 || u > max || n > 1 && s.b[n-1] == 0 { // cut short, too large, or too long
+		s.fail()
+		u, n = 0, 0
+	}
+	*v, s.b = u, s.b[n:]
 }
 
-// set writes bytes as runs of equal ones, each (length, byte): sets of members are mostly full or
+// int16 takes a signed number. The sign is the lowest bit, so that small numbers are short.
+func (s *stream) int16(v *int16) {
+	u := uint64(uint16(*v<<1 ^ *v>>15))
+	if s.uint(&u, math.MaxUint16); s.reading {
+		*v = int16(u>>1) ^ -int16(u&1)
+	}
+}
+
+func (s *stream) bool(v *bool) {
+	n := uint64(0)
+	if *v {
+		n = 1
+	}
+	if s.uint(&n, 1); s.reading {
+		*v = n == 1
+	}
+}
+
+// float takes a *float32 or a *float64.
+func (s *stream) float(v any) {
+	if !s.reading {
+		s.b, _ = binary.Append(s.b, binary.LittleEndian, v) // never fails for a float
+	} else if n, err := binary.Decode(s.b, binary.LittleEndian, v); err == nil {
+		s.b = s.b[n:]
+	} else {
+		s.fail()
+	}
+}
+
+// text takes twice the length, plus 1 if the bytes of a hexadecimal text follow.
+func (s *stream) text(v *string) {
+	if s.reading {
+		*v = s.readText()
+		return
+	}
+	text := (*v)[:min(len(*v), TextBytesMax)]
+	raw, hexadecimal := unhex(text)
+	n := uint64(len(text)) << 1
+	if hexadecimal {
+		n, text = uint64(len(raw))<<1|1, string(raw)
+	}
+	s.uint(&n, 0)
+	s.b = append(s.b, text...)
+}
+
+func (s *stream) readText() string {
+	var n uint64
+	s.uint(&n, 2*TextBytesMax+1)
+	text := string(s.take(n >> 1))
+	if n&1 == 1 {
+		text = hex.EncodeToString([]byte(text))
+	}
+	if _, ok := unhex(text); ok != (n&1 == 1) || len(text) > TextBytesMax {
+		s.fail()
+	}
+	if s.bad {
+		return ""
+	}
+	return text
+}
+
+// set takes bytes as runs of equal ones, each (length, byte): sets of members are mostly full or
 // mostly empty.
-func (p *pen) set(s Set) {
-	p.uint(uint64(len(s)))
-	for i := 0; i < len(s); {
-		n := 1
-		for i+n < len(s) && s[i+n] == s[i] {
+func (s *stream) set(v *Set) {
+	if s.reading {
+		*v = s.readSet()
+		return
+	}
+	n := uint64(len(*v))
+	s.uint(&n, 0)
+	for rest := *v; len(rest) > 0; {
+		n := uint64(1)
+		for n < uint64(len(rest)) && rest[n] == rest[0] {
 			n++
 		}
-		p.uint(uint64(n))
-		p.u8(s[i])
-		i += n
+		s.uint(&n, 0)
+		s.bytes(rest[:1])
+		rest = rest[n:]
 	}
+}
+
+func (s *stream) readSet() Set {
+	var n, run uint64
+	s.uint(&n, (membersMax+7)/8)
+	v := make(Set, 0, n)
+	for uint64(len(v)) < n {
+		s.uint(&run, n-uint64(len(v)))
+		var b [1]byte
+		s.bytes(b[:])
+		if run == 0 || len(v) > 0 && v[len(v)-1] == b[0] {
+			s.fail()
+		}
+		if s.bad {
+			return nil
+		}
+		for range run {
+			v = append(v, b[0])
+		}
+	}
+	return v
 }
 
 // unhex returns the bytes of a text of at least 16 hexadecimal digits. For shorter ones there is
@@ -74,108 +177,4 @@ func unhex(s string) ([]byte, bool) {
 	}
 	raw, err := hex.DecodeString(s)
 	return raw, err == nil
-}
-
-// eye reads what pen wrote, and refuses everything else. After a failure it returns zeros.
-type eye struct {
-	b   []byte
-	bad bool
-}
-
-func (e *eye) fail() {
-	e.bad, e.b = true, nil
-}
-
-func (e *eye) take(n uint64) []byte {
-	if n > uint64(len(e.b)) {
-		e.fail()
-		return nil
-	}
-	v := e.b[:n]
-	e.b = e.b[n:]
-	return v
-}
-
-func (e *eye) u8() uint8 {
-	if v := e.take(1); v != nil {
-		return v[0]
-	}
-	return 0
-}
-
-func (e *eye) bool() bool {
-	v := e.u8()
-	if v > 1 {
-		e.fail()
-	}
-	return v == 1
-}
-
-// uint reads a number of at most max.
-func (e *eye) uint(max uint64) uint64 {
-	v, n := binary.Uvarint(e.b)
-	if n <= 0 || v > max || n > 1 && e.b[n-1] == 0 { // cut short, too large, or too long
-		e.fail()
-		return 0
-	}
-	e.b = e.b[n:]
-	return v
-}
-
-func (e *eye) i16() int16 {
-	u := uint16(e.uint(math.MaxUint16))
-	return int16(u>>1) ^ -int16(u&1)
-}
-
-func (e *eye) f32() float32 {
-	if v := e.take(4); v != nil {
-		return math.Float32frombits(binary.LittleEndian.Uint32(v))
-	}
-	return 0
-}
-
-func (e *eye) f64() float64 {
-	if v := e.take(8); v != nil {
-		return math.Float64frombits(binary.LittleEndian.Uint64(v))
-	}
-	return 0
-}
-
-func (e *eye) text() string {
-	n := e.uint(2*TextBytesMax + 1)
-	raw := e.take(n >> 1)
-	if e.bad {
-		return ""
-	}
-	if n&1 == 1 {
-		s := hex.EncodeToString(raw)
-		if len(s) < 16 || len(s) > TextBytesMax {
-			e.fail()
-		}
-		return s
-	}
-	s := string(raw)
-	if _, ok := unhex(s); ok || len(s) > TextBytesMax {
-		e.fail()
-	}
-	return s
-}
-
-func (e *eye) set() Set {
-	n := e.uint((membersMax + 7) / 8)
-	s := make(Set, 0, n)
-	for uint64(len(s)) < n {
-		run := e.uint(n - uint64(len(s)))
-		v := e.u8()
-		if run == 0 || len(s) > 0 && s[len(s)-1] == v {
-			e.fail()
-		}
-		if e.bad {
-			return nil
-		}
-		for range run {
-			s = append(s, v)
-		}
-	}
-	return s
 }

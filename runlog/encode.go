@@ -86,59 +86,66 @@ type codec struct {
 
 // append appends the encoding of a record.
 func (c *codec) append(dst []byte, r Record) []byte {
-	p := pen{b: dst}
-	head := func(kind uint8) {
-		p.u8(kind)
-		p.uint(uint64(max(0, r.Time.UnixMicro())))
-		p.text(r.Who)
-	}
-	switch {
-	case r.Standing != nil:
-		head(typeStanding)
-		c.put(&p, reflect.ValueOf(r.Standing).Elem(), reflect.Value{})
-	case r.Heard != nil:
-		head(typeHeard)
-		c.put(&p, reflect.ValueOf(r.Heard).Elem(), reflect.Value{})
-	default:
-		head(typeEvent)
-		p.text(r.Event.Kind())
-		if t := c.event(r.Event.Kind()); t != nil {
-			v := reflect.New(t).Elem() // addressable
-			v.Set(reflect.ValueOf(r.Event))
-			c.put(&p, v, reflect.Value{})
-		}
-	}
-	return p.b
+	s := stream{b: dst}
+	c.record(&s, &r)
+	return s.b
 }
 
 // parse reads a record.
-func (c *codec) parse(b []byte) (Record, error) {
-	e := eye{b: b}
-	kind := e.u8()
-	r := Record{Time: time.UnixMicro(int64(e.uint(math.MaxInt64))).UTC(), Who: e.text()}
-	switch kind {
-	case typeEvent:
-		name := e.text()
-		if t := c.event(name); t != nil {
-			v := reflect.New(t).Elem()
-			c.get(&e, v, reflect.Value{})
-			r.Event = v.Interface().(event.Event)
-		} else {
-			r.Event = event.Other{Name: name}
-		}
-	case typeStanding:
-		r.Standing = new(Standing)
-		c.get(&e, reflect.ValueOf(r.Standing).Elem(), reflect.Value{})
-	case typeHeard:
-		r.Heard = new(Heard)
-		c.get(&e, reflect.ValueOf(r.Heard).Elem(), reflect.Value{})
-	default:
-		e.fail()
-	}
-	if e.bad || len(e.b) > 0 {
+func (c *codec) parse(b []byte) (r Record, err error) {
+	s := stream{b: b, reading: true}
+	if c.record(&s, &r); s.bad || len(s.b) > 0 {
 		return Record{}, errFormat
 	}
 	return r, nil
+}
+
+// record writes or reads a record.
+func (c *codec) record(s *stream, r *Record) {
+	kind := [1]byte{typeEvent}
+	switch {
+	case r.Standing != nil:
+		kind[0] = typeStanding
+	case r.Heard != nil:
+		kind[0] = typeHeard
+	}
+	s.bytes(kind[:])
+	micros := uint64(max(0, r.Time.UnixMicro()))
+	s.uint(&micros, math.MaxInt64)
+	s.text(&r.Who)
+	if s.reading {
+		r.Time = time.UnixMicro(int64(micros)).UTC()
+	}
+	switch kind[0] {
+	case typeEvent:
+		c.recordEvent(s, r)
+	case typeStanding:
+		c.value(s, reflect.ValueOf(&r.Standing).Elem(), reflect.Value{})
+	case typeHeard:
+		c.value(s, reflect.ValueOf(&r.Heard).Elem(), reflect.Value{})
+	default:
+		s.fail()
+	}
+}
+
+// recordEvent writes or reads the event of a record.
+func (c *codec) recordEvent(s *stream, r *Record) {
+	name := ""
+	if !s.reading {
+		name = r.Event.Kind()
+	}
+	s.text(&name)
+	t := c.event(name)
+	if t == nil {
+		r.Event = event.Other{Name: name}
+		return
+	}
+	v := reflect.New(t).Elem() // addressable
+	if !s.reading {
+		v.Set(reflect.ValueOf(r.Event))
+	}
+	c.value(s, v, reflect.Value{})
+	r.Event = v.Interface().(event.Event)
 }
 
 // event returns the type of the events of a kind, nil if there is none.
@@ -189,156 +196,108 @@ func (c *codec) known(i uint32) reflect.Value {
 	return reflect.ValueOf(&c.members[i]).Elem()
 }
 
-// put writes an addressable value. Base is the value of the same type that readers have already;
-// the invalid one stands for zero. Of a struct it writes a mask of the fields that differ from
-// those of base, and these.
-func (c *codec) put(p *pen, v, base reflect.Value) {
+// value writes an addressable value, or reads it into a zero one. Base is the value of the same
+// type that readers have already; the invalid one stands for zero. Of a struct there is a mask of
+// the fields that differ from those of base, and these.
+func (c *codec) value(s *stream, v, base reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *string:
-		p.text(*x)
+		s.text(x)
 		return
-	case *float32:
-		p.f32(*x)
+	case *float32, *float64:
+		s.float(x)
 		return
-	case *float64:
-		p.f64(*x)
+	case *bool:
+		s.bool(x)
 		return
-	case *Set:
-		p.set(*x)
-		return
-	case *Head:
-		base = reflect.ValueOf(&c.head).Elem()
-	case *Member:
-		p.uint(uint64(x.Index))
-		known := c.known(x.Index)
-		c.put(p, v.Field(1), known)
-		known.Set(v.Field(1))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Bool:
-		p.bool(v.Bool())
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p.uint(v.Uint())
-	case reflect.Int16:
-		p.i16(int16(v.Int()))
-	case reflect.Int:
-		p.uint(uint64(max(0, v.Int())))
-	case reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			p.b = append(p.b, v.Bytes()...)
-			return
-		}
-		for i := range v.Len() {
-			c.put(p, v.Index(i), reflect.Value{})
-		}
-	case reflect.Slice:
-		p.uint(uint64(v.Len()))
-		for i := range v.Len() {
-			c.put(p, v.Index(i), reflect.Value{})
-		}
-	case reflect.Pointer:
-		c.put(p, v.Elem(), reflect.Value{})
-	case reflect.Struct:
-		plan := c.plan(v.Type())
-		var mask uint64
-		for i, f := range plan {
-			if !same(v.Field(f), field(base, f)) {
-				mask |= 1 << i
-			}
-		}
-		p.uint(mask)
-		for i, f := range plan {
-			if mask>>i&1 == 1 {
-				c.put(p, v.Field(f), field(base, f))
-			}
-		}
-		if v.Type() == reflect.TypeFor[Head]() {
-			c.head = v.Interface().(Head)
-		}
-	default:
-		panic("runlog: the format has no " + v.Type().String())
-	}
-}
-
-// get reads what put wrote into a zero value.
-func (c *codec) get(e *eye, v, base reflect.Value) {
-	switch x := v.Addr().Interface().(type) {
-	case *string:
-		*x = e.text()
-		return
-	case *float32:
-		*x = e.f32()
-		return
-	case *float64:
-		*x = e.f64()
+	case *int16:
+		s.int16(x)
 		return
 	case *Set:
-		*x = e.set()
+		s.set(x)
 		return
 	case *Head:
-		base = reflect.ValueOf(&c.head).Elem()
+		c.fields(s, v, reflect.ValueOf(&c.head).Elem())
+		c.head = *x
+		return
 	case *Member:
-		x.Index = uint32(e.uint(membersMax - 1))
-		known := c.known(x.Index)
-		c.get(e, v.Field(1), known)
-		if !e.bad {
+		i := uint64(x.Index)
+		if s.uint(&i, membersMax-1); s.reading {
+			x.Index = uint32(i)
+		}
+		known := c.known(uint32(i))
+		if c.value(s, v.Field(1), known); !s.bad {
 			known.Set(v.Field(1))
 		}
 		return
 	}
 	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(e.bool())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		v.SetUint(e.uint(1<<v.Type().Bits() - 1))
-	case reflect.Int16:
-		v.SetInt(int64(e.i16()))
+		n := v.Uint()
+		if s.uint(&n, 1<<v.Type().Bits()-1); s.reading {
+			v.SetUint(n)
+		}
 	case reflect.Int:
-		v.SetInt(int64(e.uint(math.MaxInt32)))
-	case reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			copy(v.Bytes(), e.take(uint64(v.Len())))
-			return
-		}
-		for i := range v.Len() {
-			c.get(e, v.Index(i), reflect.Value{})
-		}
-	case reflect.Slice:
-		for i := range int(e.uint(rowsMax(v.Type().Elem()))) {
-			v.Grow(1)
-			v.SetLen(i + 1)
-			if c.get(e, v.Index(i), reflect.Value{}); e.bad {
-				return
-			}
+		n := uint64(max(0, v.Int()))
+		if s.uint(&n, math.MaxInt32); s.reading {
+			v.SetInt(int64(n))
 		}
 	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		c.get(e, v.Elem(), reflect.Value{})
+		if s.reading {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		c.value(s, v.Elem(), reflect.Value{})
+	case reflect.Array, reflect.Slice:
+		c.list(s, v)
 	case reflect.Struct:
-		c.getFields(e, v, base)
+		c.fields(s, v, base)
+	default:
+		panic("runlog: the format has no " + v.Type().String())
 	}
 }
 
-// getFields reads the fields of a struct that differ from those of base.
-func (c *codec) getFields(e *eye, v, base reflect.Value) {
+// list writes or reads the elements of a list.
+func (c *codec) list(s *stream, v reflect.Value) {
+	n := uint64(v.Len())
+	if v.Kind() == reflect.Slice {
+		s.uint(&n, rowsMax(v.Type().Elem()))
+	} else if v.Type().Elem().Kind() == reflect.Uint8 {
+		s.bytes(v.Bytes())
+		return
+	}
+	for i := range int(n) {
+		if i == v.Len() { // it is a slice, and read
+			v.Grow(1)
+			v.SetLen(i + 1)
+		}
+		if c.value(s, v.Index(i), reflect.Value{}); s.bad {
+			return
+		}
+	}
+}
+
+// fields writes or reads the fields of a struct that differ from those of base.
+func (c *codec) fields(s *stream, v, base reflect.Value) {
 	plan := c.plan(v.Type())
-	if base.IsValid() {
+	var mask uint64
+	if s.reading && base.IsValid() {
 		v.Set(base)
 	}
-	mask := e.uint(1<<len(plan) - 1)
+	for i, f := range plan {
+		if !s.reading && !same(v.Field(f), field(base, f)) {
+			mask |= 1 << i
+		}
+	}
+	s.uint(&mask, 1<<len(plan)-1)
 	for i, f := range plan {
 		if mask>>i&1 == 0 {
 			continue
 		}
-		c.get(e, v.Field(f), field(base, f))
-		if e.bad || same(v.Field(f), field(base, f)) { // it need not have been written
-			e.fail()
+		c.value(s, v.Field(f), field(base, f))
+		if s.reading && (s.bad || same(v.Field(f), field(base, f))) { // it need not have been written
+			s.fail()
 			return
 		}
-	}
-	if v.Type() == reflect.TypeFor[Head]() {
-		c.head = v.Interface().(Head)
 	}
 }
 

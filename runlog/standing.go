@@ -164,16 +164,32 @@ func (d *Standing) since(earlier *Standing) *Standing {
 			out.Members = append(out.Members, m)
 		}
 	}
-	for _, r := range d.Rounds {
-		i := slices.IndexFunc(earlier.Rounds, func(e Round) bool { return e.Number == r.Number })
-		if i < 0 || !reflect.DeepEqual(earlier.Rounds[i], r) {
-			out.Rounds = append(out.Rounds, r)
-		}
-	}
+	out.Rounds, _ = news(d.Rounds, earlier.Rounds, func(r Round) uint32 { return r.Number })
 	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Trust == nil && out.Windows == nil && out.Head == earlier.Head {
 		return nil
 	}
 	return &out
+}
+
+// news returns the rows that are new or changed since an earlier list, and the keys of those that
+// are gone, both in the order of their lists.
+func news[T any, K comparable](now, earlier []T, key func(T) K) (changed []T, gone []K) {
+	left := make(map[K]T, len(earlier))
+	for _, row := range earlier {
+		left[key(row)] = row
+	}
+	for _, row := range now {
+		if before, ok := left[key(row)]; !ok || !reflect.DeepEqual(before, row) {
+			changed = append(changed, row)
+		}
+		delete(left, key(row))
+	}
+	for _, row := range earlier {
+		if _, ok := left[key(row)]; ok {
+			gone = append(gone, key(row))
+		}
+	}
+	return changed, gone
 }
 
 // since returns what differs from an earlier Trust; nil if nothing does. Without an earlier one it
@@ -183,36 +199,8 @@ func (t *Trust) since(earlier *Trust) *Trust {
 		return t
 	}
 	out := &Trust{TrustHead: t.TrustHead}
-	checks := make(map[Share]dispute.Check, len(earlier.Checks))
-	for _, c := range earlier.Checks {
-		checks[Share{uint32(c.Round), uint32(c.Member)}] = c
-	}
-	for _, c := range t.Checks {
-		s := Share{uint32(c.Round), uint32(c.Member)}
-		if before, ok := checks[s]; !ok || before != c {
-			out.Checks = append(out.Checks, c)
-		}
-		delete(checks, s)
-	}
-	for _, c := range earlier.Checks { // in their order
-		s := Share{uint32(c.Round), uint32(c.Member)}
-		if _, gone := checks[s]; gone {
-			out.Closed = append(out.Closed, s)
-		}
-	}
-	find := func(list []dispute.Dispute, id uint32) int {
-		return slices.IndexFunc(list, func(d dispute.Dispute) bool { return d.ID == id })
-	}
-	for _, d := range t.Disputes {
-		if i := find(earlier.Disputes, d.ID); i < 0 || !reflect.DeepEqual(earlier.Disputes[i], d) {
-			out.Disputes = append(out.Disputes, d)
-		}
-	}
-	for _, e := range earlier.Disputes {
-		if find(t.Disputes, e.ID) < 0 {
-			out.Ended = append(out.Ended, e.ID)
-		}
-	}
+	out.Checks, out.Closed = news(t.Checks, earlier.Checks, func(c dispute.Check) Share { return Share{uint32(c.Round), uint32(c.Member)} })
+	out.Disputes, out.Ended = news(t.Disputes, earlier.Disputes, func(d dispute.Dispute) uint32 { return d.ID })
 	for _, c := range t.Convictions {
 		if c.Number > earlier.Convicted {
 			out.Convictions = append(out.Convictions, c)
