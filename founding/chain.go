@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -22,10 +24,78 @@ const (
 	peeringPort = 26656
 )
 
-// Places returns where the replicas of a new chain will run. A single replica lives in dir and
+// Replica says how a replica is set up, in the words of the command line.
+type Replica struct {
+	Home                 string // directory
+	API, Peering, Public string // addresses, as in comet.Options
+	Peers                []string
+
+	// Of a new chain:
+
+	ID       string
+	Creators []string // keys that may create runs; none: anyone may
+	Supply   uint64   // tokens; 0: what Allocate gives away
+	Allocate []string // KEY=AMOUNT
+	Bond     uint64   // tokens behind each replica
+	Replicas int
+	Hosts    []string // where they run; none: all on this machine
+	Block    time.Duration
+	// Owner returns the key of the chain's founder; the zero key if it has none and make is not set.
+	Owner func(make bool) (key.Public, error)
+
+	Genesis string // file of an existing chain, in place of ID
+}
+
+// genesisBytesMax bounds a genesis file that is read.
+const genesisBytesMax = 1 << 20
+
+// Init sets up the replicas of a new chain, or one of the chain with the genesis.
+func (r Replica) Init() ([]comet.Place, error) {
+	if (r.ID == "") == (r.Genesis == "") {
+		return nil, errors.New("say either --chain-id NAME for a new chain, or URLs or --genesis FILE for a replica of an existing one")
+	}
+	o := comet.Options{Chain: r.ID, API: r.API, Peers: r.Peers, Block: r.Block, Stake: r.Bond}
+	for _, s := range r.Creators {
+		k, err := key.ParsePublic(s)
+		if err != nil {
+			return nil, fmt.Errorf("--creator %q: want a public key of 64 hexadecimal digits, as entrain key prints it", s)
+		}
+		o.Creators = append(o.Creators, k)
+	}
+	var err error
+	switch {
+	case r.Genesis != "" && (r.Replicas > 1 || len(r.Hosts) > 0):
+		return nil, errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
+	case r.Genesis != "":
+		o.Stake = 0
+		if o.Genesis, err = atomicfile.ReadBounded(r.Genesis, genesisBytesMax); err != nil {
+			return nil, fmt.Errorf("genesis: %w", err)
+		}
+	case !host.ChainIDValid(r.ID): // before a key is made for it
+		return nil, fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", r.ID, host.ChainIDBytesMax)
+	default:
+		if o.Accounts, err = accounts(r.Allocate, r.Supply, func() (key.Public, error) { return r.Owner(true) }); err != nil {
+			return nil, err
+		}
+		// A chain without tokens needs no operator.
+		if o.Operator, err = r.Owner(r.Bond > 0); err != nil {
+			return nil, err
+		}
+	}
+	list, err := places(r.Home, r.API, r.Replicas, r.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	if err := comet.InitAll(list, o); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// places returns where the replicas of a new chain will run. A single replica lives in dir and
 // serves clients at api. Several live in directories below dir: all on this machine, or one on each
 // of hosts.
-func Places(dir, api string, replicas int, hosts []string) ([]comet.Place, error) {
+func places(dir, api string, replicas int, hosts []string) ([]comet.Place, error) {
 	switch {
 	case replicas < 1 || replicas > host.SeatsMax:
 		return nil, fmt.Errorf("--replicas %d: want 1 to %d", replicas, host.SeatsMax)
@@ -49,10 +119,10 @@ func Places(dir, api string, replicas int, hosts []string) ([]comet.Place, error
 	return list, nil
 }
 
-// Accounts returns the accounts of a new chain: one for each KEY=AMOUNT in allocate, and the rest
+// accounts returns the accounts of a new chain: one for each KEY=AMOUNT in allocate, and the rest
 // of the supply for the key that owner returns, which it calls only if there is a rest. A supply of
 // 0 is what allocate gives away.
-func Accounts(allocate []string, supply uint64, owner func() (key.Public, error)) ([]host.Allocation, error) {
+func accounts(allocate []string, supply uint64, owner func() (key.Public, error)) ([]host.Allocation, error) {
 	var list []host.Allocation
 	given := uint64(0)
 	for _, s := range allocate {
@@ -84,9 +154,13 @@ func Accounts(allocate []string, supply uint64, owner func() (key.Public, error)
 	return append(list, host.Allocation{Key: k, Amount: supply - given}), nil
 }
 
-// Follow sets up a replica in dir of the chain that is served at the URLs, and returns its options
-// with the chain's genesis. It fetches the addresses of other replicas unless o has some.
-func Follow(ctx context.Context, dir string, urls []string, o comet.Options) (comet.Options, error) {
+// Follow sets up a replica of the chain that is served at URLs, whose genesis and peers it takes from
+// there, and returns its options.
+func (r Replica) Follow(ctx context.Context, urls []string) (comet.Options, error) {
+	o := comet.Options{API: r.API, Peering: r.Peering, Public: r.Public, Peers: r.Peers}
+	if r.ID != "" || r.Genesis != "" || r.Replicas != 1 {
+		return o, errors.New("with URLs the replica follows their chain: leave out --chain-id, --genesis and --replicas")
+	}
 	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
 	var errs []error
@@ -118,7 +192,7 @@ func Follow(ctx context.Context, dir string, urls []string, o comet.Options) (co
 	if len(o.Peers) == 0 {
 		return o, errors.New("the replicas at these URLs do not say where other replicas reach them: name one with --peer ID@HOST:PORT")
 	}
-	return o, comet.Init(dir, o)
+	return o, comet.Init(r.Home, o)
 }
 
 // peerAt returns where other replicas reach the one whose API is at a URL: as it says, but at the

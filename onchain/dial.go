@@ -190,16 +190,22 @@ func all(endpoints []string, is func(netip.Addr) bool) bool {
 func OnlyRun(ctx context.Context, client ledger.Chain) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	runs, err := client.Runs(ctx)
+	names, err := RunNames(ctx, client)
 	if err != nil {
 		return "", err
 	}
-	if len(runs) == 1 {
-		return runs[0].Name, nil
+	if len(names) == 1 {
+		return names[0], nil
 	}
+	return "", fmt.Errorf("chain %q has %d runs; name one: %s", client.ChainID(), len(names), strings.Join(names, ", "))
+}
+
+// RunNames returns the names of a chain's runs.
+func RunNames(ctx context.Context, client ledger.Chain) ([]string, error) {
+	runs, err := client.Runs(ctx)
 	names := make([]string, len(runs))
 	for i, r := range runs {
 		names[i] = r.Name
 	}
-	return "", fmt.Errorf("chain %q has %d runs; name one: %s", client.ChainID(), len(runs), strings.Join(names, ", "))
+	return names, err
 }

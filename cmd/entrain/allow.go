@@ -67,18 +67,14 @@ Only the run's owner may change anything.`,
 			if o.remove {
 				admit.Add, admit.Remove = nil, keys
 			}
-			if err := c.send(cmd.Context(), o.acting, admit); err != nil {
-				return fmt.Errorf("list of run %q: %w", args[0], err)
-			}
+			done := fmt.Sprintf("only listed keys take part in run %q; %d were listed now", args[0], len(keys))
 			switch {
 			case o.anyone:
-				c.say("anybody may take part in run %q", args[0])
+				done = fmt.Sprintf("anybody may take part in run %q", args[0])
 			case o.remove:
-				c.say("took %d keys off the list of run %q", len(keys), args[0])
-			default:
-				c.say("only listed keys take part in run %q; %d were listed now", args[0], len(keys))
+				done = fmt.Sprintf("took %d keys off the list of run %q", len(keys), args[0])
 			}
-			return nil
+			return c.send(cmd.Context(), o.acting, admit, fmt.Sprintf("list of run %q", args[0]), done)
 		},
 	}
 	o.flags(cmd)
@@ -98,11 +94,8 @@ func (c console) require(cmd *cobra.Command, o allowing, run string) error {
 	} else if _, err := spec.ParseVersion(program); err != nil {
 		return err
 	}
-	if err := c.send(cmd.Context(), o.acting, host.Require{Run: run, Program: program}); err != nil {
-		return fmt.Errorf("release that run %q requires: %w", run, err)
-	}
-	c.say("run %q requires entrain %s", run, cmp.Or(program, "as its specification says"))
-	return nil
+	return c.send(cmd.Context(), o.acting, host.Require{Run: run, Program: program}, fmt.Sprintf("release that run %q requires", run),
+		fmt.Sprintf("run %q requires entrain %s", run, cmp.Or(program, "as its specification says")))
 }
 
 // showAllowed prints who may take part in a run.

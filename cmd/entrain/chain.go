@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -40,19 +38,9 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
-// chainFlags holds the flags of chain init.
-type chainFlags struct {
-	home, id, api, genesis, keyFile string
-	peering, public                 string // of a replica that joins
-	creators, peers, allocate       []string
-	hosts                           []string
-	replicas                        int
-	supply, bond                    uint64
-	block                           time.Duration
-}
-
 func chainInitCommand(c console) *cobra.Command {
-	var o chainFlags
+	var o founding.Replica
+	var keyFile string
 	cmd := &cobra.Command{
 		Use:   "init [URL...]",
 		Short: "Set up a new chain, or a replica of an existing one",
@@ -85,117 +73,64 @@ The addresses can be changed later in the directory's chain.json.`,
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, urls []string) error {
-			if len(o.allocate) > 0 && !cmd.Flags().Changed("supply") {
-				o.supply = 0 // just what is allocated
+			if len(o.Allocate) > 0 && !cmd.Flags().Changed("supply") {
+				o.Supply = 0 // just what is allocated
 			}
 			if !cmd.Flags().Changed("bond") {
-				o.bond = o.supply / 1000
+				o.Bond = o.Supply / 1000
 			}
-			switch {
-			case o.home == "":
+			o.Owner = func(make bool) (key.Public, error) {
+				path, err := c.keyPath(keyFile)
+				if _, missing := os.Stat(path); err != nil || errors.Is(missing, fs.ErrNotExist) && !make {
+					return key.Public{}, err
+				}
+				k, _, err := c.ownKey(keyFile)
+				return k.Public(), err
+			}
+			if o.Home == "" {
 				return errNoHome
-			case len(urls) == 0:
-				return c.chainInit(o)
-			case o.id != "" || o.genesis != "" || o.replicas != 1:
-				return errors.New("with URLs the replica follows their chain: leave out --chain-id, --genesis and --replicas")
 			}
-			return c.chainFollow(cmd.Context(), o, urls)
+			if len(urls) > 0 {
+				return c.chainFollow(cmd.Context(), o, urls)
+			}
+			places, err := o.Init()
+			if err != nil {
+				return err
+			}
+			for _, p := range places {
+				c.say("set up a replica in %s; start it with: entrain chain start --home %q", p.Dir, p.Dir)
+			}
+			return nil
 		},
 	}
-	c.homeFlag(cmd, &o.home)
+	c.homeFlag(cmd, &o.Home)
 	f := cmd.Flags()
-	f.StringVar(&o.id, "chain-id", "", "`name` of the chain: a-z, 0-9 and -")
-	f.StringVar(&o.genesis, "genesis", "", "genesis `file` of an existing chain")
-	f.StringVar(&o.api, "api", comet.DefaultAPI, "`HOST:PORT` where clients reach the replica")
-	f.StringVar(&o.peering, "peering", comet.DefaultPeering, "`HOST:PORT` where a replica that follows URLs listens for others; the default is for one without a seat")
-	f.StringVar(&o.public, "public", "", "`HOST:PORT` at which others reach it, if that is another address")
-	f.StringArrayVar(&o.creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
-	f.StringArrayVar(&o.peers, "peer", nil, "another replica, as `ID@HOST:PORT`; may be repeated (default: what the URLs say)")
-	f.Uint64Var(&o.supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
-	f.StringArrayVar(&o.allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
-	f.IntVar(&o.replicas, "replicas", 1, "`number` of replicas that begin the new chain")
-	f.StringArrayVar(&o.hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
-	f.Uint64Var(&o.bond, "bond", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
-	keyFlag(cmd, &o.keyFile)
-	f.DurationVar(&o.block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
+	f.StringVar(&o.ID, "chain-id", "", "`name` of the chain: a-z, 0-9 and -")
+	f.StringVar(&o.Genesis, "genesis", "", "genesis `file` of an existing chain")
+	f.StringVar(&o.API, "api", comet.DefaultAPI, "`HOST:PORT` where clients reach the replica")
+	f.StringVar(&o.Peering, "peering", comet.DefaultPeering, "`HOST:PORT` where a replica that follows URLs listens for others; the default is for one without a seat")
+	f.StringVar(&o.Public, "public", "", "`HOST:PORT` at which others reach it, if that is another address")
+	f.StringArrayVar(&o.Creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
+	f.StringArrayVar(&o.Peers, "peer", nil, "another replica, as `ID@HOST:PORT`; may be repeated (default: what the URLs say)")
+	f.Uint64Var(&o.Supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
+	f.StringArrayVar(&o.Allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
+	f.IntVar(&o.Replicas, "replicas", 1, "`number` of replicas that begin the new chain")
+	f.StringArrayVar(&o.Hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
+	f.Uint64Var(&o.Bond, "bond", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
+	keyFlag(cmd, &keyFile)
+	f.DurationVar(&o.Block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 	return cmd
 }
 
-// chainInit sets up a replica's directory.
-func (c console) chainInit(f chainFlags) error {
-	if (f.id == "") == (f.genesis == "") {
-		return errors.New("say either --chain-id NAME for a new chain, or URLs or --genesis FILE for a replica of an existing one")
-	}
-	o := comet.Options{Chain: f.id, API: f.api, Peers: f.peers, Block: f.block}
-	for _, s := range f.creators {
-		k, err := parseKey(s)
-		if err != nil {
-			return fmt.Errorf("--creator %w", err)
-		}
-		o.Creators = append(o.Creators, k)
-	}
-	var err error
-	switch {
-	case f.genesis != "":
-		if o.Genesis, err = atomicfile.ReadBounded(f.genesis, genesisBytesMax); err != nil {
-			return fmt.Errorf("genesis: %w", err)
-		}
-	case !host.ChainIDValid(f.id): // before a key is made for it
-		return fmt.Errorf("chain id %q: want 1 to %d of a-z, 0-9 and inner '-'", f.id, host.ChainIDBytesMax)
-	default:
-		o.Accounts, err = founding.Accounts(f.allocate, f.supply, func() (key.Public, error) {
-			k, _, err := c.ownKey(f.keyFile)
-			return k.Public(), err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if f.genesis == "" {
-		o.Stake = f.bond
-		if o.Operator, err = c.founder(f); err != nil {
-			return err
-		}
-	}
-	if f.genesis != "" && (f.replicas > 1 || len(f.hosts) > 0) {
-		return errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
-	}
-	places, err := founding.Places(f.home, f.api, f.replicas, f.hosts)
-	if err != nil {
-		return err
-	}
-	if err := comet.InitAll(places, o); err != nil {
-		return err
-	}
-	for _, p := range places {
-		c.say("set up a replica in %s; start it with: entrain chain start --home %q", p.Dir, p.Dir)
-	}
-	return nil
-}
-
 // chainFollow sets up a replica of the chain that is served at URLs.
-func (c console) chainFollow(ctx context.Context, f chainFlags, urls []string) error {
-	o, err := founding.Follow(ctx, f.home, urls, comet.Options{API: f.api, Peering: f.peering, Public: f.public, Peers: f.peers})
+func (c console) chainFollow(ctx context.Context, f founding.Replica, urls []string) error {
+	o, err := f.Follow(ctx, urls)
 	if err != nil {
 		return err
 	}
 	c.say("set up a replica of chain %s in %s; its genesis has hash %s\nstart it with: entrain chain start --home %q",
-		o.Chain, f.home, comet.GenesisHash(o.Genesis), f.home)
+		o.Chain, f.Home, comet.GenesisHash(o.Genesis), f.Home)
 	return nil
-}
-
-// founder returns the key that operates the replicas of a new chain: this user's, if there is one.
-// A chain without tokens needs none.
-func (c console) founder(f chainFlags) (key.Public, error) {
-	path, err := c.keyPath(f.keyFile)
-	if err != nil {
-		return key.Public{}, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.bond == 0 {
-		return key.Public{}, nil
-	}
-	k, _, err := c.ownKey(f.keyFile)
-	return k.Public(), err
 }
 
 // defaultSupply is how many tokens a new chain has unless told otherwise.
@@ -203,9 +138,6 @@ const defaultSupply = 1_000_000_000
 
 // genesisName is the file that makes a directory a replica's.
 const genesisName = "genesis.json"
-
-// genesisBytesMax bounds a genesis file that is read.
-const genesisBytesMax = 1 << 20
 
 func chainStartCommand(c console) *cobra.Command {
 	var home string

@@ -44,9 +44,9 @@ them to your account. A candidate's tokens return at once.`, host.UnbondMs/(24*3
 			}
 			switch args[0] {
 			case "add", "remove":
-				return c.send(cmd.Context(), a, host.Vote{Replica: k, Seated: args[0] == "add"})
+				return c.send(cmd.Context(), a, host.Vote{Replica: k, Seated: args[0] == "add"}, "vote", fmt.Sprintf("voted to %s the seat of replica %v", args[0], k))
 			case "leave":
-				return c.send(cmd.Context(), a, host.Leave{Replica: k})
+				return c.send(cmd.Context(), a, host.Leave{Replica: k}, "leave", fmt.Sprintf("replica %v leaves", k))
 			}
 			return fmt.Errorf("%q: want stake, add, remove or leave", args[0])
 		},

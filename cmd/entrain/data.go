@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/tokenizer"
-	"github.com/entrain-network/entrain/tokenizer/learn"
-	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/founding"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -25,17 +21,8 @@ run's configuration, so every participant trains on the same tokens, wherever it
 		dataPrepareCommand(c), dataShowCommand(c), dataPublishCommand(c))
 }
 
-// preparation is what the flags of "data prepare" say.
-type preparation struct {
-	out, name, format, field, split, tokenizer string
-
-	mix     []string // WEIGHT:SET
-	heldOut float64
-	workers int
-}
-
 func dataPrepareCommand(c console) *cobra.Command {
-	var p preparation
+	p := founding.Dataset{Say: c.say}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prepare -o DIR FILE...",
@@ -65,125 +52,35 @@ times while a large one is read once. The files are linked, not copied, where th
   entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin
   entrain data prepare -o ./corpus --mix 3:./web --mix 1:./code --mix 2:./books`,
 		Args: func(cmd *cobra.Command, files []string) error {
-			if (len(files) == 0) == (len(p.mix) == 0) {
+			if (len(files) == 0) == (len(p.Mix) == 0) {
 				return fmt.Errorf("say which files to use, or which sets with --mix: %s", cmd.UseLine())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if p.out == "" {
-				return errors.New("say where the data set goes with -o DIR")
-			}
-			if len(p.mix) > 0 {
-				return p.makeMix(cmd.Context(), c)
-			}
-			m, err := p.prepare(cmd.Context(), c, files)
+			m, err := p.Prepare(cmd.Context(), files)
 			if errors.Is(err, context.Canceled) {
 				c.say("interrupted; the same command goes on from here")
 			}
 			if err != nil {
 				return err
 			}
-			return c.showData(p.out, m, asJSON)
+			return c.showData(p.Out, m, asJSON)
 		},
 	}
 	f := cmd.Flags()
-	outputFlag(cmd, &p.out, "data set")
-	f.StringVar(&p.name, "name", "", "`name` of the data set (default: the directory's)")
-	f.StringArrayVar(&p.mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
-	f.StringVar(&p.format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
-	f.StringVar(&p.field, "field", data.DefaultField, "`name` of the field or column with the text")
-	f.StringVar(&p.split, "split", "train", "which files of directories to take: train, validation or test")
-	f.StringVar(&p.tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json")
-	f.Float64Var(&p.heldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
-	workersFlag(cmd, &p.workers)
+	outputFlag(cmd, &p.Out, "data set")
+	f.StringVar(&p.Name, "name", "", "`name` of the data set (default: the directory's)")
+	f.StringArrayVar(&p.Mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
+	f.StringVar(&p.Format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
+	f.StringVar(&p.Field, "field", data.DefaultField, "`name` of the field or column with the text")
+	f.StringVar(&p.Split, "split", "train", "which files of directories to take: train, validation or test")
+	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json")
+	f.Float64Var(&p.HeldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
+	workersFlag(cmd, &p.Workers)
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// fillName names the data set as its directory, unless it has a name.
-func (p *preparation) fillName() error {
-	if p.name != "" {
-		return nil
-	}
-	abs, err := filepath.Abs(p.out)
-	p.name = data.PlainName(filepath.Base(abs))
-	return err
-}
-
-func (p *preparation) prepare(ctx context.Context, c console, paths []string) (data.Manifest, error) {
-	if err := p.fillName(); err != nil {
-		return data.Manifest{}, err
-	}
-	format, err := data.ParseFormat(p.format)
-	if err != nil {
-		return data.Manifest{}, fmt.Errorf("--format: %w", err)
-	}
-	if !(p.heldOut >= 0 && p.heldOut <= 0.5) {
-		return data.Manifest{}, fmt.Errorf("--held-out %v: want 0 to 0.5", p.heldOut)
-	}
-	if p.workers < 0 {
-		return data.Manifest{}, fmt.Errorf("--workers %d: want 1 or more, or 0 for all cores", p.workers)
-	}
-	permille := uint32(p.heldOut*1000 + 0.5)
-	files, err := data.Expand(paths, p.split)
-	if err != nil {
-		return data.Manifest{}, err
-	}
-	t, err := p.findTokenizer(ctx, c, files, format, permille)
-	if err != nil {
-		return data.Manifest{}, err
-	}
-	var meter view.Meter
-	return data.Prepare(ctx, p.out, files, data.PrepareOptions{
-		Name: p.name, Tokenizer: t, Format: format, Field: p.field, HeldOutPermille: permille, Workers: p.workers,
-		Progress: func(p data.Progress) {
-			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
-				c.say("%s of %s read, %s tokens%s", bytesText(p.Bytes), bytesText(p.BytesTotal), thousands(p.Tokens), left)
-			}
-		},
-	})
-}
-
-// findTokenizer returns the tokenizer that --tokenizer means, which may have to be learnt first.
-func (p *preparation) findTokenizer(ctx context.Context, c console, files []string, format data.Format, permille uint32) (tokenizer.Tokenizer, error) {
-	if p.tokenizer == (tokenizer.Bytes{}).Name() {
-		return tokenizer.Bytes{}, nil
-	}
-	number, learns := strings.CutPrefix(p.tokenizer, "train:")
-	if !learns {
-		t, err := data.ReadTokenizer(p.tokenizer)
-		if err != nil {
-			return nil, fmt.Errorf("--tokenizer: %w", err)
-		}
-		return t, nil
-	}
-	vocab, err := strconv.ParseUint(number, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("--tokenizer %q: want a number of tokens, such as train:32000", p.tokenizer)
-	}
-	var meter view.Meter
-	t, err := data.LearnTokenizer(ctx, p.out, files, data.LearnOptions{
-		Vocab: uint32(vocab), Format: format, Field: p.field, HeldOutPermille: permille, Workers: p.workers,
-		Progress: func(p learn.Progress) {
-			if _, ok := meter.Tick(0, 0); !ok {
-				return
-			}
-			if p.MergesGoal == 0 {
-				c.say("making a tokenizer: %s of text read", bytesText(p.Bytes))
-			} else {
-				c.say("making a tokenizer: %d of %d merges", p.Merges, p.MergesGoal)
-			}
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if uint64(t.Vocab()) < vocab {
-		c.say("the text has pairs for a vocabulary of %d only", t.Vocab())
-	}
-	return t, nil
 }
 
 func dataShowCommand(c console) *cobra.Command {

@@ -53,11 +53,8 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 				return fmt.Errorf("--run %q is no run's name: say in which run the node works for you", o.run)
 			}
 			if o.revoke {
-				if err := c.send(cmd.Context(), o.acting, host.Revoke{Run: o.run, Node: node}); err != nil {
-					return fmt.Errorf("revoke a delegation in run %q: %w", o.run, err)
-				}
-				c.say("node %s no longer works for you in run %q", node, o.run)
-				return nil
+				return c.send(cmd.Context(), o.acting, host.Revoke{Run: o.run, Node: node}, fmt.Sprintf("revoke a delegation in run %q", o.run),
+					fmt.Sprintf("node %s no longer works for you in run %q", node, o.run))
 			}
 			return c.delegate(o, node)
 		},

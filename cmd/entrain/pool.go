@@ -64,11 +64,8 @@ Your own part is what you lend to it like anybody else.`,
 			}
 			slices.Sort(terms.Runs)
 			terms.Runs = slices.Compact(terms.Runs)
-			if err := c.send(cmd.Context(), a, terms); err != nil {
-				return fmt.Errorf("create pool %q: %w", args[0], err)
-			}
-			c.say("pool %q is open: lend to it with entrain wallet send pool:%s AMOUNT", args[0], args[0])
-			return nil
+			return c.send(cmd.Context(), a, terms, fmt.Sprintf("create pool %q", args[0]),
+				fmt.Sprintf("pool %q is open: lend to it with entrain wallet send pool:%s AMOUNT", args[0], args[0]))
 		},
 	}
 	a.flags(cmd)
@@ -90,11 +87,7 @@ collected and nothing is staked, the operator's second call removes the pool and
 		Example: "  entrain pool close our-pool",
 		Args:    needPool, ValidArgsFunction: c.completePools,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.send(cmd.Context(), a, host.ClosePool{Pool: args[0]}); err != nil {
-				return fmt.Errorf("close pool %q: %w", args[0], err)
-			}
-			c.say("closed pool %q", args[0])
-			return nil
+			return c.send(cmd.Context(), a, host.ClosePool{Pool: args[0]}, fmt.Sprintf("close pool %q", args[0]), fmt.Sprintf("closed pool %q", args[0]))
 		},
 	}
 	a.flags(cmd)

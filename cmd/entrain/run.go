@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 func runCommand(c console) *cobra.Command {
@@ -171,11 +172,7 @@ Only the run's owner may pause it.`,
 			if resume {
 				body, verb, done = host.ToRun(args[0], coordinator.Resume{}), "resume", "resumed"
 			}
-			if err := c.send(cmd.Context(), a, body); err != nil {
-				return fmt.Errorf("%s run %q: %w", verb, args[0], err)
-			}
-			c.say("run %q %s", args[0], done)
-			return nil
+			return c.send(cmd.Context(), a, body, fmt.Sprintf("%s run %q", verb, args[0]), fmt.Sprintf("run %q %s", args[0], done))
 		},
 	}
 	a.flags(cmd)
@@ -189,13 +186,7 @@ const completeFor = time.Second
 
 // completeRuns completes the name of a run.
 func (c console) completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, args, func(ctx context.Context, client ledger.Chain) (names []string, err error) {
-		runs, err := client.Runs(ctx)
-		for _, r := range runs {
-			names = append(names, r.Name)
-		}
-		return names, err
-	})
+	return c.complete(cmd, args, onchain.RunNames)
 }
 
 // complete completes a command's one argument by what the chain has.

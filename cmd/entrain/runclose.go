@@ -94,11 +94,8 @@ func (c console) refund(ctx context.Context, a acting, run, text string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.send(ctx, a, host.ToRun(run, coordinator.Refund{Amount: amount})); err != nil {
-		return fmt.Errorf("take tokens back from run %q: %w", run, err)
-	}
-	c.say("took %s back from the treasury of run %q", tokens(amount), run)
-	return nil
+	return c.send(ctx, a, host.ToRun(run, coordinator.Refund{Amount: amount}), fmt.Sprintf("take tokens back from run %q", run),
+		fmt.Sprintf("took %s back from the treasury of run %q", tokens(amount), run))
 }
 
 // change sets the terms of a paused run.

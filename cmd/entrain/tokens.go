@@ -43,9 +43,15 @@ func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.
 	})
 }
 
-// send is act with a body that depends on neither chain nor key.
-func (c console) send(ctx context.Context, a acting, body host.Body) error {
-	return c.act(ctx, a, func(ledger.Chain, key.Public) (host.Body, error) { return body, nil })
+// send is act with a body that depends on neither chain nor key. An error begins with what failed;
+// otherwise the user is told what was done.
+func (c console) send(ctx context.Context, a acting, body host.Body, failed, done string) error {
+	err := c.act(ctx, a, func(ledger.Chain, key.Public) (host.Body, error) { return body, nil })
+	if err != nil {
+		return fmt.Errorf("%s: %w", failed, err)
+	}
+	c.say("%s", done)
+	return nil
 }
 
 // parseTokens reads an amount of tokens, which are whole.

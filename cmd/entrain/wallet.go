@@ -100,11 +100,7 @@ afterwards you get your share of what comes in. See its terms first: entrain wal
 			if err != nil {
 				return err
 			}
-			if err := c.send(cmd.Context(), a, body); err != nil {
-				return fmt.Errorf("send %s to %s: %w", tokens(amount), to, err)
-			}
-			c.say("sent %s to %s", tokens(amount), to)
-			return nil
+			return c.send(cmd.Context(), a, body, fmt.Sprintf("send %s to %s", tokens(amount), to), fmt.Sprintf("sent %s to %s", tokens(amount), to))
 		},
 	}
 	a.flags(cmd)
@@ -194,18 +190,11 @@ period too, and when it is settled a claim pays your stake.`,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
-				if err := c.send(cmd.Context(), a, host.Collect{Pool: pool}); err != nil {
-					return fmt.Errorf("claim from pool %q: %w", pool, err)
-				}
-				c.say("collected what pool %q owed", pool)
-				return nil
+				return c.send(cmd.Context(), a, host.Collect{Pool: pool}, fmt.Sprintf("claim from pool %q", pool), fmt.Sprintf("collected what pool %q owed", pool))
 			}
 			if retire {
-				if err := c.send(cmd.Context(), a, host.ToRun(args[0], coordinator.RetireValidator{})); err != nil {
-					return fmt.Errorf("retire from run %q: %w", args[0], err)
-				}
-				c.say("gave up the seat in run %q; a claim pays what is still held for it", args[0])
-				return nil
+				return c.send(cmd.Context(), a, host.ToRun(args[0], coordinator.RetireValidator{}), fmt.Sprintf("retire from run %q", args[0]),
+					fmt.Sprintf("gave up the seat in run %q; a claim pays what is still held for it", args[0]))
 			}
 			of, err := optionalKey("member", member)
 			if err != nil {

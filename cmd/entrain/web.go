@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -80,7 +79,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	o.Ledger, o.Runs = client, runNames(client)
+	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
 	if o.Only != "" {
 		on, err := onchain.GetRun(ctx, client, o.Only)
 		if err != nil {
@@ -106,17 +105,6 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 		c.say("open %s in a browser; Ctrl-C ends it", url)
 	}
 	return web.New(o).Run(ctx, l)
-}
-
-func runNames(client ledger.Chain) func(context.Context) ([]string, error) {
-	return func(ctx context.Context) ([]string, error) {
-		runs, err := client.Runs(ctx)
-		var names []string
-		for _, r := range runs {
-			names = append(names, r.Name)
-		}
-		return names, err
-	}
 }
 
 // webNode returns what a state directory adds to the pages.

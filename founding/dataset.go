@@ -1,0 +1,133 @@
+package founding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/learn"
+	"github.com/entrain-network/entrain/view"
+)
+
+// Dataset says how a data set is made, in the words of the command line.
+type Dataset struct {
+	Out     string   // directory
+	Name    string   // "": the directory's
+	Mix     []string // WEIGHT:SET: prepared sets that the directory stands for, in place of files
+	Format  string   // of the files
+	Field   string   // of a row, with the text
+	Split   string   // of directories
+	HeldOut float64  // share that is not trained on
+	Workers int
+	// Tokenizer is "bytes", "train:VOCAB" for one that is learnt from the files, or a tokenizer.json.
+	Tokenizer string
+	Say       func(format string, args ...any) // tells the progress
+}
+
+// Prepare makes the data set.
+func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, err error) {
+	if d.Out == "" {
+		return m, errors.New("say where the data set goes with -o DIR")
+	}
+	if d.Name == "" {
+		abs, err := filepath.Abs(d.Out)
+		if err != nil {
+			return m, err
+		}
+		d.Name = data.PlainName(filepath.Base(abs))
+	}
+	if len(d.Mix) > 0 {
+		return d.mix(ctx)
+	}
+	format, err := data.ParseFormat(d.Format)
+	if err != nil {
+		return m, fmt.Errorf("--format: %w", err)
+	}
+	if !(d.HeldOut >= 0 && d.HeldOut <= 0.5) {
+		return m, fmt.Errorf("--held-out %v: want 0 to 0.5", d.HeldOut)
+	}
+	if d.Workers < 0 {
+		return m, fmt.Errorf("--workers %d: want 1 or more, or 0 for all cores", d.Workers)
+	}
+	permille := uint32(d.HeldOut*1000 + 0.5)
+	files, err := data.Expand(paths, d.Split)
+	if err != nil {
+		return m, err
+	}
+	t, err := d.findTokenizer(ctx, files, format, permille)
+	if err != nil {
+		return m, err
+	}
+	var meter view.Meter
+	return data.Prepare(ctx, d.Out, files, data.PrepareOptions{
+		Name: d.Name, Tokenizer: t, Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
+		Progress: func(p data.Progress) {
+			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
+				d.Say("%s of %s read, %s tokens%s", view.Bytes(p.Bytes), view.Bytes(p.BytesTotal), view.Thousands(p.Tokens), left)
+			}
+		},
+	})
+}
+
+// mix makes a directory that stands for several data sets.
+func (d Dataset) mix(ctx context.Context) (m data.Manifest, err error) {
+	var weights []uint32
+	var sets []string
+	for _, arg := range d.Mix {
+		text, set, ok := strings.Cut(arg, ":")
+		weight, err := strconv.ParseUint(text, 10, 32)
+		if !ok || err != nil || set == "" {
+			return m, fmt.Errorf("--mix %q is not of the form WEIGHT:SET, such as 3:./web", arg)
+		}
+		weights, sets = append(weights, uint32(weight)), append(sets, set)
+	}
+	if _, err := data.MakeMix(ctx, d.Out, d.Name, weights, sets); err != nil {
+		return m, err
+	}
+	return data.ReadManifest(d.Out)
+}
+
+// findTokenizer returns the tokenizer, which may have to be learnt first.
+func (d Dataset) findTokenizer(ctx context.Context, files []string, format data.Format, permille uint32) (tokenizer.Tokenizer, error) {
+	if d.Tokenizer == (tokenizer.Bytes{}).Name() {
+		return tokenizer.Bytes{}, nil
+	}
+	number, learns := strings.CutPrefix(d.Tokenizer, "train:")
+	if !learns {
+		t, err := data.ReadTokenizer(d.Tokenizer)
+		if err != nil {
+			return nil, fmt.Errorf("--tokenizer: %w", err)
+		}
+		return t, nil
+	}
+	vocab, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer %q: want a number of tokens, such as train:32000", d.Tokenizer)
+	}
+	var meter view.Meter
+	t, err := data.LearnTokenizer(ctx, d.Out, files, data.LearnOptions{
+		Vocab: uint32(vocab), Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
+		Progress: func(p learn.Progress) {
+			if _, ok := meter.Tick(0, 0); !ok {
+				return
+			}
+			if p.MergesGoal == 0 {
+				d.Say("making a tokenizer: %s of text read", view.Bytes(p.Bytes))
+			} else {
+				d.Say("making a tokenizer: %d of %d merges", p.Merges, p.MergesGoal)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if uint64(t.Vocab()) < vocab {
+		d.Say("the text has pairs for a vocabulary of %d only", t.Vocab())
+	}
+	return t, nil
+}
