@@ -80,11 +80,12 @@ type Settings struct {
 	// Device is what every second client computes gradients on: see trainer.Machine.
 	Device string `json:"device,omitempty" flag:"device"`
 	// Adversary is the kind of cheat that the last clients are; "" means that all are honest.
-	Adversary    string        `json:"adversary,omitempty" flag:"adversary"`
-	Verification uint8         `json:"verification_percent" flag:"verification"` // of the results that others recompute
-	Exchange     string        `json:"exchange,omitempty" flag:"exchange"`       // Peers or Buckets
-	Validators   int           `json:"validators,omitempty" flag:"validators"`   // by buckets
-	Window       time.Duration `json:"window_ns,omitempty" flag:"window"`        // by buckets: of a window
+	Adversary string `json:"adversary,omitempty" flag:"adversary"`
+	// Verification is the percentage of the results that others recompute.
+	Verification uint8         `json:"verification_percent" flag:"verification"`
+	Exchange     string        `json:"exchange,omitempty" flag:"exchange"`     // Peers or Buckets
+	Validators   int           `json:"validators,omitempty" flag:"validators"` // by buckets
+	Window       time.Duration `json:"window_ns,omitempty" flag:"window"`      // by buckets
 }
 
 // The values of Settings.Exchange: how results travel.

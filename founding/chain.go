@@ -40,7 +40,8 @@ type Replica struct {
 	Replicas int
 	Hosts    []string // where they run; none: all on this machine
 	Block    time.Duration
-	// Owner returns the key of the chain's founder; the zero key if it has none and make is not set.
+	// Owner returns the key of the chain's founder; the zero key if it has none and make is not
+	// set.
 	Owner func(make bool) (key.Public, error)
 
 	Genesis string // file of an existing chain, in place of ID
@@ -154,8 +155,8 @@ func accounts(allocate []string, supply uint64, owner func() (key.Public, error)
 	return append(list, host.Allocation{Key: k, Amount: supply - given}), nil
 }
 
-// Follow sets up a replica of the chain that is served at URLs, whose genesis and peers it takes from
-// there, and returns its options.
+// Follow sets up a replica of the chain that is served at URLs, whose genesis and peers it takes
+// from there, and returns its options.
 func (r Replica) Follow(ctx context.Context, urls []string) (comet.Options, error) {
 	o := comet.Options{API: r.API, Peering: r.Peering, Public: r.Public, Peers: r.Peers}
 	if r.ID != "" || r.Genesis != "" || r.Replicas != 1 {

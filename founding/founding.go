@@ -4,6 +4,7 @@
 // machine: the prepared data, and the checkpoint that the run starts from. Complete fills in what
 // the author left open, the hash of the data and the model of the checkpoint, and refuses what does
 // not fit together. The result is the text that Create publishes and that every participant reads.
+// A Dataset is prepared from files, and a Replica set up for a chain, as commands say.
 // NewPreview computes what a specification means, without a chain. Hosting makes a chain for one
 // run and serves all that others need to join it.
 package founding

@@ -78,12 +78,8 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 			return fmt.Errorf("bucket %q: %w", name, err)
 		}
 	}
-	if o.asJSON {
-		err = c.object(bucketEvent{"listening", s.Addr(), o.buckets})
-	} else {
-		c.say("serving S3 at %s; Ctrl-C ends it. How to reach %d buckets stands in %s", s.Addr(), len(o.buckets), o.dir)
-	}
-	if err != nil {
+	if err := c.announce(o.asJSON, bucketEvent{"listening", s.Addr(), o.buckets},
+		"serving S3 at %s; Ctrl-C ends it. Wrote the addresses of %d buckets to %s", s.Addr(), len(o.buckets), o.dir); err != nil {
 		return err
 	}
 	select {

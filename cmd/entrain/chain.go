@@ -103,6 +103,13 @@ The addresses can be changed later in the directory's chain.json.`,
 			return nil
 		},
 	}
+	c.replicaFlags(cmd, &o)
+	keyFlag(cmd, &keyFile)
+	return cmd
+}
+
+// replicaFlags adds the flags of chain init.
+func (c console) replicaFlags(cmd *cobra.Command, o *founding.Replica) {
 	c.homeFlag(cmd, &o.Home)
 	f := cmd.Flags()
 	f.StringVar(&o.ID, "chain-id", "", "`name` of the chain: a-z, 0-9 and -")
@@ -117,9 +124,7 @@ The addresses can be changed later in the directory's chain.json.`,
 	f.IntVar(&o.Replicas, "replicas", 1, "`number` of replicas that begin the new chain")
 	f.StringArrayVar(&o.Hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
 	f.Uint64Var(&o.Bond, "bond", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
-	keyFlag(cmd, &keyFile)
 	f.DurationVar(&o.Block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
-	return cmd
 }
 
 // chainFollow sets up a replica of the chain that is served at URLs.
@@ -161,12 +166,9 @@ the next start continues.`,
 				}
 				return err
 			}
-			if asJSON {
-				if err := c.object(chainEvent{Event: "listening", Chain: replica.Chain(), Endpoint: replica.Endpoint()}); err != nil {
-					return err
-				}
-			} else {
-				c.say("chain %s: clients reach this replica at %s; Ctrl-C ends it", replica.Chain(), replica.Endpoint())
+			if err := c.announce(asJSON, chainEvent{Event: "listening", Chain: replica.Chain(), Endpoint: replica.Endpoint()},
+				"chain %s: clients reach this replica at %s; Ctrl-C ends it", replica.Chain(), replica.Endpoint()); err != nil {
+				return err
 			}
 			return replica.Run(cmd.Context())
 		},

@@ -43,6 +43,15 @@ func (c console) print(asJSON bool, v any, words func(io.Writer) error) error {
 	return words(c.out)
 }
 
+// announce tells that a server is ready: programs by an event, people in words.
+func (c console) announce(asJSON bool, event any, format string, args ...any) error {
+	if asJSON {
+		return c.object(event)
+	}
+	c.say(format, args...)
+	return nil
+}
+
 // printAll is print for a list, of which JSON has a line each.
 func printAll[T any](c console, asJSON bool, list []T, words func(io.Writer, []T) error) error {
 	if !asJSON {

@@ -97,12 +97,8 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 	if o.Only != "" {
 		url += "runs/" + o.Only
 	}
-	if asJSON {
-		if err := c.object(webEvent{"listening", url}); err != nil {
-			return errors.Join(err, l.Close())
-		}
-	} else {
-		c.say("open %s in a browser; Ctrl-C ends it", url)
+	if err := c.announce(asJSON, webEvent{"listening", url}, "open %s in a browser; Ctrl-C ends it", url); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	return web.New(o).Run(ctx, l)
 }
