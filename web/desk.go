@@ -32,6 +32,8 @@ const (
 
 // desk holds all that the server knows of one run.
 type desk struct {
+	boot string // Server.boot
+
 	mu      sync.Mutex // guards all that follows
 	fold    *view.Fold
 	state   *coordinator.State // the newest; nil before the first

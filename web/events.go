@@ -27,7 +27,7 @@ const (
 )
 
 func (s *Server) serveLive(w http.ResponseWriter, r *http.Request, d *desk) {
-	l, _, ok := d.live(s.boot, 0, time.Now())
+	l, _, ok := d.live(0, time.Now())
 	if !ok {
 		fail(w, http.StatusServiceUnavailable, "the run's state is not here yet")
 		return
@@ -77,7 +77,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, d *desk) {
 		// A page is told at most every publishEvery, and waits for something new in between.
 		select {
 		case <-d.changed(version):
-			l, now, ok := d.live(s.boot, version, time.Now())
+			l, now, ok := d.live(version, time.Now())
 			if ok {
 				version = now
 				out.send(l.Version, "run", s.complete(l, r.PathValue("run")))

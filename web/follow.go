@@ -46,6 +46,7 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 			continue
 		}
 		d := newDesk()
+		d.boot = s.boot
 		s.desks[name] = d
 		started.Go(func() { s.watch(ctx, name, d) })
 	}

@@ -43,14 +43,14 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/runs", s.serveRuns)
 	mux.HandleFunc("GET /api/runs/{run}", s.ofRun(s.serveLive))
 	mux.HandleFunc("GET /api/runs/{run}/events", s.ofRun(s.serveEvents))
-	mux.HandleFunc("GET /api/runs/{run}/members", s.ofRun(s.serveMembers))
-	mux.HandleFunc("GET /api/runs/{run}/members/{key}", s.ofRun(s.serveMember))
-	mux.HandleFunc("GET /api/runs/{run}/rounds", s.ofRun(s.serveRounds))
-	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.ofRun(s.serveRound))
-	mux.HandleFunc("GET /api/runs/{run}/trust", s.ofRun(s.serveTrust))
-	mux.HandleFunc("GET /api/runs/{run}/scores", s.ofRun(s.serveScores))
-	mux.HandleFunc("GET /api/runs/{run}/samples", s.ofRun(s.serveSamples))
-	mux.HandleFunc("GET /api/runs/{run}/join", s.ofRun(s.serveJoin))
+	mux.HandleFunc("GET /api/runs/{run}/members", s.page((*desk).members))
+	mux.HandleFunc("GET /api/runs/{run}/members/{key}", s.page((*desk).member))
+	mux.HandleFunc("GET /api/runs/{run}/rounds", s.page((*desk).rounds))
+	mux.HandleFunc("GET /api/runs/{run}/rounds/{number}", s.page(func(d *desk, r *http.Request) any { return d.round(r, s.o.Endpoints) }))
+	mux.HandleFunc("GET /api/runs/{run}/trust", s.page((*desk).trust))
+	mux.HandleFunc("GET /api/runs/{run}/scores", s.page((*desk).scores))
+	mux.HandleFunc("GET /api/runs/{run}/samples", s.page((*desk).samples))
+	mux.HandleFunc("GET /api/runs/{run}/join", s.page(func(d *desk, _ *http.Request) any { return d.joining(s.o.Ledger.ChainID(), s.o.Endpoints) }))
 	mux.HandleFunc("GET /api/runs/{run}/curves.csv", s.ofRun(s.serveCurves))
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints", s.ofRun(s.serveCheckpoints))
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints/{name}/{file}", s.ofRun(s.serveCheckpointFile))
@@ -116,6 +116,27 @@ func (s *Server) ofRun(f func(http.ResponseWriter, *http.Request, *desk)) http.H
 		}
 		f(w, r, d)
 	}
+}
+
+// refused is what a page is answered with that there is not.
+type refused struct {
+	status int
+	text   string
+}
+
+// page answers with what f returns of a run that is up to date. It calls f with the lock held.
+func (s *Server) page(f func(d *desk, r *http.Request) any) http.HandlerFunc {
+	return s.ofRun(func(w http.ResponseWriter, r *http.Request, d *desk) {
+		d.mu.Lock()
+		d.refresh(time.Now())
+		v := f(d, r)
+		d.mu.Unlock()
+		if no, ok := v.(refused); ok {
+			fail(w, no.status, no.text)
+			return
+		}
+		give(w, v)
+	})
 }
 
 // give answers with JSON.
@@ -184,54 +205,8 @@ func (d *desk) line(name string, now time.Time) runLine {
 	return l
 }
 
-func (s *Server) serveMembers(w http.ResponseWriter, r *http.Request, d *desk) {
-	q := memberQuery{
-		sort: r.FormValue("sort"), up: r.FormValue("up") == "1", find: strings.ToLower(r.FormValue("find")), status: r.FormValue("status"),
-		from: number(r, "from", 0), count: number(r, "count", pageMax),
-	}
-	give(w, d.memberPage(s.boot, q, time.Now()))
-}
-
-func (s *Server) serveMember(w http.ResponseWriter, r *http.Request, d *desk) {
-	m, ok := d.member(s.boot, r.PathValue("key"), time.Now())
-	if !ok {
-		fail(w, http.StatusNotFound, "the run has no member of this key")
-		return
-	}
-	give(w, m)
-}
-
-func (s *Server) serveRounds(w http.ResponseWriter, r *http.Request, d *desk) {
-	give(w, d.roundPage(s.boot, number(r, "from", 0), number(r, "count", pageMax), time.Now()))
-}
-
-func (s *Server) serveRound(w http.ResponseWriter, r *http.Request, d *desk) {
-	n, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
-	if err == nil {
-		if round, ok := d.round(s.boot, uint32(n), number(r, "from", 0), number(r, "count", pageMax), time.Now()); ok {
-			round.Audit = auditCommand(r.PathValue("run"), s.o.Endpoints, uint32(n))
-			give(w, round)
-			return
-		}
-	}
-	fail(w, http.StatusNotFound, "nothing is known of this round: it is older than this server and the log it was given, or still to come")
-}
-
-func (s *Server) serveSamples(w http.ResponseWriter, _ *http.Request, d *desk) {
-	d.mu.Lock()
-	d.refresh(time.Now())
-	list := struct {
+func (d *desk) samples(*http.Request) any {
+	return struct {
 		Samples []view.Sample `json:"samples"`
 	}{append([]view.Sample{}, d.run.Samples...)}
-	d.mu.Unlock()
-	give(w, list)
-}
-
-func (s *Server) serveJoin(w http.ResponseWriter, r *http.Request, d *desk) {
-	j, ok := d.joining(s.o.Ledger.ChainID(), s.o.Endpoints, time.Now())
-	if !ok {
-		fail(w, http.StatusServiceUnavailable, "the run's specification is not here yet")
-		return
-	}
-	give(w, j)
 }

@@ -53,7 +53,7 @@ type roundNow struct {
 
 // live returns what a page that knows a version lacks. It returns false if that is nothing, or
 // there is no state yet.
-func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, bool) {
+func (d *desk) live(since uint64, now time.Time) (live, uint64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refresh(now)
@@ -61,7 +61,7 @@ func (d *desk) live(boot string, since uint64, now time.Time) (live, uint64, boo
 		return live{}, d.version, false
 	}
 	l := live{
-		Version: versionText(boot, d.version), Run: d.run, ClockMs: uint64(now.UnixMilli()),
+		Version: d.versionText(), Run: d.run, ClockMs: uint64(now.UnixMilli()),
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
 		Trust: briefTrust(d.run.Trust), Windows: briefWindows(d.run.Windows), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
 		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),

@@ -2,9 +2,9 @@ package web
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
@@ -17,7 +17,7 @@ type memberRow struct {
 	view.Member
 }
 
-// rows returns rows of the table for members by place. It is called with the lock held.
+// rows returns rows of the table for members by place.
 func (d *desk) rows(places []uint32) []memberRow {
 	rank := make(map[uint32]uint32, len(places))
 	for r, i := range d.ranks {
@@ -33,17 +33,7 @@ func (d *desk) rows(places []uint32) []memberRow {
 // pageMax bounds the rows of a table in one answer.
 const pageMax = 200
 
-// memberQuery asks for a part of the table of members.
-type memberQuery struct {
-	sort   string // rank (if empty), points, score, earned, results, missed, joined, speed, key ...
-	up     bool
-	find   string // part of a key
-	status string
-	from   int
-	count  int
-}
-
-// memberPage is the answer.
+// memberPage is a part of the table of members.
 type memberPage struct {
 	Version string      `json:"version"`
 	Total   int         `json:"total"`
@@ -51,21 +41,26 @@ type memberPage struct {
 	Rows    []memberRow `json:"rows"`
 }
 
-func (d *desk) memberPage(boot string, q memberQuery, now time.Time) memberPage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
+// members is a part of the table: the members with a status and a part of a key, sorted by rank (if
+// the query says nothing), points, score, earned, results, missed, joined, speed, key ...
+func (d *desk) members(r *http.Request) any {
+	find, status := strings.ToLower(r.FormValue("find")), r.FormValue("status")
 	var places []uint32
 	for _, i := range d.ranks {
 		m := d.run.Members[i]
-		if (q.status == "" || m.Status == q.status) && strings.Contains(m.Key, q.find) {
+		if (status == "" || m.Status == status) && strings.Contains(m.Key, find) {
 			places = append(places, i)
 		}
 	}
-	sortMembers(places, d.run.Members, q.sort, q.up)
-	from := min(max(q.from, 0), len(places))
-	to := min(from+min(max(q.count, 0), pageMax), len(places))
-	return memberPage{versionText(boot, d.version), len(places), from, d.rows(places[from:to])}
+	sortMembers(places, d.run.Members, r.FormValue("sort"), r.FormValue("up") == "1")
+	from, to := part(r, len(places))
+	return memberPage{d.versionText(), len(places), from, d.rows(places[from:to])}
+}
+
+// part returns which of n rows a query asks for, at most pageMax.
+func part(r *http.Request, n int) (from, to int) {
+	from = min(max(number(r, "from", 0), 0), n)
+	return from, min(from+min(max(number(r, "count", pageMax), 0), pageMax), n)
 }
 
 // order compares members by a column of the table.
@@ -115,24 +110,22 @@ type memberDetail struct {
 	Rounds      []view.Work       `json:"rounds"` // newest first
 }
 
-// member returns what is known of the member of a key.
-func (d *desk) member(boot, key string, now time.Time) (memberDetail, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
+// member is what is known of the member of a key.
+func (d *desk) member(r *http.Request) any {
+	key := r.PathValue("key")
 	at := slices.IndexFunc(d.run.Members, func(m view.Member) bool { return m.Key == key })
 	if at < 0 {
-		return memberDetail{}, false
+		return refused{http.StatusNotFound, "the run has no member of this key"}
 	}
 	i := uint32(at)
 	md := memberDetail{
-		Version: versionText(boot, d.version), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
+		Version: d.versionText(), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
 		Rounds: d.fold.WorksOf(i, key), Convictions: d.convictionsOf(key), Score: d.scoreOf(key),
 	}
 	if d.state != nil && coordinator.Member(i) < d.state.Count() {
-		if r, ok := d.state.At(d.state.Round()); ok {
-			md.Share, md.Seat = append(md.Share, r.Share(coordinator.Member(i))...), r.Elected(coordinator.Member(i))
+		if now, ok := d.state.At(d.state.Round()); ok {
+			md.Share, md.Seat = append(md.Share, now.Share(coordinator.Member(i))...), now.Elected(coordinator.Member(i))
 		}
 	}
-	return md, true
+	return md
 }

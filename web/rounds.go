@@ -1,7 +1,8 @@
 package web
 
 import (
-	"time"
+	"net/http"
+	"strconv"
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
@@ -19,16 +20,14 @@ type roundPage struct {
 	Rows    []view.Round `json:"rows"`
 }
 
-func (d *desk) roundPage(boot string, from, n int, now time.Time) roundPage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
+func (d *desk) rounds(r *http.Request) any {
 	all := d.fold.Rounds()
-	p := roundPage{Version: versionText(boot, d.version), Total: all, From: min(max(from, 0), all), Rows: []view.Round{}}
-	for i := p.From; i < min(p.From+min(max(n, 0), pageMax), all); i++ {
-		r := d.fold.Round(i)
-		r.Marks, r.Witnesses = "", nil
-		p.Rows = append(p.Rows, r)
+	from, to := part(r, all)
+	p := roundPage{Version: d.versionText(), Total: all, From: from, Rows: []view.Round{}}
+	for i := from; i < to; i++ {
+		row := d.fold.Round(i)
+		row.Marks, row.Witnesses = "", nil
+		p.Rows = append(p.Rows, row)
 	}
 	return p
 }
@@ -46,23 +45,21 @@ type roundDetails struct {
 	Audit    string      `json:"audit"` // the command that computes the round again
 }
 
-// round returns what is known of a round, with some of its results.
-func (d *desk) round(boot string, number uint32, from, n int, now time.Time) (roundDetails, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
-	age, ok := d.fold.Age(number)
-	if !ok {
-		return roundDetails{}, false
+// round is what is known of a round, with some of its results.
+func (d *desk) round(r *http.Request, endpoints []string) any {
+	n, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
+	age, ok := d.fold.Age(uint32(n))
+	if err != nil || !ok {
+		return refused{http.StatusNotFound, "nothing is known of this round: it is older than this server and the log it was given, or still to come"}
 	}
-	r := roundDetails{
-		Version: versionText(boot, d.version), Round: d.fold.Round(age), Detailed: d.fold.Detailed(number),
-		Previous: age+1 < d.fold.Rounds(), Next: age > 0,
+	p := roundDetails{
+		Version: d.versionText(), Round: d.fold.Round(age), Detailed: d.fold.Detailed(uint32(n)),
+		Previous: age+1 < d.fold.Rounds(), Next: age > 0, Audit: auditCommand(r.PathValue("run"), endpoints, uint32(n)),
 	}
-	r.Round.Marks, r.Total = "", int(r.Round.Expected)
-	r.From = min(max(from, 0), r.Total)
-	r.Results = d.fold.Works(number, r.From, min(max(n, 0), pageMax))
-	return r, true
+	p.Round.Marks, p.Total = "", int(p.Round.Expected)
+	from, to := part(r, p.Total)
+	p.From, p.Results = from, d.fold.Works(uint32(n), from, to-from)
+	return p
 }
 
 // joining is what a newcomer needs in order to take part.
@@ -88,13 +85,10 @@ type joining struct {
 	Batch     uint32   `json:"batch"`    // sequences in a step, at the end
 }
 
-// joining describes the run. It returns false before it knows the run's specification.
-func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
+// joining describes the run.
+func (d *desk) joining(chain string, endpoints []string) any {
 	if d.spec == nil || d.state == nil {
-		return joining{}, false
+		return refused{http.StatusServiceUnavailable, "the run's specification is not here yet"}
 	}
 	c := d.state.Config()
 	j := joining{
@@ -115,5 +109,5 @@ func (d *desk) joining(chain string, endpoints []string, now time.Time) (joining
 			j.Ticket = t.String()
 		}
 	}
-	return j, true
+	return j
 }

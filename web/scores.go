@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/entrain-network/entrain/view"
 )
@@ -35,11 +34,8 @@ type saidOf struct {
 	Score float64 `json:"score"`
 }
 
-func (d *desk) scores(boot string, now time.Time) scoresPage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
-	p := scoresPage{Version: versionText(boot, d.version), Height: d.run.Height, Rows: []scoreRow{}}
+func (d *desk) scores(*http.Request) any {
+	p := scoresPage{Version: d.versionText(), Height: d.run.Height, Rows: []scoreRow{}}
 	p.Validators = []view.Validator{}
 	if d.run.Windows == nil || d.run.Windows.ScoreWindows == 0 {
 		return p
@@ -68,7 +64,7 @@ func (d *desk) scores(boot string, now time.Time) scoresPage {
 	return p
 }
 
-// scoreRow is one of the rows. It is called with the lock held.
+// scoreRow is one of the rows.
 func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
 	row := scoreRow{MemberScore: m, Said: []saidOf{}}
 	if int(m.Member) < len(d.run.Members) && d.run.Members[m.Member].Key == m.Key {
@@ -84,8 +80,7 @@ func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
 	return row
 }
 
-// scoreOf is the row of a member in the period that was settled last, nil if it had none. It is
-// called with the lock held.
+// scoreOf is the row of a member in the period that was settled last, nil if it had none.
 func (d *desk) scoreOf(key string) *scoreRow {
 	if d.run.Windows == nil || d.run.Windows.Period == nil {
 		return nil
@@ -97,8 +92,4 @@ func (d *desk) scoreOf(key string) *scoreRow {
 		}
 	}
 	return nil
-}
-
-func (s *Server) serveScores(w http.ResponseWriter, _ *http.Request, d *desk) {
-	give(w, d.scores(s.boot, time.Now()))
 }

@@ -130,10 +130,8 @@ func (s *Server) answers() bool {
 	return s.reachable
 }
 
-// versionText names a version of a run as this process knows it.
-func versionText(boot string, version uint64) string {
-	return boot + "." + strconv.FormatUint(version, 10)
-}
+// versionText names the version of a run as this process knows it.
+func (d *desk) versionText() string { return d.boot + "." + strconv.FormatUint(d.version, 10) }
 
 // parseVersion returns the version, 0 if it is that of another process or none.
 func parseVersion(boot, text string) uint64 {

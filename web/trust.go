@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
@@ -46,11 +45,8 @@ type trustPage struct {
 	Keys map[uint32]string `json:"keys"` // of the members that are named
 }
 
-func (d *desk) trust(boot string, now time.Time) trustPage {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
-	p := trustPage{Version: versionText(boot, d.version), Keys: map[uint32]string{}}
+func (d *desk) trust(*http.Request) any {
+	p := trustPage{Version: d.versionText(), Keys: map[uint32]string{}}
 	if d.run.Trust == nil {
 		p.Checks, p.Disputes, p.Convictions = []view.Check{}, []view.Dispute{}, []view.Conviction{}
 		return p
@@ -75,10 +71,6 @@ func (d *desk) trust(boot string, now time.Time) trustPage {
 		}
 	}
 	return p
-}
-
-func (s *Server) serveTrust(w http.ResponseWriter, _ *http.Request, d *desk) {
-	give(w, d.trust(s.boot, time.Now()))
 }
 
 // convictionsOf returns the convictions of a member, newest first.
