@@ -29,15 +29,15 @@ func says(t *testing.T, what string, err error, want string) {
 }
 
 func TestPlaces(t *testing.T) {
-	one, err := Places("home", "127.0.0.1:1", 1, nil)
+	one, err := places("home", "127.0.0.1:1", 1, nil)
 	if err != nil || len(one) != 1 || one[0] != (comet.Place{Dir: "home", API: "127.0.0.1:1"}) {
 		t.Errorf("one replica: %+v, %v", one, err)
 	}
-	here, err := Places("home", "", 2, nil)
+	here, err := places("home", "", 2, nil)
 	if err != nil || here[0].API == here[1].API || here[0].Peering == here[1].Peering || here[0].Dir == here[1].Dir {
 		t.Errorf("two on a machine: %+v, %v", here, err)
 	}
-	far, err := Places("home", "", 2, []string{"a.example", "2001:db8::1"})
+	far, err := places("home", "", 2, []string{"a.example", "2001:db8::1"})
 	if err != nil || far[1].API != "0.0.0.0:7370" || far[1].Public != "[2001:db8::1]:26656" {
 		t.Errorf("two machines: %+v, %v", far, err)
 	}
@@ -46,7 +46,7 @@ func TestPlaces(t *testing.T) {
 		hosts []string
 		want  string
 	}{{0, nil, "--replicas 0"}, {host.SeatsMax + 1, nil, "--replicas"}, {2, []string{"a"}, "--host 1 times"}} {
-		_, err := Places("home", "", v.n, v.hosts)
+		_, err := places("home", "", v.n, v.hosts)
 		says(t, fmt.Sprint(v.n, v.hosts), err, v.want)
 	}
 }
@@ -76,7 +76,7 @@ func TestAccounts(t *testing.T) {
 		{"zero", []string{gives(ann, "0")}, 0, "--allocate"},
 		{"a sum that overflows", []string{gives(ann, fmt.Sprint(uint64(host.SupplyMax))), gives(owner, "1")}, 0, "--allocate"},
 	} {
-		list, err := Accounts(v.allocate, v.supply, ask)
+		list, err := accounts(v.allocate, v.supply, ask)
 		amounts := []uint64{}
 		for _, a := range list {
 			amounts = append(amounts, a.Amount)
@@ -89,7 +89,7 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("the owner's key was asked for %d times, want 2: it may ask a person", asked)
 	}
 	none := errors.New("no key")
-	if _, err := Accounts(nil, 5, func() (key.Public, error) { return key.Public{}, none }); !errors.Is(err, none) {
+	if _, err := accounts(nil, 5, func() (key.Public, error) { return key.Public{}, none }); !errors.Is(err, none) {
 		t.Errorf("without an owner: %v", err)
 	}
 }
@@ -108,9 +108,9 @@ func TestPeersAreReachedWhereTheirAPIIs(t *testing.T) {
 }
 
 func TestFollowNeedsAReplica(t *testing.T) {
-	_, err := Follow(t.Context(), t.TempDir(), []string{"http://127.0.0.1:1"}, comet.Options{})
+	_, err := Replica{Home: t.TempDir(), Replicas: 1}.Follow(t.Context(), []string{"http://127.0.0.1:1"})
 	says(t, "a port where nobody is", err, "nobody serves the chain")
-	_, err = Follow(t.Context(), t.TempDir(), []string{"ftp://x"}, comet.Options{})
+	_, err = Replica{Home: t.TempDir(), Replicas: 1}.Follow(t.Context(), []string{"ftp://x"})
 	says(t, "another scheme", err, "ftp")
 }
 
