@@ -24,11 +24,9 @@ type RelayOptions struct {
 	Target    onchain.Target
 	Endpoints []string
 	Key       key.Private
-	// CircuitBytes ends a circuit; 0: twice the model's bytes and lp2p.CircuitBytesDefault.
-	CircuitBytes uint64
-	Remember     string
-	Reached      func(addr string) // takes each address at which the relay is announced
-	Log          *slog.Logger
+	Remember  string
+	Reached   func(addr string) // takes each address at which the relay is announced
+	Log       *slog.Logger
 }
 
 // NewRelay makes a relay. It must be closed.
@@ -47,9 +45,6 @@ func NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	options.Reach = lp2p.ReachPublic
-	if o.CircuitBytes > 0 {
-		options.Relay.CircuitBytes = o.CircuitBytes
-	}
 	network, err := lp2p.New(options)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())

@@ -17,7 +17,6 @@ type relaying struct {
 	target    onchain.Target
 	keyFile   string
 	endpoints []string
-	bytes     byteCount
 }
 
 func relayCommand(c console) *cobra.Command {
@@ -35,11 +34,11 @@ relay. The relay also passes on gossip. It sees who talks with whom, but not wha
 encrypted end to end. Reachable members do the same (join --no-relay turns it off), so a relay is
 needed only where there are none.
 
-After --circuit-bytes or an hour a circuit is cut, and the members make a new one. relay
-creates a key if there is none. It needs no tokens and earns nothing.`,
+After an hour, or the bytes of two models and 256 MB each way, a circuit is cut, and the members make
+a new one. relay creates a key if there is none. It needs no tokens and earns nothing.`,
 		Example: "  entrain relay my-run --listen 0.0.0.0:4001\n" +
 			"  entrain relay my-run@chain.example.org --listen 0.0.0.0:4001 --public-ip 203.0.113.7 --key ./relay.key\n" +
-			"  entrain relay my-run.ticket --listen 0.0.0.0:4001 --circuit-bytes 10GB",
+			"  entrain relay my-run.ticket --listen 0.0.0.0:4001",
 		Args: needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -52,8 +51,6 @@ creates a key if there is none. It needs no tokens and earns nothing.`,
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.endpoints)
 	reachFlags(cmd, &o.Reaching)
-	f := cmd.Flags()
-	f.Var(&o.bytes, "circuit-bytes", "cut a circuit after this many `bytes` each way, such as 10GB (default: twice the model's, and 256MB)")
 	o.log.flag(cmd)
 	return cmd
 }
@@ -70,7 +67,7 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 	o.endpoints = c.endpoints(o.endpoints)
 	r, err := participant.NewRelay(ctx, participant.RelayOptions{
 		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: o.log.logger(c.err),
-		CircuitBytes: uint64(o.bytes), Reached: func(addr string) { c.say("reached at %s", addr) },
+		Reached: func(addr string) { c.say("reached at %s", addr) },
 	})
 	if err != nil {
 		return err
