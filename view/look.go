@@ -7,7 +7,6 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/score"
-	scoring "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
@@ -98,7 +97,7 @@ func (p *Period) Explain(s coordinator.State, member uint32) Explanation {
 		Period: &own, Member: member, Key: s.Key(coordinator.Member(member)).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
 	}
 	scores, _ := s.Scores(p.Number)
-	e.Most = scoreOf(scoring.MostPaid(scores.Members))
+	e.Most = scoreOf(score.MostPaid(scores.Members))
 	for _, m := range p.Members {
 		e.Weights += max(0, min(m.Score, e.Most)) * float64(m.Sequences)
 	}
