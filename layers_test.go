@@ -39,7 +39,7 @@ trace eval
 client validator
 loop retry atomicfile atomicfile/dirlock tokenizer/learn chance
 bucket bucket/mem bucket/serve
-data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/mem ledger/comet
+data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet
 engine
 engine/cpu engine/enginetest spec event
 engine/vulkan/vk engine/vulkan/shader

@@ -61,22 +61,6 @@ func TestClientNamesWhatIsNoLedger(t *testing.T) {
 	}
 }
 
-func TestClientAnswersForAnUnknownRun(t *testing.T) {
-	r, _ := start(t, replicaDir(t, Options{}))
-	c := newClient(t, r.Endpoint())
-	done := make(chan error, 2)
-	c.Spec(t.Context(), "none", func(_ []byte, err error) { done <- err })
-	c.Peers(t.Context(), "none", func(_ []host.Peer, err error) { done <- err })
-	for range 2 {
-		if err := wait(t, done); !errors.Is(err, ledger.ErrUnknownRun) {
-			t.Errorf("got %v, want ErrUnknownRun", err)
-		}
-	}
-	if got := codeOf(t, submit(t, c, signer("ann"), join("none"))); got != host.CodeUnknownRun {
-		t.Errorf("got %v", got)
-	}
-}
-
 // TestClientTurnsToAnotherReplica has one endpoint where nobody is, one that lies about the state,
 // one that is overloaded, and one that works.
 func TestClientTurnsToAnotherReplica(t *testing.T) {

@@ -3,7 +3,6 @@ package mem_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -115,53 +114,18 @@ func (w *world) withRun() *world {
 	return w
 }
 
-func TestSubmitWatchSpecAndPeers(t *testing.T) {
+func TestMessagesTakeTheirTime(t *testing.T) {
 	w := newWorld(t, mem.Options{Delay: 30 * time.Millisecond}).withRun()
 	c := w.chain.Client()
-	var seen []ledger.Snapshot
-	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { seen = append(seen, s) })
-	w.run(time.Second)
-	if len(seen) != 1 || seen[0].State.Phase() != coordinator.WaitingForMembers {
-		t.Fatalf("%d snapshots of a run in which nothing happens", len(seen))
-	}
 	begin := w.loop.Now()
 	joined := w.submit(t.Context(), c, w.tx("ann", join()))
-	again := w.submit(t.Context(), c, w.tx("ann", join()))
-	unknown := w.submit(t.Context(), c, w.tx("ann", host.Announce{Run: "none"}))
 	forged := w.submit(t.Context(), c, []byte("hello"))
-	announced := w.submit(t.Context(), c, w.tx("ann", host.Announce{Run: "demo", Addrs: []string{"/a"}}))
 	w.run(time.Second)
-
 	if d := joined.at.Sub(begin); joined.calls != 1 || joined.err != nil || d < 60*time.Millisecond || d > 260*time.Millisecond {
 		t.Errorf("joined %d times after %v with %v", joined.calls, d, joined.err)
 	}
-	for _, r := range []struct {
-		got  *result
-		want host.Code
-	}{
-		{again, host.CodeCoordinator + host.Code(coordinator.ErrAlreadyMember)},
-		{unknown, host.CodeUnknownRun}, {forged, host.CodeMalformed}, {announced, host.CodeOK},
-	} {
-		if r.got.calls != 1 || host.CodeOf(r.got.err) != r.want {
-			t.Errorf("got %d answers, %v; want one, %v", r.got.calls, r.got.err, r.want)
-		}
-	}
-	if len(seen) != 2 || seen[1].State.Phase() != coordinator.Warmup || seen[1].Height <= seen[0].Height {
-		t.Errorf("%d snapshots, the last of phase %v", len(seen), seen[len(seen)-1].State.Phase())
-	}
-
-	var spec []byte
-	var peers []host.Peer
-	var errs []error
-	c.Spec(t.Context(), "demo", func(b []byte, err error) { spec, errs = b, append(errs, err) })
-	c.Peers(t.Context(), "demo", func(p []host.Peer, err error) { peers, errs = p, append(errs, err) })
-	c.Spec(t.Context(), "none", func(_ []byte, err error) { errs = append(errs, err) })
-	w.run(5 * time.Second)
-	if len(errs) != 3 || errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], ledger.ErrUnknownRun) {
-		t.Errorf("errors are %v", errs)
-	}
-	if !bytes.Equal(spec, testSpec) || len(peers) != 1 || peers[0].Key != privateKey("ann").Public() || c.ChainID() != testChain {
-		t.Errorf("spec %q, peers %v, chain %q", spec, peers, c.ChainID())
+	if forged.calls != 1 || host.CodeOf(forged.err) != host.CodeMalformed {
+		t.Errorf("%d answers to rubbish, %v", forged.calls, forged.err)
 	}
 }
 
@@ -230,28 +194,6 @@ func TestWatchersNeverGoBack(t *testing.T) {
 	}
 }
 
-func TestACutClientSeesNothingAndCatchesUp(t *testing.T) {
-	w := newWorld(t, mem.Options{Delay: 10 * time.Millisecond}).withRun()
-	c := w.chain.Client()
-	var seen []ledger.Snapshot
-	c.Watch(t.Context(), "demo", func(s ledger.Snapshot) { seen = append(seen, s) })
-	w.run(time.Second)
-	c.Cut(true)
-	joined := w.submit(t.Context(), c, w.tx("ann", join()))
-	other := w.submit(t.Context(), w.chain.Client(), w.tx("bob", join()))
-	asked := 0
-	c.Spec(t.Context(), "demo", func([]byte, error) { asked++ })
-	w.run(time.Minute)
-	if len(seen) != 1 || joined.calls != 0 || asked != 0 || other.calls != 1 {
-		t.Errorf("while cut: %d snapshots, %d and %d answers; the other client had %d", len(seen), joined.calls, asked, other.calls)
-	}
-	c.Cut(false)
-	w.run(5 * time.Second)
-	if len(seen) < 2 || seen[len(seen)-1].State.Count() != 2 || joined.calls != 1 || joined.err != nil || asked != 1 {
-		t.Errorf("after the cut: %d snapshots, %d answers (%v), %d", len(seen), joined.calls, joined.err, asked)
-	}
-}
-
 func TestNothingIsCalledAfterTheContextHasEnded(t *testing.T) {
 	w := newWorld(t, mem.Options{Delay: 10 * time.Millisecond}).withRun()
 	c := w.chain.Client()
@@ -289,40 +231,5 @@ func TestOutageLosesWhatWaitsAndClientsSendItAgain(t *testing.T) {
 	w.run(10 * time.Second)
 	if r.calls != 1 || r.err != nil {
 		t.Errorf("%d answers after it, %v", r.calls, r.err)
-	}
-}
-
-func TestOnARealLoop(t *testing.T) {
-	l := loop.NewReal()
-	chain, err := mem.New(l, mem.Options{Genesis: host.Genesis{Chain: testChain}, Block: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	c := chain.Client()
-	phases := make(chan coordinator.Phase, 100)
-	c.Watch(ctx, "demo", func(s ledger.Snapshot) { phases <- s.State.Phase() })
-	for _, tx := range []struct {
-		who  string
-		body host.Body
-	}{{"owner", createRun("owner")}, {"ann", join()}} {
-		s := ledger.Signer{Chain: testChain, Key: privateKey(tx.who)}
-		b, err := s.Sign(time.Now(), tx.body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		c.Send(ctx, b, func(err error) { done <- err })
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	for <-phases != coordinator.Warmup {
-	}
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 }
