@@ -120,6 +120,9 @@ const (
 	// each weight moves often enough in a run of minutes, and goes with a higher learning rate.
 	compression = 4
 	bucketRate  = 4e-3
+	// peersBatch is the sequences of a round between peers. A round waits for gossip and blocks about
+	// as long as two cores compute 48 sequences of nano; with 96 they compute most of the time.
+	peersBatch = 96
 	// bucketBatch is the sequences of a window. Updates are a window late; twice as many of half the
 	// size make up for it.
 	bucketBatch = 8
@@ -133,11 +136,12 @@ const (
 // Default returns the settings of a demo with an exchange and a kind of cheat, or "". Text is not
 // set: see [Opticks].
 func Default(exchange, adversary string) Settings {
-	s := Settings{Clients: 4, Rounds: 300, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
+	s := Settings{Clients: 4, Rounds: 240, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
 	switch {
 	case s.buckets():
-		// Two idle cores compute the shares of eight processes in less than half a window.
-		s.Clients, s.Verification, s.Validators, s.Window = 6, 0, 2, time.Second
+		// Two idle cores compute the shares of eight processes in less than half a window. A window
+		// never closes early: these take two minutes.
+		s.Clients, s.Verification, s.Validators, s.Window, s.Rounds = 6, 0, 2, time.Second, 120
 	case adversary != "":
 		s.Verification = verificationOfCheats
 	}
@@ -221,15 +225,21 @@ func (s Settings) Specification() spec.Spec {
 	p.Optimizer.Options = coefficients
 	p.LearningRate.Base, p.LearningRate.Final = 2e-3, 2e-4
 	p.LearningRate.Warmup = min(20, s.Rounds/10)
-	p.Batch.Start = 16
+	p.Batch.Start = peersBatch
+	if s.Preset == PresetTiny {
+		p.Batch.Start = peersBatch / 6
+	}
 	p.Members.Min, p.Members.Start, p.Members.Capacity = 1, uint32(s.Clients), 64
 	p.Trust = spec.Trust{VerificationPercent: s.Verification, Stake: stake, Rate: 1}
-	// A round takes half a second; a client that is not done after ten times as long was killed, or is
-	// starting again. Short epochs make checkpoints often, to which the run goes back when all
+	// A round takes half a second; a client that is not done after twenty times as long was killed, or
+	// is starting again. Short epochs make checkpoints often, to which the run goes back when all
 	// processes are killed at once; short warmups let it notice.
-	round := 5 * time.Second
-	if s.Preset != PresetTiny && s.Preset != "nano" {
-		round = 5 * time.Minute
+	round := 5 * time.Minute
+	switch {
+	case s.Preset == "nano" && !s.buckets():
+		round = 10 * time.Second
+	case s.Preset == "nano" || s.Preset == PresetTiny:
+		round = 5 * time.Second
 	}
 	p.Times = spec.Times{
 		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),

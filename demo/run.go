@@ -284,6 +284,9 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	}
 	d.say("training a Llama of %s parameters on %s: %d clients and one chain replica, each a process of its own, %d rounds; all of it in %s",
 		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), d.Text, d.Clients, d.Rounds, d.dir.path)
+	if d.buckets() {
+		d.say("a window is %v and never closes early: %d of them take %v, and their scores a little longer", d.Window, d.Rounds, time.Duration(d.Rounds)*d.Window)
+	}
 	if d.first, err = d.trainer.Engine.HeldOut(ctx, cpu.Floats(d.trainer.Initial())); err != nil {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
 	}

@@ -114,6 +114,12 @@ func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, er
 	if dataDir == "" {
 		return false, errors.New("data.manifest and data.location are both empty: say where the prepared data is with --data DIR")
 	}
+	if data.IsURL(dataDir) {
+		if s.Data.Manifest != "" {
+			return false, nil // members compare the data there with the hash
+		}
+		return false, fmt.Errorf("data.manifest is empty, and %s is an address: name your copy of the data with --data DIR, or fill in the hash that entrain data show DIR prints", dataDir)
+	}
 	m, err := data.ReadManifest(dataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":

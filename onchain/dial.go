@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -42,13 +43,26 @@ func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain,
 		if err == nil {
 			return o.client(status.Chain, endpoints)
 		}
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("%s: %w", e, reason(err)))
 	}
 	advice := "entrain chain start runs a replica, --chain URL names one elsewhere"
 	if !AllLoopback(endpoints) {
 		advice = "does the replica there run, and is its port open? ask who gave you the address; --chain URL names another"
 	}
 	return nil, fmt.Errorf("reach the chain: %w; %s", errors.Join(errs...), advice)
+}
+
+// reason returns why an address does not answer, without the words of Go's HTTP client.
+func reason(err error) error {
+	var request *url.Error
+	var dial *net.OpError
+	if !errors.As(err, &request) {
+		return err
+	}
+	if errors.As(request.Err, &dial) {
+		return dial.Err
+	}
+	return request.Err
 }
 
 // client makes a client of the chain, which remembers the chain.

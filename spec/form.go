@@ -81,7 +81,7 @@ func readForm(f reflect.Value) (Spec, error) {
 }
 
 // goType matches the TOML reader's name for the field that a value does not fit.
-var goType = regexp.MustCompile(`cannot decode TOML (\S+) into (?:a )?(?:struct field \S+ of type )?(\S+)`)
+var goType = regexp.MustCompile(`cannot decode TOML (\S+) into (?:a )?(?:struct field .+ of type )?(\S+)`)
 
 // mistake describes a wrong value by its key.
 func mistake(err *toml.DecodeError) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,11 +13,11 @@ import (
 )
 
 const (
-	// keysMax bounds the cost of reading a specification: the TOML reader compares each key with its
-	// siblings.
+	// keysMax bounds the cost of reading a specification: the TOML reader compares each key with
+	// its siblings.
 	keysMax = 4096
-	// unknownMax is the most unknown keys for which an error shows their lines. The TOML reader scans
-	// the whole text again for each.
+	// unknownMax is the most unknown keys for which an error shows their lines. The TOML reader
+	// scans the whole text again for each.
 	unknownMax = 8
 )
 
@@ -61,12 +62,14 @@ func checkKeys(text []byte) error {
 	d.DisallowUnknownFields()
 	var strict *toml.StrictMissingError
 	if err := d.Decode(reflect.New(formType).Interface()); errors.As(err, &strict) {
-		return fmt.Errorf("unknown key:\n%s", strict.String())
+		lines := strings.NewReplacer("~ missing table", "~", "~ missing field", "~").Replace(strict.String())
+		return fmt.Errorf("unknown key: %s\n%s", strings.Join(unknown, ", "), lines)
 	}
 	return fmt.Errorf("unknown key: %s", strings.Join(unknown, ", "))
 }
 
-// unknownKeys appends the full names of the keys of tree that match no field tag of the struct t.
+// unknownKeys appends the full names of the keys of tree that match no field tag of the struct t,
+// each with the key that is spelled nearly the same.
 func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Type) []string {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -76,6 +79,11 @@ func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Typ
 	for k, v := range tree {
 		field, ok := fields[strings.ToLower(k)] // the TOML reader ignores case
 		if !ok {
+			if len(dst) < unknownMax { // of more, few are shown
+				if near := nearest(k, slices.Sorted(maps.Keys(fields))); near != "" {
+					k += " (did you mean " + near + "?)"
+				}
+			}
 			dst = append(dst, prefix+k)
 			continue
 		}
@@ -97,4 +105,44 @@ func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Typ
 		}
 	}
 	return dst
+}
+
+// nearest returns the name that is at most two letters from word, counting a letter left out,
+// added, changed, or swapped with the next; "" if there is none.
+func nearest(word string, names []string) string {
+	const most = 2
+	best, least := "", most+1
+	for _, name := range names {
+		if len(word) > 2*len(name)+most {
+			continue
+		}
+		if d := distance(strings.ToLower(word), name); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance returns the number of letters by which two words differ: see nearest.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := 1; j <= len(b); j++ {
+			if i == 0 {
+				rows[i][j] = j
+				continue
+			}
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }

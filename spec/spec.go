@@ -12,6 +12,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -258,7 +259,9 @@ func decode(text []byte) (Spec, error) {
 	if err := toml.Unmarshal(text, f.Addr().Interface()); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
-			return Spec{}, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(bad.String()))
+			// The quoted line repeats the TOML reader's words, with types of Go: the first line has ours.
+			quoted := strings.Replace(bad.String(), " "+strings.TrimPrefix(bad.Error(), "toml: "), "", 1)
+			return Spec{}, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(quoted))
 		}
 		return Spec{}, err
 	}
@@ -356,7 +359,9 @@ func (s Spec) Check() error {
 	if s.Data.Sequence < 2 || cfg.Context > 0 && s.Data.Sequence > cfg.Context {
 		fault("data.sequence: %d must be 2 to the model's context, %d", s.Data.Sequence, cfg.Context)
 	}
-	if _, err := s.Schedule(); err != nil {
+	if l := s.LearningRate; s.Steps > 0 && l.Warmup > s.Steps {
+		fault("learning_rate.warmup: %d steps (%d unless you set it) are more than steps, %d: make it shorter", l.Warmup, Default().LearningRate.Warmup, s.Steps)
+	} else if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
 	} else if o := s.Optimizer.Options; o != nil {
 		if err := o.CheckLR(float32(max(s.LearningRate.Base, s.LearningRate.Final))); err != nil {

@@ -169,6 +169,9 @@ func (c console) showData(dir string, m data.Manifest, asJSON bool) error {
 			Dir       string `json:"dir"`
 		}{m.Hash().String(), m.Name, m.Tokenizer.Name, m.Tokens, m.HeldOutTokens, len(m.Shards) + len(m.HeldOut), dir})
 	}
+	if m.HeldOutTokens == 0 {
+		c.say("nothing is held out: nobody can measure a model on text that it was not trained on; give more text, or a larger --held-out")
+	}
 	_, err := fmt.Fprintf(c.out, "%s\n", m.Hash())
 	c.say("data set %q: %s tokens to train on, %s held out, in %d shards; tokenizer %q", m.Name,
 		thousands(m.Tokens), thousands(m.HeldOutTokens), len(m.Shards)+len(m.HeldOut), m.Tokenizer.Name)

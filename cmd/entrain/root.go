@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/entrain-network/entrain/participant"
@@ -131,6 +132,13 @@ Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
 			return onlyCommands(cmd, args) // a mistyped command hides the flags of the meant one
+		}
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			why, number := bad.Unwrap().Error(), new(strconv.NumError)
+			if errors.As(bad.Unwrap(), &number) {
+				why = "want a number in the range of the flag"
+			}
+			err = fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), why)
 		}
 		return fmt.Errorf("%w%s; see %q", err, similarFlag(cmd, err), cmd.CommandPath()+" --help")
 	})

@@ -39,12 +39,15 @@ func Load(path string, passphrase func(prompt string) ([]byte, error)) (key.Priv
 	if err != nil {
 		return key.Private{}, fmt.Errorf("key file: %w", err)
 	}
-	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		return key.Private{}, fmt.Errorf("key file %q: others may read it (mode %04o); make it yours alone with: chmod 600 %q", path, mode, path)
-	}
 	text, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
 	if err != nil {
 		return key.Private{}, fmt.Errorf("key file: %w", err)
+	}
+	if !bytes.Contains(text, []byte("PRIVATE KEY-----")) {
+		return key.Private{}, fmt.Errorf("key file %q: not a key, no key found in it; make one with: entrain key", path)
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
+		return key.Private{}, fmt.Errorf("key file %q: others may read it (mode %04o); make it yours alone with: chmod 600 %q", path, mode, path)
 	}
 	if len(text) > fileBytesMax {
 		return key.Private{}, fmt.Errorf("key file %q: more than %d bytes: not a key", path, fileBytesMax)

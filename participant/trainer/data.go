@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -20,5 +21,9 @@ func OpenData(ctx context.Context, at data.Place, manifest wire.Hash, o data.Opt
 		}
 		return set, err
 	}
-	return data.Open(ctx, at.Location, manifest, o)
+	set, err := data.Open(ctx, at.Location, manifest, o)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; %q is no data set: name the directory of one with --data, or its address", err, at.Location)
+	}
+	return set, err
 }
