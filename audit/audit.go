@@ -34,7 +34,6 @@ type Options struct {
 	Workers   int
 	Device    string             // that computes instead of the workers: see trainer.Machine
 	Tell      func(text string)  // told why it is not used
-	Listen    []string           // addresses for peers
 	Watch     bool               // audits one result of each round, drawn at random
 	Archive   string             // directory; "": none
 	KeepBytes uint64             // of the archive

@@ -97,7 +97,7 @@ func (a *auditor) visit(ctx context.Context, o Options, run string, id wire.Hash
 	secret := key.FromSeed(seed)
 	a.own = a.client.As(secret)
 	a.guest, err = node.NewPeerReader(id, func(h p2p.Handler) (p2p.Network, error) {
-		listen, err := lp2p.ListenAddrs(o.Listen, onchain.AllLoopback(o.Endpoints))
+		listen, err := lp2p.ListenAddrs(nil, onchain.AllLoopback(o.Endpoints))
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,6 @@ be audited.`,
 	dataFlag(cmd, &o.Data)
 	workersFlag(cmd, &o.Workers)
 	deviceFlag(cmd, &o.Device)
-	listenFlag(cmd, &o.Listen)
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.MarkFlagDirname("archive")
 	return cmd

@@ -97,7 +97,7 @@ func TestDataIsServedUntilTheCommandEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, c, []string{"data", "publish", filepath.Join(dir, "set"), "--addr", "127.0.0.1:0", "--verify"})
+		err := run(ctx, c, []string{"data", "publish", filepath.Join(dir, "set"), "--addr", "127.0.0.1:0"})
 		lines.CloseWithError(err)
 		ended <- err
 	}()

@@ -13,7 +13,6 @@ import (
 
 func dataPublishCommand(c console) *cobra.Command {
 	var addr string
-	var verify bool
 	cmd := &cobra.Command{
 		Use:   "publish DIR [s3://HOST/BUCKET/PREFIX]",
 		Short: "Offer a data set to members, over HTTP or in an S3 bucket",
@@ -38,11 +37,6 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 			if err != nil {
 				return err
 			}
-			if verify {
-				if err := data.Verify(cmd.Context(), args[0], m); err != nil {
-					return err
-				}
-			}
 			if len(args) == 2 {
 				return c.uploadData(cmd.Context(), args[0], m, args[1])
 			}
@@ -56,7 +50,6 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 		},
 	}
 	addrFlag(cmd, &addr, "127.0.0.1:7380")
-	cmd.Flags().BoolVar(&verify, "verify", false, "read and verify every shard")
 	return cmd
 }
 
