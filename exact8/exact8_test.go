@@ -173,6 +173,52 @@ func TestABlockThatIsNoNumberSpoilsItsRowOrColumn(t *testing.T) {
 	})
 }
 
+// What is quantized along both sides at once, a part after the other, in blocks that end with
+// sequences,
+// is multiplied as the definition multiplies it.
+func TestBothSidesAtOnceAreTheDefinitions(t *testing.T) {
+	const rows, cols, each, n = 120, 4500, 40, 5
+	x, y, z := numbers(rows*cols, 1), numbers(cols*n, 2), numbers(rows*n, 3)
+	want, wantT := make([]float32, rows*n), make([]float32, cols*n)
+	Gemm(rows, n, cols, x, cols, 1, y, n, 1, want, n, false)
+	for from := 0; from < rows; from += each {
+		Gemm(cols, n, each, x[from*cols:], 1, cols, z[from*n:], n, 1, wantT, n, true)
+	}
+	for _, kernel := range exact.Kernels() {
+		pool := exact.NewPoolOf(2, kernel)
+		m := NewMultiplier(pool)
+		var a, at Left
+		var b, bt Packed
+		at.Reserve(cols, Blocks(rows, each))
+		got, gotT := make([]float32, rows*n), make([]float32, cols*n)
+		m.Pack(&b, n, cols, cols, y, n, 1)
+		m.Pack(&bt, n, rows, each, z, n, 1)
+		for _, part := range [][2]int{{0, each}, {each, rows}} {
+			m.PackBoth(&a, &at, Blocks(part[0], each), part[1]-part[0], cols, each, x[part[0]*cols:])
+			m.Multiply(&a, &b, 0, Blocks(cols, cols), got[part[0]*n:], n, false)
+		}
+		m.Multiply(&at, &bt, 0, 3, gotT, n, false)
+		m.Multiply(&at, &bt, 3, 6, gotT, n, true)
+		if i := different(got, want); i >= 0 {
+			t.Errorf("%s: element %d is %g, want %g", kernel.Name(), i, got[i], want[i])
+		}
+		if i := different(gotT, wantT); i >= 0 {
+			t.Errorf("%s: element %d of the transpose is %g, want %g", kernel.Name(), i, gotT[i], wantT[i])
+		}
+		pool.Close()
+	}
+}
+
+// different returns the index of the first element that differs in its bits, or -1.
+func different(x, y []float32) int {
+	for i := range x {
+		if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
 // Products of one block, of the sizes of tiles, equal the definition with every kernel.
 func TestAProductOfOneBlockIsTheDefinitions(t *testing.T) {
 	for _, kernel := range exact.Kernels() {
