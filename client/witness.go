@@ -30,7 +30,7 @@ func (m *Machine) decideWitness(r coordinator.RoundState) {
 	}
 	msg := coordinator.Witness{Round: now, Params: params, Prev: prev}
 	attested, attests := m.state.At(r.Attests())
-	msg.Complete = (!attests || !m.unheld(attested)) && (!r.Trains() || m.exchange.complete(r))
+	msg.Complete = (!attests || attested.Severed() || !m.unheld(attested)) && (!r.Trains() || m.exchange.complete(r))
 	if !msg.Complete && m.state.Phase() != coordinator.RoundWitness {
 		m.witness.waits = true
 		return

@@ -60,7 +60,7 @@
 //     than two thirds of the other members' results were accepted. Otherwise the network may have
 //     been cut in two, and no member is charged. With Overlap 1 nobody misses a round between peers
 //     that follows one without agreed parameters, since its results begin from states that were not
-//     accepted.
+//     accepted; reports are complete without them.
 //   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
 //     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
 //     idle elections in a row, or misses, is dropped. Four results accepted in a row make up for

@@ -192,7 +192,7 @@ func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, para
 // that they do not hold it, or if more than two thirds of the other members' results were accepted,
 // which shows that the network carried results to a quorum. Silent witnesses satisfy neither
 // condition and are charged for their silence alone. Nobody has missed a round whose results none
-// could hold (see severed).
+// could hold (see Severed).
 func (s State) judge(env Env, r RoundState) {
 	a, ok := s.At(r.Attests())
 	if !ok {
@@ -224,19 +224,21 @@ func (s State) judge(env Env, r RoundState) {
 			s.pushRedo(v)
 		}
 		refused := uint32(counts[i])+quorum <= reports
-		if checkable && !s.severed(a) && (refused || carried) && s.status(i) == StatusActive {
+		if checkable && !a.Severed() && (refused || carried) && s.status(i) == StatusActive {
 			s.miss(i, env)
 		}
 	}
 }
 
-// severed reports whether the results of round a begin from optimizer states that no witness takes.
+// Severed reports whether the round's results begin from optimizer states that no witness takes.
 // With Overlap 1 members train before it is decided which results of the round before are accepted.
 // If its parameters were not agreed none were, through no fault of theirs: a gang that is a
-// blocking minority of one draw of witnesses suffices.
-func (s State) severed(a RoundState) bool {
-	p, ok := s.At(a.Number() - 1)
-	return ok && s.exchange() == Peers && s.h().Overlap() == 1 && p.Epoch() == a.Epoch() && !p.b.Agreed()
+// blocking minority of one draw of witnesses suffices. So nobody waits for these results, and
+// nobody has missed them.
+func (r RoundState) Severed() bool {
+	s := r.s
+	p, ok := s.At(r.Number() - 1)
+	return ok && s.exchange() == Peers && s.h().Overlap() == 1 && p.Epoch() == r.Epoch() && !p.b.Agreed()
 }
 
 // reward pays the accepted results of the round with this number, whose parameters are agreed.

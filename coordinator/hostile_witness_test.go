@@ -244,7 +244,7 @@ func TestNobodyMissesASeveredRound(t *testing.T) {
 				case number == 3 && blinded:
 					m.Params = wire.Sum("nobody has these", []byte{byte(len(p.w.log))})
 				case number == 5: // about round 4
-					m.Held, m.Commitments, m.Complete = nil, bloom.New(mustRound(p.w.s, number).Filter()), false
+					m.Held, m.Commitments, m.Complete = nil, bloom.New(mustRound(p.w.s, number).Filter()), blinded
 				}
 				return true
 			})

@@ -57,7 +57,7 @@ func (s State) expectedIn(number Round) uint32 {
 
 // checkHeld checks the form of a report's bitmap. The bitmap may name only members with a share in
 // the attested round. If the report is complete, it must name every one of them that is still
-// active.
+// active, unless the round is Severed.
 func (s State) checkHeld(r RoundState, m Witness) Error {
 	n := uint32(len(m.Held))
 	if n > s.l.Bitmap || n > 0 && m.Held[n-1] == 0 {
@@ -76,7 +76,7 @@ func (s State) checkHeld(r RoundState, m Witness) Error {
 			return ErrHeld
 		}
 	}
-	if !m.Complete {
+	if !m.Complete || a.Severed() {
 		return OK
 	}
 	for i, want := range expected {
