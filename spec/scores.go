@@ -8,13 +8,13 @@ import (
 
 // Exchange defines how results travel.
 type Exchange struct {
-	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3 bucket,
-	// with commitments on the chain). "bucket" changes defaults elsewhere: overlap 1, and codec
-	// "slice" with decay 1.
+	// Kind is "peers" (gossip, and blobs from peer to peer) or "bucket" (each member's own S3
+	// bucket, with commitments on the chain). "bucket" changes defaults elsewhere: overlap 1,
+	// verification_percent 2, and codec "slice" with decay 1.
 	Kind string `toml:"kind"`
-	// WindowBlocks is the length of a window in blocks of the chain, in runs that exchange by buckets.
-	// A round trains for exactly one window. The default is 60. In such runs times.round_train is only
-	// an estimate of a window's duration, which members use to plan.
+	// WindowBlocks is the length of a window in blocks of the chain, in runs that exchange by
+	// buckets. A round trains for exactly one window. The default is 60. In such runs
+	// times.round_train is only an estimate of a window's duration, which members use to plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
 }
 
@@ -22,15 +22,15 @@ type Exchange struct {
 type Scores struct {
 	Validators uint16 `toml:"validators,omitempty"` // seats of validators; 0: no scoring
 	Windows    uint32 `toml:"windows,omitempty"`    // rounds in a scoring period; 0: 10
-	// Emission is the number of tokens that each period pays from the treasury to members that scored
-	// well and to the validators that scored them.
+	// Emission is the number of tokens that each period pays from the treasury to members that
+	// scored well and to the validators that scored them.
 	Emission         uint64 `toml:"emission,omitempty"`
 	ValidatorPercent uint8  `toml:"validator_percent,omitempty"` // validators' part of the emission
-	// PenaltyPercent is what a score of 0 or less costs, deducted from rewards that have not vested,
-	// as a percentage of emission / slots.
+	// PenaltyPercent is what a score of 0 or less costs, deducted from rewards that have not
+	// vested, as a percentage of emission / slots.
 	PenaltyPercent uint8 `toml:"penalty_percent,omitempty"`
-	// Alpha is the weight of a member's newest score in a validator's moving average, above 0 and at
-	// most 1; 0: 0.2.
+	// Alpha is the weight of a member's newest score in a validator's moving average, above 0 and
+	// at most 1; 0: 0.2.
 	Alpha float64 `toml:"alpha,omitempty"`
 }
 
@@ -42,6 +42,10 @@ const (
 
 // windowBlocksDefault makes a window one minute long on a chain with one block a second.
 const windowBlocksDefault = 60
+
+// bucketVerification is less than between peers, because no window waits: a miner that needs more
+// than half of one for its own share misses the one in which it recomputes another's.
+const bucketVerification = 2
 
 // defaultFor returns the defaults for a specification: those of Default, adjusted if results travel
 // through buckets.
@@ -65,6 +69,7 @@ func defaultFor(text []byte) Spec {
 	}
 	s.Exchange.WindowBlocks = windowBlocksDefault
 	s.Members.Overlap = 1
+	s.Trust.VerificationPercent = bucketVerification
 	if said.Optimizer.Codec == "" {
 		s.Optimizer = optimizerFor(sliceKind())
 	}

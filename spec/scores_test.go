@@ -24,9 +24,9 @@ func TestDefaultsOfExchange(t *testing.T) {
 	}{
 		{"", 0, "distro", 0.95, 5},
 		{"[exchange]\nkind = \"peers\"\n", 0, "distro", 0.95, 5},
-		{"[exchange]\nkind = \"bucket\"\n", 60, "slice", 1, 5},
-		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 5},
-		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 5},
+		{"[exchange]\nkind = \"bucket\"\n", 60, "slice", 1, 2},
+		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 2},
+		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 2},
 	} {
 		s, err := Parse([]byte("name = \"test\"\n" + c.text))
 		if err != nil {

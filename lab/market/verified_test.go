@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Attacks on runs of buckets in which miners recompute each other's gradients.
@@ -112,4 +113,18 @@ func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 		}
 	}
 	t.Logf("%d of its results were accepted", r.Earners[8].Accepted)
+}
+
+// TestASlowMinerChecksOthers has a miner need four fifths of a window for its share: it misses the
+// window in which it recomputes another's. With the default of 2 % that costs it little.
+func TestASlowMinerChecksOthers(t *testing.T) {
+	for _, percent := range []uint8{2, 5} {
+		m := begin(t, Config{Miners: append(honest(5), Miner{Slow: 2}), Validators: []Judge{{}}, Steps: 40, Verification: percent, Seed: wire.Hash{2}})
+		r := finish(t, m)
+		drawn, passed := m.State().ChecksDrawn()
+		t.Logf("%d %%: %d of 40 results of the slow miner accepted, %d of another's; %d checks, %d passed", percent, r.Earners[5].Accepted, r.Earners[0].Accepted, drawn, passed)
+		if len(convicted(m)) > 0 || drawn != passed || percent == 2 && r.Earners[5].Accepted < 38 {
+			t.Errorf("%d %%: %v convicted, %d of %d checks passed, %d of 40 results of the slow miner accepted", percent, convicted(m), passed, drawn, r.Earners[5].Accepted)
+		}
+	}
 }
