@@ -97,7 +97,7 @@ func Import(fsys fs.FS) (*Saved, error) {
 	names := []string{WeightsFile}
 	b, err = readFile(fsys, IndexFile, IndexBytesMax)
 	if err == nil {
-		names, err = indexed(b)
+		names, err = Shards(b)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -117,8 +117,8 @@ func Import(fsys fs.FS) (*Saved, error) {
 	return s, nil
 }
 
-// indexed returns the files that an index names.
-func indexed(b []byte) ([]string, error) {
+// Shards returns the files of weights that an index, model.safetensors.index.json, names.
+func Shards(b []byte) ([]string, error) {
 	var x index
 	if err := json.Unmarshal(b, &x); err != nil {
 		return nil, fmt.Errorf("%s: %w", IndexFile, err)

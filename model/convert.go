@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
@@ -14,6 +15,9 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
 )
+
+// onHub matches the name of a model on a hub.
+var onHub = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
 
 // Import reads a model from a directory in Hugging Face's layout that is not one of our
 // checkpoints.
@@ -23,6 +27,9 @@ func Import(dir, name string) (checkpoint.Model, error) {
 		return fault(fmt.Errorf("it has a %s, as a checkpoint of entrain does: that needs no import, commands take it as it is", checkpoint.ManifestFile))
 	}
 	saved, err := checkpoint.Import(os.DirFS(dir))
+	if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) && onHub.MatchString(dir) {
+		return fault(fmt.Errorf("%w; a model on a hub is named hf://%s", missing, dir))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault(fmt.Errorf("%w; a model to import is a directory with %s, %s and %s", err, checkpoint.ConfigFile, checkpoint.WeightsFile, checkpoint.TokenizerFile))
 	}

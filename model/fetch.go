@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
@@ -58,6 +60,45 @@ func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir st
 		return "", nil, err
 	}
 	return f.cached(ctx, d, m)
+}
+
+// Import reads the model of other software at place, a directory or an address, as Import does.
+func (f Fetcher) Import(ctx context.Context, place, name string) (checkpoint.Model, error) {
+	dir, release, err := f.foreign(ctx, place)
+	if err != nil {
+		return checkpoint.Model{}, err
+	}
+	defer release()
+	return Import(dir, name)
+}
+
+// foreign returns a directory with the model of other software at name, a directory or an address.
+// The directory stays until the caller calls release.
+func (f Fetcher) foreign(ctx context.Context, name string) (dir string, release func(), err error) {
+	if !depot.IsAddress(name) {
+		return name, func() {}, nil // the user's own
+	}
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress})
+	if err != nil {
+		return "", nil, err
+	}
+	defer d.Close()
+	if err := os.MkdirAll(f.Cache.Dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	parent, err := os.MkdirTemp(f.Cache.Dir, "import-")
+	if err != nil {
+		return "", nil, err
+	}
+	release = func() { _ = os.RemoveAll(parent) }
+	place, _, _ := strings.Cut(d.String(), "?")
+	dir = filepath.Join(parent, path.Base(place))
+	f.Say("fetching the model at %s", d)
+	if err := d.FetchModel(ctx, dir); err != nil {
+		release()
+		return "", nil, err
+	}
+	return dir, release, nil
 }
 
 // cached returns the cache's directory of the checkpoint with manifest m, and fetches it if

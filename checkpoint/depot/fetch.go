@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -212,6 +213,12 @@ func rangeSize(header string, offset int64) (int64, error) {
 	return size, nil
 }
 
+// missingError is the answer of a server that it has no such file.
+type missingError struct{ error }
+
+// Is reports whether target is fs.ErrNotExist.
+func (missingError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // statusError returns the error of an unexpected response. It includes the server's message if that
 // is short text.
 func statusError(what string, response *http.Response) error {
@@ -221,6 +228,8 @@ func statusError(what string, response *http.Response) error {
 		err = fmt.Errorf("%w: %q", err, text)
 	}
 	switch code := response.StatusCode; {
+	case code == http.StatusNotFound:
+		return permanent{missingError{err}}
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
 		return err
 	}

@@ -35,8 +35,19 @@ type hub struct {
 	options  Options
 }
 
-// defaultHub is the hub of addresses without a host.
-const defaultHub = "huggingface.co"
+// endpoint returns the hub of addresses without a host: that of HF_ENDPOINT, as in Hugging Face's
+// programs, or huggingface.co.
+func endpoint(o Options) (base string, err error) {
+	text := strings.TrimSuffix(o.Getenv("HF_ENDPOINT"), "/")
+	if text == "" {
+		return "https://huggingface.co", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		return "", errors.New("HF_ENDPOINT is not of the form https://host")
+	}
+	return text, nil
+}
 
 // parseHub reads hf://[host/]owner/name[?revision=r&tls=0].
 func parseHub(address string, o Options) (*hub, error) {
@@ -46,16 +57,20 @@ func parseHub(address string, o Options) (*hub, error) {
 		return nil, errors.New(form)
 	}
 	parts := strings.Split(strings.Trim(u.Host+u.Path, "/"), "/")
+	base := "https://" + parts[0]
 	if len(parts) == 2 {
-		parts = append([]string{defaultHub}, parts...)
+		if base, err = endpoint(o); err != nil {
+			return nil, err
+		}
+		parts = append([]string{""}, parts...)
 	}
 	if len(parts) != 3 || !plain(parts[1]) || !plain(parts[2]) {
 		return nil, errors.New(form)
 	}
-	h := &hub{base: "https://" + parts[0], model: parts[1] + "/" + parts[2], revision: "main", token: o.Getenv("HF_TOKEN"), options: o}
+	h := &hub{base: base, model: parts[1] + "/" + parts[2], revision: "main", token: o.Getenv("HF_TOKEN"), options: o}
 	for name, values := range u.Query() {
 		switch value := values[len(values)-1]; {
-		case name == "tls" && value == "0":
+		case name == "tls" && value == "0" && parts[0] != "":
 			h.base = "http://" + parts[0]
 		case name == "revision" && plain(value):
 			h.revision = value

@@ -16,7 +16,7 @@ func importCommand(c console) *cobra.Command {
 	var out, name string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "import DIR -o CHECKPOINT",
+		Use:   "import MODEL -o CHECKPOINT",
 		Short: "Make a checkpoint of a model from elsewhere",
 		Long: `Reads a Llama, Mistral, Qwen2 or Qwen3 in the layout of Hugging Face (config.json, safetensors,
 tokenizer.json) and writes it as a checkpoint, with a manifest: to continue training it, to generate with it,
@@ -29,8 +29,13 @@ What entrain cannot compute is refused, and named: other architectures, rotary e
 than Llama 3's, windows in some layers only, quantized weights, tokenizers other than BPE of bytes or, as in
 Llama 2 and Mistral, of characters with bytes to fall back to.
 
+The model may be on a hub: hf://owner/name, at HF_ENDPOINT if that is set, or hf://host/owner/name; and
+at https:// and s3:// addresses of directories. HF_TOKEN is sent to the hub. Nothing vouches for the weights
+but the server: compare the hash that is printed with one that you trust.
+
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
 		Example: `  entrain model import ./SmolLM2-135M -o ./smol
+  entrain model import hf://HuggingFaceTB/SmolLM2-135M -o ./smol
   entrain model import ./model -o ./checkpoint --name my-llama --json`,
 		Args:              between(1, 1, "one directory with a model"),
 		ValidArgsFunction: completeDirs,
@@ -38,7 +43,11 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 			if out == "" {
 				return errors.New("say where the checkpoint goes with -o DIR, which must not exist")
 			}
-			m, err := model.Import(args[0], name)
+			f, err := c.fetcher(args[0])
+			if err != nil {
+				return err
+			}
+			m, err := f.Import(cmd.Context(), args[0], name)
 			if err != nil {
 				return err
 			}

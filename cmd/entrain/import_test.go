@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,6 +153,41 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.fails([]string{"model", "import", from, "-o", out + "2"}, "tokenizer.json", "AutoTokenizer")
+}
+
+// A model is imported from a hub by its name, as from a directory; what the hub lacks is named.
+func TestAModelIsImportedFromAHub(t *testing.T) {
+	s := newShell(t)
+	from, _ := writeForeign(t)
+	files := http.StripPrefix("/owner/Foreign_Llama/resolve/main/", http.FileServer(http.Dir(from)))
+	var asked []string
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Authorization"))
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(hub.Close)
+	out := t.TempDir()
+	want := s.ok("model", "import", from, "-o", filepath.Join(out, "local"))
+	s.env["HF_ENDPOINT"], s.env["HF_TOKEN"] = hub.URL, "secret"
+	if got := s.ok("model", "import", "hf://owner/Foreign_Llama", "-o", filepath.Join(out, "fetched")); got != want {
+		t.Errorf("the hash is %s, from the directory %s", got, want)
+	}
+	if len(asked) < 4 || asked[0] != "Bearer secret" {
+		t.Errorf("the hub was asked %d times, with %q", len(asked), asked)
+	}
+	left, err := filepath.Glob(filepath.Join(s.console.places.Cache, "checkpoints", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("what was fetched stays: %v, %v", left, err)
+	}
+	s.fails([]string{"model", "import", "hf://owner/other", "-o", filepath.Join(out, "x")}, "hf://", "config.json", "404")
+	s.fails([]string{"model", "import", "owner/other", "-o", filepath.Join(out, "x")}, "hf://owner/other")
+	s.env["HF_ENDPOINT"] = "nonsense"
+	s.fails([]string{"model", "import", "hf://owner/other", "-o", filepath.Join(out, "x")}, "HF_ENDPOINT")
+	s.env["HF_ENDPOINT"] = hub.URL
+	if err := os.WriteFile(filepath.Join(from, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"../../secret.safetensors"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.fails([]string{"model", "import", "hf://owner/Foreign_Llama", "-o", filepath.Join(out, "x")}, "not the name of a safetensors file")
 }
 
 // Commands that read a checkpoint cut text as its tokenizer.json says; special tokens are not to be had by spelling them, unless asked for.

@@ -37,20 +37,27 @@ func (s *checkpointSource) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.hash, "hash", "", "`hash` that the parameters must have, as a run agreed on it, hex, in float32; or that the manifest must have,\nwhich on a chain is one member's word (default: any)")
 }
 
+// fetcher fetches what name says, if it is an address.
+func (c console) fetcher(name string) (f model.Fetcher, err error) {
+	f = model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
+	if depot.IsAddress(name) {
+		f.Cache, err = c.cache()
+	}
+	return f, err
+}
+
 // local returns a directory with the checkpoint that the user names by a directory or an
 // address. The directory stays until release is called.
 func (s checkpointSource) local(ctx context.Context, c console, name string) (dir string, release func(), err error) {
-	f := model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
 	var want wire.Hash
 	if s.hash != "" {
 		if want, err = wire.ParseHash(s.hash); err != nil {
 			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
 	}
-	if depot.IsAddress(name) {
-		if f.Cache, err = c.cache(); err != nil {
-			return "", nil, err
-		}
+	f, err := c.fetcher(name)
+	if err != nil {
+		return "", nil, err
 	}
 	return f.Local(ctx, name, want)
 }
