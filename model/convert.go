@@ -80,6 +80,20 @@ func Write(ctx context.Context, dir string, m checkpoint.Model, o checkpoint.Opt
 	return manifest, err
 }
 
+// WriteBF16 writes a model as a checkpoint of half the size, whose weights are rounded to BF16.
+func WriteBF16(ctx context.Context, dir string, m Model) error {
+	words, err := m.Tokenizer()
+	if err != nil {
+		return err
+	}
+	from := m.Saved.Manifest
+	_, err = Write(ctx, dir, checkpoint.Model{
+		Run: from.Run, Epoch: from.Epoch, Round: from.Round, Step: from.Step,
+		Config: m.Saved.Config, Tokenizer: words, Layout: m.Config.Layout(), Params: m.Params,
+	}, checkpoint.Options{DType: checkpoint.BF16})
+	return err
+}
+
 // GGUF returns a model as package gguf writes it.
 func GGUF(m Model) (gguf.Model, error) {
 	text, err := m.Saved.File(checkpoint.TokenizerFile, tokenizer.JSONBytesMax)

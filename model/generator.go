@@ -58,14 +58,18 @@ func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.
 	return string(text), err
 }
 
-// Encode returns the tokens of a prompt.
+// Encode returns the tokens of a prompt, which begins as texts of the model do.
 func (g *Generator) Encode(prompt string) []uint32 {
+	var ids []uint32
+	if begin, ok := tokenizer.Begin(g.Tokenizer); ok {
+		ids = append(ids, begin)
+	}
 	if t, ok := g.Tokenizer.(interface {
 		EncodeSpecial(dst []uint32, text []byte) []uint32
 	}); ok && g.Special {
-		return t.EncodeSpecial(nil, []byte(prompt))
+		return t.EncodeSpecial(ids, []byte(prompt))
 	}
-	return g.Tokenizer.Encode(nil, []byte(prompt))
+	return g.Tokenizer.Encode(ids, []byte(prompt))
 }
 
 // Open reads the model of a checkpoint.

@@ -33,7 +33,7 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
   ` + strings.Join(eval.Tasks(), ", "),
 		Example: `  entrain model eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
   entrain model eval ./state --task mmlu=anatomy.jsonl --items 100 --json
-  entrain model eval https://models.example.org/my-run --task arc=ARC-Challenge-Test.jsonl`,
+  entrain model eval https://models.example.org/my-run --task arc_challenge=ARC-Challenge-Test.jsonl`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {

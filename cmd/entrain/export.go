@@ -14,15 +14,19 @@ import (
 	"github.com/entrain-network/entrain/model"
 )
 
+// hfBF16 is the value of --type that makes a checkpoint in BF16.
+const hfBF16 = "hf-bf16"
+
 func exportCommand(c console) *cobra.Command {
 	var out, typeName string
 	var from checkpointSource
 	cmd := &cobra.Command{
 		Use:   "export CHECKPOINT -o FILE",
-		Short: "Write a model as a GGUF file",
+		Short: "Write a model as a GGUF file, or in BF16",
 		Long: `Writes the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
 used, as one GGUF file: the format of llama.cpp and of what is built on it. Checkpoints themselves are in the
-layout of Hugging Face and need no export for transformers, vLLM and others that read it.
+layout of Hugging Face and need no export for transformers, vLLM and others that read it; with --type hf-bf16
+the result is such a directory of half the size.
 
 ` + aboutAddresses,
 		Example: `  entrain model export ./checkpoint -o model.gguf
@@ -35,8 +39,8 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 				return errors.New("say where the file goes with -o FILE")
 			}
 			typ, err := gguf.ParseType(strings.ToLower(typeName))
-			if err != nil {
-				return fmt.Errorf("--type: %w", err)
+			if err != nil && typeName != hfBF16 {
+				return fmt.Errorf("--type: %w, or %s", err, hfBF16)
 			}
 			if _, err := os.Stat(out); err == nil {
 				return fmt.Errorf("%q exists; remove it, or choose another file", out)
@@ -49,6 +53,9 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 			saved, err := model.Open(dir)
 			if err != nil {
 				return err
+			}
+			if typeName == hfBF16 {
+				return model.WriteBF16(cmd.Context(), out, saved)
 			}
 			m, err := model.GGUF(saved)
 			if err != nil {
@@ -68,6 +75,6 @@ layout of Hugging Face and need no export for transformers, vLLM and others that
 	from.flags(cmd)
 	f := cmd.Flags()
 	outputFlag(cmd, &out, "file")
-	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0")
+	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0; hf-bf16 makes a directory for transformers")
 	return cmd
 }

@@ -217,6 +217,11 @@ func TestTheTokenizerIsTheCheckpoints(t *testing.T) {
 	if err != nil || !bytes.Contains(b, []byte("\x05\x00\x00\x00\x00\x00\x00\x00\xc4\xa0the")) {
 		t.Errorf("the file does not spell \" the\": %v", err)
 	}
+	small := filepath.Join(t.TempDir(), "bf16")
+	s.ok("model", "export", dir, "-o", small, "--type", "hf-bf16")
+	if m, err := model.Open(small); err != nil || m.Saved.Manifest.DType != "BF16" {
+		t.Errorf("in BF16 it is %+v, %v", m.Saved, err)
+	}
 	task := "piqa=" + filepath.Join("..", "..", "eval", "testdata", "piqa.jsonl")
 	if out := s.ok("model", "eval", dir, "--task", task, "--items", "1"); !strings.Contains(out, "piqa") {
 		t.Errorf("printed %q", out)
