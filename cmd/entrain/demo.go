@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/runlog"
@@ -97,6 +98,9 @@ func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) 
 	}
 	if o.Exchange == demo.Peers && given("s3") {
 		return fmt.Errorf("--s3: only with --exchange %s", demo.Buckets)
+	}
+	if err := vulkan.Check(o.Device); err != nil {
+		return err
 	}
 	if o.Text == "" {
 		o.Text, err = demo.Opticks(ctx)

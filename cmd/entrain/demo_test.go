@@ -21,6 +21,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -319,6 +320,26 @@ func TestDemoConvictsACheat(t *testing.T) {
 	}
 }
 
+// One of two clients computes on a device: both hold the same parameters, and pass each other's results.
+func TestDemoMixesDevices(t *testing.T) {
+	i, err := gpu.Open()
+	if err == nil {
+		defer i.Close()
+	}
+	if err != nil || len(i.Devices()) == 0 {
+		t.Skipf("no Vulkan device: %v (Debian's package mesa-vulkan-drivers has one that needs no GPU)", err)
+	}
+	args := tinyArgs(t, "3")
+	args[slices.Index(args, "--clients")+1] = "2"
+	d := startDemo(t, t.TempDir(), append(args, "--device", "vulkan:0", "--verification", "100")...)
+	if err := d.end(); err != nil {
+		t.Fatalf("%v\n%s", err, d.words)
+	}
+	if s := d.final; !s.HashesEqual || s.HonestConvicted || s.Rounds != 3 || s.Trust == nil || s.Trust.Drawn == 0 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
 func TestDemoRefusesCheatsThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for _, c := range []struct{ args, want string }{
@@ -326,6 +347,7 @@ func TestDemoRefusesCheatsThatMakeNoSense(t *testing.T) {
 		{"--adversary sybil --clients 3", "--clients 3: 2 of them cheat, so there must be at least 4"},
 		{"--adversary late --verification 0", "no cheat is found"},
 		{"--verification 101", "0 to 100"},
+		{"--device gpu", "want cpu, auto or vulkan:N"},
 	} {
 		if err := run(t.Context(), s.console, append([]string{"demo"}, strings.Fields(c.args)...)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("demo %s: %v", c.args, err)
