@@ -28,9 +28,6 @@ type Buckets struct {
 	Verification uint8
 }
 
-// bucketsLimit is the greatest virtual time of a window.
-const bucketsLimit = 20 * time.Second
-
 func (d *draws) buckets(seed uint64) Buckets {
 	b := Buckets{Seed: seed, Steps: uint32(d.between(10, 28)), Period: uint32(d.between(3, 8))}
 	miners := d.between(3, 8)
