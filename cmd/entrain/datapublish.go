@@ -22,13 +22,13 @@ manifest, so they need not trust the server.
 Without an address, serves the set over HTTP until Ctrl-C. A static web server that has the files of the
 directory does the same. Members join with
 
-  entrain join my-run --data http://203.0.113.5:7380
+  entrain join my-run --data http://203.0.113.5:7372
 
 To an s3:// address, uploads the set, and skips files that are there with the right size. The credentials to
 write are in the address (s3://KEY:SECRET@host/bucket) or in the environment: ENTRAIN_S3_ACCESS_KEY and
 ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Members need others that can only
 read, or none if everybody may read the bucket. ?tls=0 names a server without TLS, ?region=NAME a region.`,
-		Example: `  entrain data publish ./corpus --addr 0.0.0.0:7380
+		Example: `  entrain data publish ./corpus --addr 0.0.0.0:7372
   entrain data publish ./corpus s3://s3.eu-central-1.amazonaws.com/my-sets/opticks?region=eu-central-1`,
 		Args:       between(1, 2, "one directory, and at most one address"),
 		SuggestFor: []string{"serve", "upload"},
@@ -49,7 +49,7 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 			return data.Serve(cmd.Context(), l, args[0], m)
 		},
 	}
-	addrFlag(cmd, &addr, "127.0.0.1:7380")
+	addrFlag(cmd, &addr, "127.0.0.1:7372")
 	return cmd
 }
 
