@@ -286,8 +286,11 @@ func Choose(choice, cache string, explain func(text string)) (*Device, error) {
 			continue
 		}
 		s, err := d.Speed()
-		if err != nil || s <= most {
-			explain(fmt.Sprintf("vulkan:%d is not used: %.0f Gflop/s, and the fastest here %.0f; %v", n, s/1e9, most/1e9, err))
+		if err == nil && s <= most {
+			err = fmt.Errorf("%.0f Gflop/s, and the fastest here %.0f", s/1e9, most/1e9)
+		}
+		if err != nil {
+			explain(fmt.Sprintf("vulkan:%d is not used: %v", n, err))
 			d.Close()
 			continue
 		}
