@@ -167,8 +167,8 @@ func (f *Fold) round(s *runlog.Round) {
 			r = f.pending[i]
 		}
 		f.pending = slices.DeleteFunc(f.pending, func(p *round) bool { return p.Number <= s.Number })
-		f.rounds = append(f.rounds, r)
-		slices.SortFunc(f.rounds, func(a, b *round) int { return int(int64(a.Number) - int64(b.Number)) })
+		i, _ := slices.BinarySearchFunc(f.rounds, s.Number, func(p *round, number uint32) int { return cmp.Compare(p.Number, number) })
+		f.rounds = slices.Insert(f.rounds, i, r)
 	}
 	r.Number, r.Epoch, r.Step, r.OpenedMs, r.Batch, r.Seed = s.Number, s.Epoch, s.Step, s.OpenedMs, s.Batch, s.Seed
 	r.Final, r.Agreed, r.Accepted, r.Quorum, r.Attests = s.Final, s.Agreed, s.AcceptedCount, s.Quorum, s.Attests

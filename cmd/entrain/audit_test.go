@@ -48,6 +48,7 @@ dispute = "1m"
 
 // A guest who knows nothing but the chain's address and the data computes what members did, and gets the same.
 func TestAuditOfALiveRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := newShell(t)
 	writeFile(t, filepath.Join(dir, "text"), strings.Repeat("All that glitters is not gold; often have you heard that told. ", 2000))

@@ -20,6 +20,7 @@ import (
 // Three miners, one of which cheats, two validators and a server of buckets, each a process of its own. A miner and the server are killed in the middle:
 // the run goes on, all honest miners end with the same parameters, and the cheat has earned next to nothing.
 func TestDemoByBuckets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := startDemo(t, dir, append(tinyArgs(t, "12"), "--exchange", "bucket", "--clients", "4", "--window", "1s", "--adversary", "noise")...)
 	pids := map[string]int{}

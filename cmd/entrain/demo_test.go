@@ -56,7 +56,6 @@ func (s *syncBuffer) String() string {
 // startDemo starts a demo on a text that takes little time.
 func startDemo(t *testing.T, dir string, args ...string) *running {
 	t.Helper()
-	t.Setenv(asProgram, "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{t: t, cancel: cancel, events: make(chan printed), ended: make(chan error, 1), words: &syncBuffer{}}
 	out, in := io.Pipe()
@@ -159,6 +158,7 @@ func tinyArgs(t *testing.T, rounds string) []string {
 // A client and the chain are killed in the middle of a run, and the demo itself is interrupted and called again: the run goes on, and in
 // the end all hold the same verified parameters.
 func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	args := tinyArgs(t, "40")
 	d := startDemo(t, dir, args...)
@@ -251,6 +251,7 @@ func checkSummary(t *testing.T, s demo.Summary, dir string, rounds uint32) {
 
 // kill -9 of the demo leaves nothing running.
 func TestNothingOutlivesAKilledDemo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	program, err := os.Executable()
 	if err != nil {
@@ -258,7 +259,6 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 	}
 	// The demo is a child process here, of children like its own.
 	cmd := exec.Command(program, append([]string{"demo", "--keep", filepath.Join(dir, "net"), "--json"}, tinyArgs(t, "100000")...)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
 	var words syncBuffer
 	cmd.Stderr = &words
 	out, err := cmd.StdoutPipe()
@@ -299,6 +299,7 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 
 // The last of four clients cheats: it is convicted, the others go on and agree, and the demo says so.
 func TestDemoConvictsACheat(t *testing.T) {
+	t.Parallel()
 	args := tinyArgs(t, "40")
 	args[slices.Index(args, "--clients")+1] = "4"
 	d := startDemo(t, t.TempDir(), append(args, "--adversary", "sign-flip", "--verification", "60")...)
@@ -322,6 +323,7 @@ func TestDemoConvictsACheat(t *testing.T) {
 
 // One of two clients computes on a device: both hold the same parameters, and pass each other's results.
 func TestDemoMixesDevices(t *testing.T) {
+	t.Parallel()
 	i, err := gpu.Open()
 	if err == nil {
 		defer i.Close()

@@ -55,6 +55,7 @@ func bare(l bucket.Location) string {
 // Nothing of a run lies on a member's disk but its state: data and the first model come from S3, and checkpoints go there; the next run goes on from
 // them.
 func TestARunLivesInBuckets(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	own, public, client := startBuckets(t)

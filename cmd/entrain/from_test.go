@@ -161,6 +161,7 @@ func create(t *testing.T, s *shell, text, from string) string {
 // A model from elsewhere is trained further by three members, of whom one has it and two get it from the first; results are checked, and
 // pass. What comes of it is trained further in a run of its own, bit for bit.
 func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	imported, _ := importForeign(t, s)

@@ -88,6 +88,7 @@ func startHost(t *testing.T, c console, args ...string) (ticket string, stop fun
 
 // Nothing is there, and two commands later two machines train.
 func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	dir := t.TempDir()
 	text := writeFile(t, filepath.Join(dir, "book.txt"), strings.Repeat("All the world's a stage, and all the men and women merely players. ", 400))

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	os.Setenv(asProgram, "1")
 	testscript.Main(m, map[string]func(){"entrain": main})
 }
 

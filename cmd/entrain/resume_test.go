@@ -136,11 +136,13 @@ func (r resumable) take(name, state string, flags ...string) taking {
 // A run whose chain is gone goes on in another run, from a checkpoint and the optimizer state beside it, to the same parameters after every step as if
 // nothing had happened: with a schedule in the middle of its curve, and each codec that keeps a state.
 func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("three runs of each codec")
 	}
 	for _, codec := range []string{"distro", "sparseloco"} {
 		t.Run(codec, func(t *testing.T) {
+			t.Parallel()
 			r := newResumable(t, codec, 30)
 			whole, from, before := r.first()
 			saved, err := checkpoint.OpenLocal(os.DirFS(from))
@@ -200,6 +202,7 @@ func TestARunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
 // A miner takes up its training in another run as well. Another chain draws other slices, so the parameters are not the same; package node's tests show
 // that all else is.
 func TestAMinersRunIsTakenUpAgainFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("three runs")
 	}

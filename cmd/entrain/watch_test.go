@@ -150,6 +150,7 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;]*\\b(3[0-7]|38|9[0-7])[;m]")
 
 // The window in a real terminal: all tabs, resized while it runs, and the shell's screen back at its end.
 func TestWindowInATerminal(t *testing.T) {
+	t.Parallel()
 	m := newTmux(t, 80, 24, nil, "watch", "--replay", demoLog, "--speed", "50")
 	m.shows("[1 Overview]", "step     12 of 12", "end of the log", "loss", "members  3 of at most 64")
 	if !colour.MatchString(m.tell("capture-pane", "-p", "-e")) {

@@ -13,6 +13,7 @@ import (
 // The window of a participant in a real terminal: it joins a run that goes on, trains, is resized meanwhile, leaves when it is closed, and
 // gives the terminal back.
 func TestJoinInATerminal(t *testing.T) {
+	t.Parallel()
 	dir, own := t.TempDir(), t.TempDir()
 	needTmux(t) // before a demo is started for nothing
 	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--verification", "0")...)
@@ -53,6 +54,7 @@ func TestJoinInATerminal(t *testing.T) {
 
 // The window of a demo in a real terminal: it names the clients, and the summary is what stays.
 func TestDemoInATerminal(t *testing.T) {
+	t.Parallel()
 	m := newTmux(t, 100, 40, nil, append([]string{"demo"}, tinyArgs(t, "100")...)...)
 	m.shows("[1 Overview]", "loss and held-out loss", "q quit")
 	m.tell("send-keys", "2")
@@ -64,6 +66,7 @@ func TestDemoInATerminal(t *testing.T) {
 
 // Closing the window of a demo stops all of it, which is no failure.
 func TestDemoEndsWithItsWindow(t *testing.T) {
+	t.Parallel()
 	m := newTmux(t, 80, 24, nil, append([]string{"demo"}, tinyArgs(t, "100000")...)...)
 	m.shows("[1 Overview]", "step     1", "q quit")
 	m.tell("send-keys", "q")

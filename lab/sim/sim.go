@@ -215,7 +215,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	compressor := distro.Kind().Defaults.(distro.Config)
 	compressor.TopK = 16
 	s.Optimizer.Options = compressor
-	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: 2, Final: 4e-3}
+	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: min(2, cfg.Steps), Final: 4e-3}
 	s.Batch = spec.Batch{Start: uint32(2 * cfg.Clients), End: uint32(2 * cfg.Clients)}
 	if cfg.BySpeed {
 		s.Batch = spec.Batch{Start: 2 * s.Batch.Start, End: 2 * s.Batch.End, Shares: spec.SharesSpeed}
