@@ -96,7 +96,7 @@ func (p *player) trust(crooks bool) {
 			continue
 		}
 		if !p.crook(verifier) {
-			if m := p.verdict(c); len(w.s.Disputes()) < record.DisputesMax || m.kind() == (Pass{}).kind() {
+			if m := p.verdict(c); p.hasPlace(m) {
 				p.must(w.apply(verifier, m))
 			}
 		} else if crooks {
@@ -114,6 +114,24 @@ func (p *player) trust(crooks bool) {
 			w.t.Fatalf("an honest member was convicted: %+v", c)
 		}
 	}
+}
+
+// hasPlace reports whether a verdict finds a place for the dispute that it opens, if it opens one.
+// Reports of members that serve nothing have half of the places.
+func (p *player) hasPlace(verdict Message) bool {
+	list, unserved := p.w.s.Disputes(), 0
+	for _, d := range list {
+		if d.Unserved {
+			unserved++
+		}
+	}
+	switch verdict.(type) {
+	case Pass:
+		return true
+	case Unserved:
+		return len(list) < record.DisputesMax && unserved < record.DisputesMax/2
+	}
+	return len(list) < record.DisputesMax
 }
 
 // verdict is that of an honest verifier.
