@@ -26,7 +26,7 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 	}()
 	lines := bufio.NewScanner(words)
 	if !lines.Scan() {
-		t.Fatalf("nothing is said: %v", <-ended)
+		t.Fatalf("the server ended before it named its address: %v", <-ended)
 	}
 	url := regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text())
 	r, err := http.Post(url+"/completions", "application/json", strings.NewReader(`{"prompt":"the light","seed":4,"max_tokens":9}`))

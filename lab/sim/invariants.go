@@ -22,8 +22,8 @@ type invariants struct {
 	next     int // participant whose parameters were compared last
 }
 
-// membersAnEvent bounds the participants whose parameters are compared after an event. There are
-// many more events in a round than members.
+// membersAnEvent bounds the participants whose parameters are compared after an event that does not
+// change the run's state. In a large network there are many more such events than members.
 const membersAnEvent = 32
 
 // inspect checks all invariants after an event.
@@ -36,17 +36,19 @@ func (n *network) inspect() {
 	if !ok {
 		return
 	}
+	members := min(len(n.members), membersAnEvent)
 	if v.Changed != c.height {
 		c.height = v.Changed
 		n.inspectState(v.State)
 		n.inspectTrust(v.State)
+		members = len(n.members)
 	}
-	n.inspectParams(v.State)
+	n.inspectParams(v.State, members)
 }
 
-// inspectParams compares the parameters of participants in the same round. A rollback clears
-// earlier rounds.
-func (n *network) inspectParams(s coordinator.State) {
+// inspectParams compares the parameters of participants in the same round, for the next few
+// participants in turn. A rollback clears earlier rounds.
+func (n *network) inspectParams(s coordinator.State, members int) {
 	c := &n.check
 	if s.Rollbacks() != c.rollback {
 		c.rollback = s.Rollbacks()
@@ -55,7 +57,7 @@ func (n *network) inspectParams(s coordinator.State) {
 	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
 		return // only some have rolled back
 	}
-	for range min(len(n.members), membersAnEvent) {
+	for range members {
 		c.next = (c.next + 1) % len(n.members)
 		p := n.members[c.next]
 		if p.node == nil || n.cfg.kind(p.index) != "" {

@@ -7,7 +7,8 @@
 // While it runs it checks what must always hold, after every event:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
-//   - honest participants that hold the parameters of the same round hold the same bits;
+//   - honest participants that hold the parameters of the same round hold the same bits (of more
+//     than 32, all are compared when the run's state has changed, and else 32 in turn);
 //   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
 //     the accepted work;
 //   - the run finishes within its virtual time.

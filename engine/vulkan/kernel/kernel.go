@@ -10,7 +10,7 @@ import (
 )
 
 // A Mode says what is computed otherwise than the plain way, because that would give other bits on
-// a device. No property of a device says so; only computing does (Prove).
+// a device. Its properties do not tell; only computing does (Prove).
 type Mode uint32
 
 // The parts of a Mode.

@@ -180,12 +180,12 @@ float normal(uint bits, out int exponent) {
 	return uintBitsToFloat(0x3f800000u | bits & 0x007fffffu);
 }
 
-// assemble rounds q*2^exponent to a float, q in [1, 2); side tells whether the exact value lies above q (1), below (-1) or is q (0).
+// assemble rounds q*2^exponent to a float, q in [1, 2); side is 1 if the exact value lies above q, -1 if below, and 0 if it is q.
 float assemble(uint sign, uint q, int exponent, int side) {
 	uint m = q & 0x007fffffu | 0x00800000u;
 	if (exponent > 127) return uintBitsToFloat(sign | 0x7f800000u);
 	if (exponent >= -126) return uintBitsToFloat(sign | uint(exponent + 127) << 23 | m & 0x007fffffu);
-	int shift = -126 - exponent; // so many bits are lost
+	int shift = -126 - exponent; // number of bits that are lost
 	if (shift > 25) return uintBitsToFloat(sign);
 	uint wide = (m << 2) + uint(side); // two more bits hold what is known of the exact value
 	uint kept = wide >> (shift + 2), lost = wide & ((1u << (shift + 2)) - 1u), tie = 1u << (shift + 1);
