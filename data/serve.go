@@ -2,13 +2,14 @@ package data
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // Handler serves the data set in dir, whose manifest is m, to OpenURL. It serves the files of the
@@ -51,25 +52,7 @@ func Handler(dir string, m Manifest) http.Handler {
 	})
 }
 
-// serveGrace is the time for answers that are under way when Serve ends.
-const serveGrace = 5 * time.Second
-
 // Serve serves the data set in dir, whose manifest is m, over HTTP until ctx ends.
 func Serve(ctx context.Context, l net.Listener, dir string, m Manifest) error {
-	server := &http.Server{Handler: Handler(dir, m), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
-	defer cancel()
-	err := server.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	<-ended
-	return err
+	return httpserve.Run(ctx, l, &http.Server{Handler: Handler(dir, m)}, 5*time.Second)
 }

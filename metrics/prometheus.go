@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -92,9 +92,9 @@ func (g *Gauges) Handler(dropped func() uint64) http.Handler {
 
 // Server is a running HTTP server.
 type Server struct {
-	addr   string
-	server http.Server
-	done   chan struct{}
+	addr  string
+	stop  context.CancelFunc
+	ended chan error
 }
 
 // Serve serves a handler on the local address HOST:PORT until Close.
@@ -103,16 +103,17 @@ func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics on %q: %w", addr, err)
 	}
-	s := &Server{addr: l.Addr().String(), done: make(chan struct{}), server: http.Server{
-		Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{addr: l.Addr().String(), stop: stop, ended: make(chan error, 1)}
 	go func() {
-		defer close(s.done)
-		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		err := httpserve.Run(ctx, l, &http.Server{
+			Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		}, time.Second)
+		if err != nil {
 			log.Error("serving metrics", "error", err)
 		}
+		s.ended <- err
 	}()
 	return s, nil
 }
@@ -120,14 +121,8 @@ func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.addr }
 
-// Close stops the server, giving in-flight requests a moment to finish.
+// Close stops the server, giving requests under way a moment to finish.
 func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	err := s.server.Shutdown(ctx)
-	if err != nil {
-		err = s.server.Close()
-	}
-	<-s.done
-	return err
+	s.stop()
+	return <-s.ended
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -39,7 +40,6 @@ const (
 	bodyMax     = 4 << 20 // bytes of a request
 	waitingMost = 64      // requests that wait for a slot; more are refused
 	tokensUsual = 16      // max_tokens where a request says none, as in OpenAI's API
-	serveGrace  = 5 * time.Second
 )
 
 // NewServer returns a server that computes the given number of answers at the same time, at least
@@ -54,25 +54,7 @@ func NewServer(m *Model, parallel int, receipts bool) *Server {
 
 // Serve answers requests on l until ctx ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveGrace)
-	defer cancel()
-	err := server.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	<-ended
-	return err
+	return httpserve.Run(ctx, l, &http.Server{Handler: s.Handler(), ReadTimeout: time.Minute}, 5*time.Second)
 }
 
 // Handler returns the server's handler.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/model"
 )
@@ -83,25 +82,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	var started sync.WaitGroup
 	defer started.Wait()
 	started.Go(func() { s.follow(ctx, &started) })
-	h := &http.Server{
-		Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
-	}
-	started.Go(func() {
-		<-ctx.Done()
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownFor)
-		defer stop()
-		if h.Shutdown(end) != nil {
-			_ = h.Close()
-		}
-	})
-	err := h.Serve(l)
-	cancel()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("serve pages on %s: %w", l.Addr(), err)
+	return httpserve.Run(ctx, l, &http.Server{
+		Handler: s.Handler(l.Addr()), ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}, shutdownFor)
 }
 
 // desk returns the desk of a run, nil if there is no such run.

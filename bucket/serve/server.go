@@ -8,8 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // Config describes a server.
@@ -42,7 +41,7 @@ const (
 type Server struct {
 	config Config
 	store  *store
-	http   *http.Server
+	stop   context.CancelFunc
 	addr   string
 	ended  chan struct{}
 	now    func() time.Time
@@ -75,25 +74,12 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.addr = l.Addr().String()
 	l = &limitedListener{Listener: l, slots: make(chan struct{}, connectionsMax)}
-	s.http = &http.Server{
-		Handler: s, TLSConfig: secure,
-		ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytesMax,
-		ErrorLog: log.New(io.Discard, "", 0), // strangers' broken requests are not worth a line
-	}
+	ctx, s.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(s.ended)
-		if secure != nil {
-			_ = s.http.ServeTLS(l, "", "")
-		} else {
-			_ = s.http.Serve(l)
-		}
-	}()
-	go func() {
-		select {
-		case <-ctx.Done():
-			s.Close()
-		case <-s.ended:
-		}
+		_ = httpserve.Run(ctx, l, &http.Server{
+			Handler: s, TLSConfig: secure, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytesMax,
+		}, stopTime)
 	}()
 	return s, nil
 }
@@ -106,11 +92,7 @@ func (s *Server) Done() <-chan struct{} { return s.ended }
 
 // Close ends the server: requests under way have a moment to finish.
 func (s *Server) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close()
-	}
+	s.stop()
 	<-s.ended
 }
 

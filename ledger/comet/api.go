@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,6 +12,7 @@ import (
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
 )
 
@@ -57,30 +59,12 @@ func serve(ctx context.Context, r *Replica, e *engine) error {
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.node.ConsensusReactor().WaitSync,
 		watchers: newPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
 	}
-	s := &http.Server{
-		Handler:           a.routes(),
-		ReadHeaderTimeout: readTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerMax,
-		ErrorLog:          slogLogger(r.log),
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(&limitListener{r.listener, newPlaces(conns, conns/addrPart), a.proxies}) }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve clients at %s: %w", r.Endpoint(), err)
-	case <-ctx.Done():
-	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
 	// cut off.
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if s.Shutdown(end) != nil {
-		s.Close()
-	}
-	<-failed
-	return nil
+	return httpserve.Run(ctx, &limitListener{r.listener, newPlaces(conns, conns/addrPart), a.proxies}, &http.Server{
+		Handler: a.routes(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headerMax, ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
+	}, time.Second)
 }
 
 func (a *api) routes() http.Handler {

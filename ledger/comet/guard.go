@@ -1,8 +1,6 @@
 package comet
 
 import (
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -196,6 +194,3 @@ func (r *rates) allow(addr string) bool {
 	r.buckets[addr] = full.Add(token)
 	return true
 }
-
-// slogLogger makes net/http's complaints, mostly about clients, debug messages.
-func slogLogger(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }
