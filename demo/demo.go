@@ -76,7 +76,7 @@ type Settings struct {
 	Clients int    `json:"clients" flag:"clients"`
 	Rounds  uint32 `json:"rounds" flag:"rounds"` // that train; by buckets: windows
 	Text    string `json:"text" flag:"text"`     // file to train on
-	Preset  string `json:"preset" flag:"preset"` // of the model; PresetTiny is one more
+	Preset  string `json:"preset" flag:"preset"` // of the model
 	// Device is what every second client computes gradients on: see trainer.Machine.
 	Device string `json:"device,omitempty" flag:"device"`
 	// Adversary is the kind of cheat that the last clients are; "" means that all are honest.
@@ -93,9 +93,6 @@ const (
 	Peers   = "peers"
 	Buckets = "bucket"
 )
-
-// PresetTiny is nano made smaller: it learns next to nothing, quickly.
-const PresetTiny = "tiny"
 
 const (
 	runName    = "demo"
@@ -205,7 +202,7 @@ func (s Settings) Check() error {
 	case s.buckets() && n > 0 && s.Validators == 0 && s.Verification == 0:
 		return errors.New("validators 0: without them and without verification no cheat is found; leave out the adversary too")
 	}
-	if _, err := llama.Preset(s.Preset); err != nil && s.Preset != PresetTiny {
+	if _, err := llama.Preset(s.Preset); err != nil {
 		return fmt.Errorf("preset: %w", err)
 	}
 	return nil
@@ -215,10 +212,6 @@ func (s Settings) Check() error {
 func (s Settings) Specification() spec.Spec {
 	p := spec.Default()
 	p.Name, p.Steps, p.Model.Preset = runName, s.Rounds, s.Preset
-	if s.Preset == PresetTiny {
-		p.Model.Preset, p.Model.Hidden, p.Model.Layers, p.Model.FFN = "nano", 32, 2, 64
-		p.Model.Heads, p.Model.KVHeads, p.Model.HeadDim = 2, 1, 16
-	}
 	p.Data.Sequence = 128
 	coefficients := distro.Kind().Defaults.(distro.Config)
 	coefficients.TopK = 32
@@ -226,7 +219,7 @@ func (s Settings) Specification() spec.Spec {
 	p.LearningRate.Base, p.LearningRate.Final = 2e-3, 2e-4
 	p.LearningRate.Warmup = min(20, s.Rounds/10)
 	p.Batch.Start = peersBatch
-	if s.Preset == PresetTiny {
+	if s.Preset == "tiny" {
 		p.Batch.Start = peersBatch / 6
 	}
 	p.Members.Min, p.Members.Start, p.Members.Capacity = 1, uint32(s.Clients), 64
@@ -238,7 +231,7 @@ func (s Settings) Specification() spec.Spec {
 	switch {
 	case s.Preset == "nano" && !s.buckets():
 		round = 10 * time.Second
-	case s.Preset == "nano" || s.Preset == PresetTiny:
+	case s.Preset == "nano" || s.Preset == "tiny":
 		round = 5 * time.Second
 	}
 	p.Times = spec.Times{

@@ -58,7 +58,7 @@ func TestSpecificationsAreValid(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}
-		s.Preset, s.Rounds = PresetTiny, 1
+		s.Preset, s.Rounds = "tiny", 1
 		p := s.Specification()
 		p.Data.Manifest = strings.Repeat("0", 64)
 		text, err := p.Append(nil)

@@ -66,6 +66,7 @@ type Hosted struct {
 	File     string // that holds the ticket
 	At       string // IP address at which others reach this machine first
 	Port     int    // the first of HostPorts
+	Chain    string // directory of the replica
 	Endpoint string // of the chain, for programs on this machine
 	Data     string // directory of the prepared data
 	From     string // directory of the checkpoint that the run starts from; "" is none
@@ -182,7 +183,8 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 	if err != nil {
 		return err
 	}
-	replica, err := comet.Open(filepath.Join(h.Home, "chain"), h.Log, verify.NewReferee)
+	chain := filepath.Join(h.Home, "chain")
+	replica, err := comet.Open(chain, h.Log, verify.NewReferee)
 	if err != nil {
 		return err
 	}
@@ -217,7 +219,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 	}()
 	hosted := Hosted{
 		File: filepath.Join(h.Home, ticketFile), At: ips[0], Port: int(api.Port()), PublicIP: h.PublicIP,
-		Endpoint: "http://" + local(api).String(), Data: from.Data, From: from.From,
+		Chain: chain, Endpoint: "http://" + local(api).String(), Data: from.Data, From: from.From,
 		Member: filepath.Join(h.Home, "member"), Listen: above(api, 1).String(),
 	}
 	if hosted.Ticket, err = h.found(taking, hosted.Endpoint, replica.Chain(), ips, hosted.Port); err != nil {

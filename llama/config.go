@@ -155,12 +155,14 @@ func (c Config) Check() error {
 	return errors.Join(faults...)
 }
 
-// Preset returns a Config by its name: "nano" (1M parameters, for bytes), "10m", "50m", "124m",
-// "350m" or "1b". All but nano and 1b have GPT-2's vocabulary and the head tied to the embedding;
-// 1b has the shape of TinyLlama.
+// Preset returns a Config by its name: "tiny" (35k parameters, for bytes: it learns next to
+// nothing, quickly), "nano" (1M, for bytes), "10m", "50m", "124m", "350m" or "1b". Those from 50m
+// to 350m have GPT-2's vocabulary and the head tied to the embedding; 1b has TinyLlama's shape.
 func Preset(name string) (Config, error) {
 	c := Config{Theta: 10000, Eps: 1e-5}
 	switch name {
+	case "tiny":
+		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 256, 32, 2, 2, 1, 16, 64, 128
 	case "nano":
 		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 256, 128, 5, 4, 2, 32, 352, 128
 	case "10m":
@@ -177,7 +179,7 @@ func Preset(name string) (Config, error) {
 	case "1b":
 		c.Vocab, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Context = 32000, 2048, 22, 32, 4, 64, 5632, 2048
 	default:
-		return Config{}, fmt.Errorf("unknown model preset %q: choose nano, 10m, 50m, 124m, 350m or 1b", name)
+		return Config{}, fmt.Errorf("unknown model preset %q: choose tiny, nano, 10m, 50m, 124m, 350m or 1b", name)
 	}
 	return c, nil
 }

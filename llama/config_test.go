@@ -13,7 +13,7 @@ func TestPresetsHaveTheSizesTheyAreNamedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		want int
-	}{{"nano", 988544}, {"10m", 8916224}, {"50m", 49333248}, {"124m", 123551232}, {"350m", 359794688}, {"1b", 1100048384}} {
+	}{{"tiny", 34976}, {"nano", 988544}, {"10m", 8916224}, {"50m", 49333248}, {"124m", 123551232}, {"350m", 359794688}, {"1b", 1100048384}} {
 		cfg, err := Preset(c.name)
 		if err != nil {
 			t.Fatal(err)

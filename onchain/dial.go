@@ -41,9 +41,12 @@ func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain,
 	for _, e := range endpoints {
 		status, err := comet.Discover(ctx, e)
 		if err == nil {
+			if err := comet.CheckGenesis(ctx, e); err != nil {
+				return nil, fmt.Errorf("%s: %w", Plain(e), err)
+			}
 			return o.client(status.Chain, endpoints)
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", e, reason(err)))
+		errs = append(errs, fmt.Errorf("%s: %w", Plain(e), reason(err)))
 	}
 	advice := "entrain chain start runs a replica, --chain URL names one elsewhere"
 	if !AllLoopback(endpoints) {
@@ -137,14 +140,20 @@ func Open(ctx context.Context, endpoints []string, o DialOptions, t Target) (led
 	if err != nil {
 		return nil, Run{}, err
 	}
-	on, err := GetRun(ctx, chain, t.Run)
-	if err == nil {
-		err = t.Check(chain.ChainID(), on.Snapshot.State.ID())
-	}
+	on, err := Read(ctx, chain, t)
 	if err != nil {
 		return nil, Run{}, errors.Join(err, chain.Close())
 	}
 	return chain, on, nil
+}
+
+// Read reads the run that a target names.
+func Read(ctx context.Context, chain ledger.Chain, t Target) (Run, error) {
+	on, err := GetRun(ctx, chain, t.Run)
+	if err == nil {
+		err = t.Check(chain.ChainID(), on.Snapshot.State.ID())
+	}
+	return on, err
 }
 
 // GetSnapshot reads a run's state.

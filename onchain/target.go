@@ -145,6 +145,12 @@ func URL(host string) (string, error) {
 	return clean, nil
 }
 
+// Plain returns an endpoint as others may use it: without the genesis of a chain on this machine.
+func Plain(endpoint string) string {
+	plain, _, _ := strings.Cut(endpoint, "#0:")
+	return plain
+}
+
 // DataOf returns where the data is: as flag says, else as the ticket does, else as the
 // specification does. What the user did not say must be on the public internet, unless the chain is
 // in a private network too.

@@ -76,6 +76,24 @@ func (r *Recording) Close() error {
 	return err
 }
 
+// Whose returns which run the log in a state directory is of.
+func Whose(state string) (runlog.Head, error) {
+	log, err := runlog.Open(filepath.Join(state, LogDir))
+	if err != nil {
+		return runlog.Head{}, fmt.Errorf("--state %q: %w; it is the state directory of a participant, which entrain join names", state, err)
+	}
+	defer log.Close()
+	for {
+		r, err := log.Next()
+		if err != nil {
+			return runlog.Head{}, fmt.Errorf("--state %q: the log does not tell of any run yet: %w", state, err)
+		}
+		if r.Standing != nil && r.Standing.Name != "" {
+			return r.Standing.Head, nil
+		}
+	}
+}
+
 // OpNames returns a function that names the operations of the run whose log, or whose file of a
 // log, is at a path, by the specification in the state directory: see verify.OpNames.
 func OpNames(log string) func(sequences, op uint32) string {

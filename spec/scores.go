@@ -47,16 +47,20 @@ const windowBlocksDefault = 60
 // than half of one for its own share misses the one in which it recomputes another's.
 const bucketVerification = 2
 
-// defaultFor returns the defaults for a specification: those of Default, adjusted if results travel
-// through buckets.
+// defaultFor returns the defaults for a specification: those of Default, adjusted if it has few
+// steps, or if results travel through buckets.
 func defaultFor(text []byte) Spec {
 	s := Default()
 	var said struct {
+		Steps     uint32
 		Exchange  struct{ Kind string }
 		Optimizer struct{ Codec string }
 	}
 	if toml.Unmarshal(text, &said) != nil {
 		return s
+	}
+	if said.Steps < s.LearningRate.Warmup {
+		s.LearningRate.Warmup = said.Steps / 10
 	}
 	if said.Optimizer.Codec != "" {
 		s.Optimizer = Optimizer{Codec: said.Optimizer.Codec} // no options if the codec is unknown

@@ -360,7 +360,7 @@ func (s Spec) Check() error {
 		fault("data.sequence: %d must be 2 to the model's context, %d", s.Data.Sequence, cfg.Context)
 	}
 	if l := s.LearningRate; s.Steps > 0 && l.Warmup > s.Steps {
-		fault("learning_rate.warmup: %d steps (%d unless you set it) are more than steps, %d: make it shorter", l.Warmup, Default().LearningRate.Warmup, s.Steps)
+		fault("learning_rate.warmup: %d steps are more than steps, %d: make it shorter", l.Warmup, s.Steps)
 	} else if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
 	} else if o := s.Optimizer.Options; o != nil {

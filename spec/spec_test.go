@@ -52,6 +52,13 @@ func TestParseFillsInWhatIsNotSaid(t *testing.T) {
 	}
 }
 
+func TestAFewStepsAreASpecification(t *testing.T) {
+	s, err := Parse([]byte("name = \"test\"\nsteps = 10\n[model]\npreset = \"tiny\"\n"))
+	if err != nil || s.LearningRate.Warmup != 1 {
+		t.Errorf("warmup %d, %v", s.LearningRate.Warmup, err)
+	}
+}
+
 func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 	s, err := Parse([]byte(small))
 	if err != nil {

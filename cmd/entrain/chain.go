@@ -159,6 +159,9 @@ the next start continues.`,
 			if home == "" {
 				return errNoHome
 			}
+			if !cmd.Flags().Changed("with-parent") { // a parent knows its own replicas
+				c.own(home) // before it can fail: a stranger at its port is not meant either
+			}
 			replica, err := comet.Open(home, log.logger(c.err), referees)
 			if err != nil {
 				if _, missing := os.Stat(filepath.Join(home, genesisName)); errors.Is(missing, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,4 +60,23 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	if got := s.ok("chain", "show", "--chain", shown.Trusted[0]); strings.Contains(got, id.Key.String()) {
 		t.Errorf("the replica that has left is shown:\n%s", got)
 	}
+}
+
+// TestNobodyTakesTheReplicasPlace has a stranger's chain of the same name at the port of a replica that therefore does
+// not start.
+func TestNobodyTakesTheReplicasPlace(t *testing.T) {
+	stranger, s := newShell(t), newShell(t)
+	at := fmt.Sprint("127.0.0.1:", freePorts(t))
+	theirs, ours := t.TempDir(), t.TempDir()
+	stranger.ok("chain", "init", "--chain-id", "my-chain", "--home", theirs, "--api", at)
+	s.ok("chain", "init", "--chain-id", "my-chain", "--home", ours, "--api", at)
+	stranger.chainOf(theirs)
+	s.fails([]string{"chain", "start", "--home", ours}, "api")
+	s.fails([]string{"status"}, "http://"+at+": another chain answers", "entrain chain start", "--chain http://"+at)
+	s.fails([]string{"join", "my-run", "--check"}, "another chain answers")
+	if got := s.ok("chain", "show", "--chain", "http://"+at); strings.Contains(got, "#0:") {
+		t.Errorf("chain show prints a genesis that is only this machine's: %s", got)
+	}
+	s.console.own(theirs) // as chain start does
+	s.ok("status")
 }

@@ -86,7 +86,7 @@ everything, and the same command continues from there.`,
 	_ = cmd.MarkFlagDirname("keep")
 	_ = cmd.RegisterFlagCompletionFunc("adversary", cobra.FixedCompletions(demo.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("exchange", cobra.FixedCompletions([]string{demo.Peers, demo.Buckets}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{demo.PresetTiny, "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{"tiny", "nano", "10m", "50m"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -152,7 +152,7 @@ func kill(t *testing.T, pid int) {
 // tinyArgs make a demo of seconds.
 func tinyArgs(t *testing.T, rounds string) []string {
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
-	return []string{"--text", text, "--preset", demo.PresetTiny, "--clients", "2", "--rounds", rounds}
+	return []string{"--text", text, "--preset", "tiny", "--clients", "2", "--rounds", rounds}
 }
 
 // A client and the chain are killed in the middle of a run, and the demo itself is interrupted and called again: the run goes on, and in

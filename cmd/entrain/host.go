@@ -72,6 +72,7 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 	}
 	o.Base, o.Log, o.Say = c.places.Data, o.join.log.logger(c.err), c.say
 	return o.Hosting.Run(ctx, func(ctx context.Context, h founding.Hosted) error {
+		c.own(h.Chain)
 		if o.join.asJSON {
 			_ = c.object(map[string]string{"event": "hosting", "ticket": h.Ticket.String()})
 		}

@@ -26,7 +26,7 @@ func tinyTrainer(t *testing.T) *trainer.Trainer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := demo.Settings{Clients: 1, Rounds: 10, Preset: demo.PresetTiny, Exchange: demo.Peers}.Specification()
+	s := demo.Settings{Clients: 1, Rounds: 10, Preset: "tiny", Exchange: demo.Peers}.Specification()
 	s.Data.Manifest = m.Hash().String()
 	whole, err := s.Append(nil)
 	if err != nil {

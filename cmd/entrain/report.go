@@ -102,6 +102,9 @@ func foldLog(ctx context.Context, fold *view.Fold, dir string) error {
 // foldChain adds what the chain says of a run now, and returns the chain's name.
 func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, err error) {
 	err = c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error {
+		if log, now := fold.Run(time.Now()).ID, on.Snapshot.State.ID().String(); log != "" && log != now {
+			return fmt.Errorf("the log is of run %s, but run %q of chain %q is %s", log, to.Run, client.ChainID(), now)
+		}
 		id = client.ChainID()
 		fold.NameOps(verify.OpNames(on.Text))
 		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})

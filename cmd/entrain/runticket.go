@@ -81,7 +81,9 @@ func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, l
 		return nil, fmt.Errorf("the run's data.manifest: %w", err)
 	}
 	if len(at) == 0 {
-		at = c.endpoints(chain)
+		for _, e := range c.endpoints(chain) {
+			at = append(at, onchain.Plain(e))
+		}
 	}
 	if location == "" && data.IsURL(on.Spec.Data.Location) {
 		location = on.Spec.Data.Location

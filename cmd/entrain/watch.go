@@ -82,8 +82,10 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) e
 		}
 	}
 	return c.onRun(ctx, o.endpoints, to, func(client ledger.Chain, on onchain.Run) (err error) {
-		if o.state == "" {
-			o.state = c.places.OnlyState(to.Run)
+		if found := c.places.OnlyState(to.Run); o.state == "" && found != "" {
+			if head, err := participant.Whose(found); err == nil && head.ID == on.Snapshot.State.ID().String() {
+				o.state = found // and not of a run of that name on another chain
+			}
 		}
 		var log *runlog.Log
 		if o.state != "" {

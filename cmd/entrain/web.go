@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/web"
 )
 
@@ -48,14 +48,13 @@ reach the address may look on and try the model, one at a time.`,
 			if err != nil {
 				return err
 			}
-			o.Only, o.Endpoints = to.Run, c.endpoints(chain)
 			o.Log = log.logger(c.err)
-			return c.web(cmd.Context(), o, to, listen, state, asJSON)
+			return c.web(cmd.Context(), o, to, chain, listen, state, asJSON)
 		},
 	}
 	chainFlag(cmd, &chain)
 	addrFlag(cmd, &listen, defaultWeb)
-	stateFlag(cmd, &state, "none; needs RUN")
+	stateFlag(cmd, &state, "none")
 	jsonFlag(cmd, &asJSON)
 	log.flag(cmd)
 	return cmd
@@ -68,25 +67,34 @@ type webEvent struct {
 }
 
 // web serves pages until ctx ends.
-func (c console) web(ctx context.Context, o web.Options, to onchain.Target, listen, state string, asJSON bool) (err error) {
+func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chain []string, listen, state string, asJSON bool) (err error) {
+	var log runlog.Head
 	if state != "" {
-		if o.Node, err = webNode(o.Only, state); err != nil {
+		if log, err = webLog(to.Run, state); err != nil {
 			return err
 		}
+		to.Run = log.Name
+		o.Node = &web.Node{
+			Run: to.Run, Log: filepath.Join(state, participant.LogDir), Checkpoints: filepath.Join(state, model.CheckpointsDir), Generate: new(model.Prompted).Generate,
+		}
 	}
-	client, err := c.dial(ctx, o.Endpoints, o.Log)
+	client, err := c.dial(ctx, chain, o.Log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
+	for _, e := range c.endpoints(chain) {
+		o.Endpoints = append(o.Endpoints, onchain.Plain(e))
+	}
+	o.Only = to.Run
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
 	if o.Only != "" {
-		on, err := onchain.GetRun(ctx, client, o.Only)
+		on, err := onchain.Read(ctx, client, to)
 		if err != nil {
 			return err
 		}
-		if err := to.Check(client.ChainID(), on.Snapshot.State.ID()); err != nil {
-			return err
+		if id := on.Snapshot.State.ID().String(); log.ID != "" && log.ID != id {
+			return fmt.Errorf("--state %q has the log of run %s of chain %q, but run %q of chain %q is %s: name the chain of the log with --chain URL", state, log.ID, log.Chain, to.Run, client.ChainID(), id)
 		}
 	}
 	l, err := net.Listen("tcp", listen)
@@ -103,19 +111,21 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, list
 	return web.New(o).Run(ctx, l)
 }
 
-// webNode returns what a state directory adds to the pages.
-func webNode(run, state string) (*web.Node, error) {
-	if run == "" {
-		return nil, errors.New("--state is the directory of one run: say which, entrain web RUN --state DIR")
-	}
+// webLog returns which run a state directory is of, which is the one named, if any is. A member
+// that has just begun has no log yet.
+func webLog(run, state string) (runlog.Head, error) {
 	info, err := os.Stat(state)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("--state %q is no directory; entrain join says where it keeps its state", state)
+	if err != nil || !info.IsDir() {
+		return runlog.Head{}, fmt.Errorf("--state %q is no directory; entrain join says where it keeps its state", state)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--state: %w", err)
+	head, err := participant.Whose(state)
+	switch {
+	case err == nil && run != "" && head.Name != run:
+		return head, fmt.Errorf("--state %q has the log of run %q, not of %q", state, head.Name, run)
+	case err != nil && run == "":
+		return head, fmt.Errorf("%w; or say which run: entrain web RUN --state DIR", err)
+	case err != nil:
+		head.Name = run
 	}
-	return &web.Node{
-		Run: run, Log: filepath.Join(state, participant.LogDir), Checkpoints: filepath.Join(state, model.CheckpointsDir), Generate: new(model.Prompted).Generate,
-	}, nil
+	return head, nil
 }

@@ -120,7 +120,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 			return nil, err
 		}
 		c.endpoints = append(c.endpoints, clean)
-		if c.trust.anchor.Hash.IsZero() {
+		if c.trust.anchor.Hash.IsZero() && anchor.Height > 0 {
 			c.trust.anchor = anchor
 		}
 	}

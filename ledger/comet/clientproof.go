@@ -19,6 +19,7 @@ import (
 )
 
 // ParseAnchor reads what follows the # of an endpoint: HEIGHT:HASH, or nothing for the zero anchor.
+// At height 0 the hash is that of the chain's genesis, as GenesisHash returns it.
 func ParseAnchor(s string) (ledger.Anchor, error) {
 	if s == "" {
 		return ledger.Anchor{}, nil
@@ -30,7 +31,7 @@ func ParseAnchor(s string) (ledger.Anchor, error) {
 	if err == nil {
 		err = wire.DecodeHex(a.Hash[:], strings.ToLower(hash))
 	}
-	if err != nil || a.Height == 0 || a.Hash.IsZero() {
+	if err != nil || a.Hash.IsZero() {
 		return ledger.Anchor{}, fmt.Errorf("header to believe %q: want #HEIGHT:HASH, as entrain chain show prints it", s)
 	}
 	return a, nil
@@ -286,3 +287,17 @@ func FetchGenesis(ctx context.Context, at string) (ledger.Status, []byte, error)
 
 // GenesisHash returns a hash by which people can compare genesis files.
 func GenesisHash(genesis []byte) wire.Hash { return wire.Sum("entrain/ledger/comet/genesis", genesis) }
+
+// CheckGenesis returns an error if an endpoint names a genesis, as in "http://127.0.0.1:7370#0:HASH",
+// and serves a chain with another.
+func CheckGenesis(ctx context.Context, at string) error {
+	clean, anchor, err := endpoint(at)
+	if err != nil || anchor.Height > 0 || anchor.Hash.IsZero() {
+		return err
+	}
+	status, genesis, err := FetchGenesis(ctx, at)
+	if err == nil && GenesisHash(genesis) != anchor.Hash {
+		err = fmt.Errorf("another chain answers, named %q, not the one you started last: start yours with entrain chain start, or name this one with --chain %s", status.Chain, clean)
+	}
+	return err
+}

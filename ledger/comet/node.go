@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -63,6 +64,20 @@ func (r *Replica) Chain() string { return r.home.ledger.Chain }
 
 // Endpoint returns the URL clients reach the API at.
 func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().String() }
+
+// OwnEndpoint returns where programs on this machine reach the API of the replica in dir, with the
+// chain's genesis: see CheckGenesis.
+func OwnEndpoint(dir string) (string, error) {
+	h, err := readHome(dir)
+	if err != nil {
+		return "", err
+	}
+	host, port, err := net.SplitHostPort(h.settings.API)
+	if ip, wrong := netip.ParseAddr(host); host == "" || wrong == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return fmt.Sprintf("http://%s#0:%v", net.JoinHostPort(host, port), GenesisHash(h.genesisBytes)), err
+}
 
 // PeerAddress returns the address that other replicas list among their peers to follow this one, as
 // ID@host:port. It works only if "peering" in chain.json names a port that they can reach; the
