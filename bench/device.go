@@ -60,6 +60,7 @@ func (d Devices) String() string {
 type OnDevice struct {
 	Device          string    `json:"device"`
 	Model           string    `json:"model"`
+	Numerics        string    `json:"numerics"`
 	Params          int       `json:"params"`
 	Batch           int       `json:"batch"`
 	Sequence        int       `json:"sequence"`
@@ -102,7 +103,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 		return m, err
 	}
 	defer model.Close()
-	m = OnDevice{Device: device.String(), Model: preset, Batch: o.Batch, Sequence: o.Sequence, Memory: model.Memory(),
+	m = OnDevice{Device: device.String(), Model: preset, Numerics: cfg.Numerics.String(), Batch: o.Batch, Sequence: o.Sequence, Memory: model.Memory(),
 		Operations: float64(o.Batch*o.Sequence) * StepOperations(cfg, o.Sequence)}
 	seed := wire.Sum("entrain/bench")
 	params := llama.Init(cfg, seed)
@@ -139,7 +140,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 
 // String describes the step in one line.
 func (m OnDevice) String() string {
-	return fmt.Sprintf("%s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f",
-		m.Model, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
+	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f",
+		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
 		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss)
 }

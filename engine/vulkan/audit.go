@@ -6,6 +6,8 @@ import (
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
+	"github.com/entrain-network/entrain/llama"
 )
 
 // audited is the number of columns of an audited tile, which has one row.
@@ -49,7 +51,7 @@ func (m *Model) auditForward() error {
 		return err
 	}
 	o := m.params[m.offset(l, func(w *layerWeights) gpu.Words { return w.o })+from*q:]
-	exact.Gemm(nil, 1, n, q, att, q, 1, o, 1, q, want, n, true)
+	m.gemm(1, n, q, att, q, 1, o, 1, q, want, n, true)
 	return same("attention's output", got, want)
 }
 
@@ -63,7 +65,7 @@ func (m *Model) auditInput() error {
 		return err
 	}
 	w := m.params[m.offset(0, func(w *layerWeights) gpu.Words { return w.qkv })+from:]
-	exact.Gemm(nil, 1, n, width, dqkv, width, 1, w, d, 1, want, n, false)
+	m.gemm(1, n, width, dqkv, width, 1, w, d, 1, want, n, false)
 	return same("the gradient of an input", got, want)
 }
 
@@ -87,7 +89,9 @@ func (m *Model) auditWeight() error {
 	if err := gpu.ReadRows(h, m.m.h.At(from), d, n); err != nil {
 		return err
 	}
-	exact.Gemm(nil, 1, n, rows, dqkv, rows, 1, h, n, 1, want, n, false)
+	for from := 0; from < rows; from += m.seq { // in 8 bits a block ends with a sequence
+		m.gemm(1, n, m.seq, dqkv[from:], m.seq, 1, h[from*n:], n, 1, want, n, true)
+	}
 	return same("the gradient of a weight", got, want)
 }
 
@@ -112,6 +116,15 @@ func (m *Model) auditAttention() error {
 	exact.Gemm(nil, 1, n, d, q, d, 1, keys, 1, d, want, n, false)
 	exact.NewWorker(exact.Kernels()[0]).Softmax(want, m.scale())
 	return same("attention's probabilities", got, want)
+}
+
+// gemm is exact.Gemm or exact8.Gemm, as the model computes linear products.
+func (m *Model) gemm(rows, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, add bool) {
+	if m.Numerics == llama.Exact8 {
+		exact8.Gemm(rows, n, k, a, ars, acs, b, brs, bcs, c, ldc, add)
+		return
+	}
+	exact.Gemm(nil, rows, n, k, a, ars, acs, b, brs, bcs, c, ldc, add)
 }
 
 // read reads pairs of a slice and where its elements are.

@@ -129,11 +129,13 @@ func (d *Device) prove() error {
 		if d.Proof.Findings, err = kernel.Prove(d.k); err != nil {
 			return err
 		}
-		f, err := proveStep(d.k)
-		if err != nil {
-			return err
+		for _, n := range []llama.Numerics{llama.Exact, llama.Exact8} {
+			f, err := proveStep(d.k, n)
+			if err != nil {
+				return err
+			}
+			d.Proof.Findings = append(d.Proof.Findings, f)
 		}
-		d.Proof.Findings = append(d.Proof.Findings, f)
 		if d.Proof.Mode, d.Proof.Right = mode, kernel.Proven(d.Proof.Findings); d.Proof.Right {
 			return nil
 		}
@@ -150,10 +152,13 @@ func (d *Device) prove() error {
 }
 
 // proveStep compares the gradient of a small model with package llama's.
-func proveStep(k *kernel.Kernels) (kernel.Finding, error) {
-	f := kernel.Finding{Operation: "gradient of a small model", Class: "training"}
+func proveStep(k *kernel.Kernels, n llama.Numerics) (kernel.Finding, error) {
+	f := kernel.Finding{Operation: "gradient of a small model", Class: "numerics " + n.String()}
 	const seq, batch = 70, 2
-	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
+	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5, Numerics: n}
+	if n == llama.Exact8 {
+		cfg.HeadDim, cfg.FFN = 32, 96
+	}
 	m, err := newModel(k, cfg, seq, batch)
 	if err != nil {
 		return f, err

@@ -7,7 +7,6 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/engine/enginetest"
-	"github.com/entrain-network/entrain/llama"
 )
 
 // opened is the first device, proven once for all tests.
@@ -28,9 +27,6 @@ func device(t testing.TB) *Device {
 func TestEngine(t *testing.T) {
 	d := device(t)
 	enginetest.Test(t, func(t testing.TB, r engine.Run) engine.Engine {
-		if r.Model.Numerics == llama.Exact8 {
-			t.Skip(errExact8)
-		}
 		const micro = 4
 		m, err := d.NewModel(r.Model, r.Sequence, micro)
 		if err != nil {

@@ -39,19 +39,13 @@ type shape struct {
 }
 
 // What devices do not compute yet.
-var (
-	errExact8 = errors.New("vulkan: products in 8 bits (numerics = \"exact8\") are not computed on devices yet")
-	errKind   = errors.New("vulkan: biases, norms of heads and windows of attention (Qwen, Mistral) are not computed on devices yet")
-)
+var errKind = errors.New("vulkan: biases, norms of heads and windows of attention (Qwen, Mistral) are not computed on devices yet")
 
 // newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
 // the device has too little memory.
 func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
-	}
-	if cfg.Numerics != llama.Exact {
-		return nil, errExact8
 	}
 	if cfg.Bias || cfg.QKNorm || cfg.Window > 0 {
 		return nil, errKind

@@ -27,10 +27,18 @@ var (
 	untied = llama.Config{Vocab: 53, Hidden: 28, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 41, Context: 100, Theta: 10000, Eps: 1e-5}
 )
 
-func tied() llama.Config {
-	c := untied
-	c.Tied = true
+func with(c llama.Config, change func(c *llama.Config)) llama.Config {
+	change(&c)
 	return c
+}
+
+func tied(c llama.Config) llama.Config {
+	return with(c, func(c *llama.Config) { c.Tied = true })
+}
+
+// eight is a configuration in 8 bits.
+func eight(c llama.Config, ffn int) llama.Config {
+	return with(c, func(c *llama.Config) { c.Numerics, c.HeadDim, c.FFN = llama.Exact8, 32, ffn })
 }
 
 func random(cfg llama.Config, n int, r *rand.Rand) []uint32 {
@@ -65,7 +73,9 @@ func TestTwentyStepsReachTheGoldenHashes(t *testing.T) {
 		name string
 		cfg  llama.Config
 		seq  int
-	}{{"small", small, 20}, {"untied", untied, 70}, {"tied", tied(), 70}} {
+	}{{"small", small, 20}, {"untied", untied, 70}, {"tied", tied(untied), 70},
+		{"exact8-small", eight(small, 32), 40}, {"exact8-tied", tied(eight(untied, 96)), 70},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			const batch, steps = 2, 20
 			m, err := d.NewModel(c.cfg, c.seq, batch)
@@ -119,7 +129,7 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 	const n, seq = 3, 70
 	stretched := untied
 	stretched.Rope = llama.Rope{Factor: 8, Low: 1, High: 4, Original: 20}
-	for _, cfg := range []llama.Config{stretched, tied()} {
+	for _, cfg := range []llama.Config{stretched, tied(untied), eight(untied, 64)} {
 		pool := exact.NewPool(1)
 		defer pool.Close()
 		host, err := llama.New(cfg, pool, n, seq)

@@ -2,6 +2,8 @@ package vulkan
 
 import (
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/llama"
 )
 
@@ -37,6 +39,8 @@ type memory struct {
 	last, lastInv, h, dh, f, dx, dqkv, datt, logits, partial, cosine, sine gpu.Words
 
 	p, dp gpu.Words // attention's probabilities for some heads, and their gradient
+
+	left, right, headOut, headIn gpu.Words // factors in 8 bits: of any product, and the head's
 }
 
 // sizes are the sizes that a model's memory follows from.
@@ -61,6 +65,9 @@ func (s sizes) each() int  { return s.Heads / s.KVHeads }
 // chunk returns the number of rows for which logits exist at once.
 func (s sizes) chunk() int {
 	n := logitsFloats / s.Vocab
+	if s.Numerics == llama.Exact8 { // whole blocks of one sequence
+		return min(s.seq, max(n/exact8.Block*exact8.Block, exact8.Block))
+	}
 	if n >= 128 {
 		n = n / 128 * 128
 	}
@@ -95,7 +102,30 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	sequences, groups := s.attended()
 	scores := sequences * groups * s.each() * s.seq * s.seq
 	m.p, m.dp = alloc(scores), alloc(scores)
+	if s.Numerics == llama.Exact8 {
+		left, right := s.factors()
+		m.left, m.right = alloc(left), alloc(right)
+		m.headOut, m.headIn = alloc(packed(s.Vocab, d, d)), alloc(packed(d, s.Vocab, s.Vocab))
+	}
 	return m
+}
+
+// packed returns the number of words that (rows, depth) takes in 8 bits.
+func packed(rows, depth, each int) int {
+	return kernel.PackedLen(rows, exact8.Blocks(depth, each))
+}
+
+// factors returns the lengths of the largest factors in 8 bits of all products.
+func (s sizes) factors() (left, right int) {
+	rows, d := s.rows(), s.Hidden
+	for _, w := range [][2]int{{d, s.width()}, {s.q(), d}, {d, 2 * s.FFN}, {s.FFN, d}} {
+		in, out := w[0], w[1]
+		left = max(left, packed(rows, in, in), packed(rows, out, out), packed(out, rows, s.seq))
+		right = max(right, packed(out, in, in), packed(in, out, out), packed(in, rows, s.seq))
+	}
+	n := s.chunk()
+	left = max(left, packed(n, d, d), packed(n, s.Vocab, s.Vocab), packed(s.Vocab, n, n))
+	return left, max(right, packed(d, n, n))
 }
 
 // words returns the length of what a pass takes from the host: tokens, rows sorted by token, where

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/llama"
 )
 
 // recorder records the passes of package llama: the same operations in the same order.
@@ -23,15 +24,27 @@ func (r *recorder) weight() gpu.Words { return r.first().At(r.rows() + 1) }
 
 // linear, linearInput and linearWeight are those of package llama.
 func (r *recorder) linear(y, x, w gpu.Words, in, out int, add bool) {
-	r.Gemm(r.c, r.rows(), out, in, kernel.Rows(x, in), kernel.Columns(w, in), y, out, add, kernel.Full, kernel.One)
+	r.product(y, kernel.Rows(x, in), kernel.Rows(w, in), r.rows(), out, in, in, add)
 }
 
 func (r *recorder) linearInput(dx, dy, w gpu.Words, in, out int) {
-	r.Gemm(r.c, r.rows(), in, out, kernel.Rows(dy, out), kernel.Rows(w, in), dx, in, false, kernel.Full, kernel.One)
+	r.product(dx, kernel.Rows(dy, out), kernel.Columns(w, in), r.rows(), in, out, out, false)
 }
 
 func (r *recorder) linearWeight(dw, dy, x gpu.Words, in, out int) {
-	r.Gemm(r.c, out, in, r.rows(), kernel.Columns(dy, out), kernel.Rows(x, in), dw, in, true, kernel.Full, kernel.One)
+	r.product(dw, kernel.Columns(dy, out), kernel.Columns(x, in), out, in, r.rows(), r.seq, true)
+}
+
+// product records y = a·bᵀ, or y += a·bᵀ with add: a is (rows, depth), b (columns, depth). In 8
+// bits a block ends where each elements along the depth do.
+func (r *recorder) product(y gpu.Words, a, b kernel.Matrix, rows, columns, depth, each int, add bool) {
+	if r.Numerics != llama.Exact8 {
+		b.Row, b.Column = b.Column, b.Row
+		r.Gemm(r.c, rows, columns, depth, a, b, y, columns, add, kernel.Full, kernel.One)
+		return
+	}
+	left := r.Pack(r.c, r.m.left, a, rows, depth, each)
+	r.Gemm8(r.c, left, r.Pack(r.c, r.m.right, b, columns, depth, each), y, columns, add)
 }
 
 // forward records a forward pass up to the last norm's output in h.
@@ -68,16 +81,48 @@ func (r *recorder) forward() {
 // the gradient of the head.
 func (r *recorder) head(backward bool) {
 	m, d := r.m, r.Hidden
+	if r.Numerics == llama.Exact8 {
+		r.head8(backward)
+		return
+	}
 	for first := 0; first < r.rows(); first += r.chunk() {
 		n := min(r.chunk(), r.rows()-first)
 		h := m.h.At(first * d)
-		r.Gemm(r.c, n, r.Vocab, d, kernel.Rows(h, d), kernel.Columns(m.params.head, d), m.logits, r.Vocab, false, kernel.Full, kernel.One)
-		r.CrossEntropy(r.c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq)
+		r.product(m.logits, kernel.Rows(h, d), kernel.Rows(m.params.head, d), n, r.Vocab, d, d, false)
+		r.CrossEntropy(r.c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, false)
 		if backward {
-			r.Gemm(r.c, n, d, r.Vocab, kernel.Rows(m.logits, r.Vocab), kernel.Rows(m.params.head, d), m.dh.At(first*d), d, false, kernel.Full, kernel.One)
-			r.Gemm(r.c, r.Vocab, d, n, kernel.Columns(m.logits, r.Vocab), kernel.Rows(h, d), m.grad.head, d, true, kernel.Full, kernel.One)
+			r.product(m.dh.At(first*d), kernel.Rows(m.logits, r.Vocab), kernel.Columns(m.params.head, d), n, d, r.Vocab, r.Vocab, false)
+			r.product(m.grad.head, kernel.Columns(m.logits, r.Vocab), kernel.Columns(h, d), r.Vocab, d, n, n, true)
 		}
 		r.c.Cut()
+	}
+}
+
+// head8 is head in 8 bits: a chunk is whole blocks of one sequence, and what the targets are due is
+// subtracted as it is.
+func (r *recorder) head8(backward bool) {
+	m, d, c := r.m, r.Hidden, r.c
+	var in kernel.Packed
+	out := r.Pack(c, m.headOut, kernel.Rows(m.params.head, d), r.Vocab, d, d)
+	if backward {
+		in = r.Pack(c, m.headIn, kernel.Columns(m.params.head, d), d, r.Vocab, r.Vocab)
+	}
+	for s := 0; s < r.rows(); s += r.seq {
+		for first := s; first < s+r.seq; first += r.chunk() {
+			n := min(r.chunk(), s+r.seq-first)
+			h, dh := m.h.At(first*d), m.dh.At(first*d)
+			r.Gemm8(c, r.Pack(c, m.left, kernel.Rows(h, d), n, d, d), out, m.logits, r.Vocab, false)
+			r.CrossEntropy(c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, true)
+			if backward {
+				r.Gemm8(c, r.Pack(c, m.left, kernel.Rows(m.logits, r.Vocab), n, r.Vocab, r.Vocab), in, dh, d, false)
+				r.SubtractFromRows(c, dh, m.params.head, r.tokens(), r.weight(), n, first, d, r.seq)
+				r.product(m.grad.head, kernel.Columns(m.logits, r.Vocab), kernel.Columns(h, d), r.Vocab, d, n, n, true)
+			}
+			c.Cut()
+		}
+		if backward {
+			r.SubtractFromHead(c, m.grad.head, m.h.At(s*d), r.tokens(), r.weight(), r.seq, s, d, r.seq)
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type Info struct {
 	float         vk.FloatControlsProperties
 	bufferAddress bool
 	shaderFMA     bool
+	dotProducts   bool
 	sharedMemory  uint32
 	invocations   uint32
 }
@@ -113,9 +114,13 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 	f.GetPhysicalDeviceProperties2(p, props)
 	f12 := &vk.Vulkan12Features{SType: vk.TypeVulkan12Features}
 	fma := &vk.FlagFeatures{SType: vk.TypeShaderFmaFeatures}
-	next := unsafe.Pointer(f12)
-	if has(i.extensions(p), shaderFMA) {
+	dot := &vk.FlagFeatures{SType: vk.TypeIntegerDotProductFeatures}
+	next, extensions := unsafe.Pointer(f12), i.extensions(p)
+	if has(extensions, shaderFMA) {
 		fma.PNext, next = next, unsafe.Pointer(fma)
+	}
+	if has(extensions, dotProducts) {
+		dot.PNext, next = next, unsafe.Pointer(dot)
 	}
 	f.GetPhysicalDeviceFeatures2(p, &vk.Features2{SType: vk.TypeFeatures2, PNext: next})
 	x := props.Properties
@@ -126,6 +131,7 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 		float:         *float,
 		bufferAddress: f12.Flags[vk.Feature12BufferAddress] != 0 && f12.Flags[vk.Feature12ScalarLayout] != 0,
 		shaderFMA:     fma.Flags[1] != 0,
+		dotProducts:   dot.Flags[0] != 0,
 	}
 	info.float.PNext = nil
 	mem := new(vk.MemoryProperties)
@@ -141,6 +147,7 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 // Extensions.
 const (
 	shaderFMA   = "VK_KHR_shader_fma"
+	dotProducts = "VK_KHR_shader_integer_dot_product"
 	portability = "VK_KHR_portability_subset"
 )
 
@@ -239,6 +246,10 @@ func (i *Instance) create(p vk.PhysicalDevice, d *Device, family uint32) (err er
 		next = unsafe.Pointer(&vk.FlagFeatures{SType: vk.TypeShaderFmaFeatures, PNext: next, Flags: [4]uint32{0, 1}})
 		names = append(names, cstring(shaderFMA))
 	}
+	if d.dotProducts {
+		next = unsafe.Pointer(&vk.FlagFeatures{SType: vk.TypeIntegerDotProductFeatures, PNext: next, Flags: [4]uint32{1}})
+		names = append(names, cstring(dotProducts))
+	}
 	info := &vk.DeviceCreateInfo{SType: vk.TypeDeviceCreateInfo, PNext: next, QueueCount: 1, Queues: queue}
 	if len(names) > 0 {
 		info.ExtensionCount, info.Extensions = uint32(len(names)), &names[0]
@@ -249,6 +260,9 @@ func (i *Instance) create(p vk.PhysicalDevice, d *Device, family uint32) (err er
 	d.f, err = i.f.Device(d.handle)
 	return err
 }
+
+// DotProducts reports whether kernels may multiply four bytes by four in one instruction.
+func (d *Device) DotProducts() bool { return d.dotProducts }
 
 // Close waits for the device and releases it. Its buffers must have been freed. A device that does
 // not answer keeps its memory until the process ends.

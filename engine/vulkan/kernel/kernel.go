@@ -38,6 +38,8 @@ type Kernels struct {
 	small, large, soft *gpu.Kernel // products: tiles of 64, of 128, and in integers
 	flags              gpu.Words   // of tiles
 
+	quantize, small8, large8, target *gpu.Kernel // products in 8 bits
+
 	norm, normBack, gainBack, gainAdd, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
 }
 
@@ -45,12 +47,17 @@ type Kernels struct {
 func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 	k := &Kernels{Device: d, Mode: mode}
 	all := uint32(mode & SoftFMA) // tiles, not only flagged ones
+	gemm8 := "gemm8"
+	if d.DotProducts() {
+		gemm8 = "gemm8_dot"
+	}
 	for _, x := range []struct {
 		k         **gpu.Kernel
 		name      string
 		constants []uint32
 	}{
 		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
+		{&k.quantize, "quantize", nil}, {&k.small8, gemm8, []uint32{4}}, {&k.large8, gemm8, []uint32{8}}, {&k.target, "target", nil},
 		{&k.norm, "norm", nil}, {&k.normBack, "norm_back", nil}, {&k.gainBack, "gain_back", nil}, {&k.gainAdd, "gain_add", nil},
 		{&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
 		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},
@@ -112,11 +119,7 @@ func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Wo
 	if shape == Full && m >= 128 && n >= 128 {
 		tile, fast = 128, k.large
 	}
-	flag := 0
-	if add {
-		flag = 1
-	}
-	args := []any{a.At, b.At, out, k.flags, m, n, depth, a.Row, a.Column, b.Row, b.Column, ldc, flag, int(shape),
+	args := []any{a.At, b.At, out, k.flags, m, n, depth, a.Row, a.Column, b.Row, b.Column, ldc, flag(add), int(shape),
 		z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile}
 	if tiles := up(n, tile) * up(m, tile) * z.Count; k.Mode == Guarded && tiles > flagsMost {
 		c.Fail(fmt.Errorf("vulkan: a product of %d tiles, at most %d where subnormals are guarded", tiles, flagsMost))
@@ -156,11 +159,7 @@ func (k *Kernels) RMSNormBackward(c *gpu.Commands, dx, dg, dy, x, g, inv, partia
 
 // Rotate rotates the first heads of each row of width floats, or rotates them back.
 func (k *Kernels) Rotate(c *gpu.Commands, x, cosine, sine gpu.Words, rows, seq, width, heads, headDim int, back bool) {
-	flag := 0
-	if back {
-		flag = 1
-	}
-	line(c, k.rope, up(rows*heads*headDim/2, 64), x, cosine, sine, rows, seq, width, heads, headDim/2, flag)
+	line(c, k.rope, up(rows*heads*headDim/2, 64), x, cosine, sine, rows, seq, width, heads, headDim/2, flag(back))
 }
 
 // Softmax is exact.Worker.Softmax of the first r%seq+1 scores of each row r of seq scores. It sets
@@ -195,10 +194,18 @@ func (k *Kernels) EmbedBackward(c *gpu.Commands, dtable, dx, tokens, order, firs
 	line(c, k.embedBack, groups, dx, dtable, tokens, order, first, groups, n, seq)
 }
 
-// CrossEntropy turns logits (rows, vocab), the first of them of row first, into their gradient. out
-// takes two numbers for each row, z and a: the row's loss is Log(z) - a. weight is one float.
-func (k *Kernels) CrossEntropy(c *gpu.Commands, logits, tokens, out, weight gpu.Words, rows, first, vocab, seq int) {
-	line(c, k.loss, up(rows, 16), logits, tokens, out, weight, rows, first, vocab, seq)
+// CrossEntropy turns logits (rows, vocab), the first of them of row first, into their gradient,
+// with shares without what the target is due, as exact.Worker.CrossEntropyShares. out takes two
+// numbers for each row, z and a: the row's loss is Log(z) - a. weight is one float.
+func (k *Kernels) CrossEntropy(c *gpu.Commands, logits, tokens, out, weight gpu.Words, rows, first, vocab, seq int, shares bool) {
+	line(c, k.loss, up(rows, 16), logits, tokens, out, weight, rows, first, vocab, seq, flag(shares))
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 func up(n, by int) int { return (n + by - 1) / by }

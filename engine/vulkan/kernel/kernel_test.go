@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 )
 
 // opened is the kernels of the first device, in the mode that it takes.
@@ -162,6 +164,82 @@ func TestProductsAreThoseOfTheProcessor(t *testing.T) {
 	}
 }
 
+// Products in 8 bits with everything that package exact8 treats otherwise: infinities and NaN,
+// magnitudes at which a product overflows and a sum does not, or makes nothing of a small sum unless
+// it is 0, sums that begin with subnormals, blocks that end with a sequence.
+func TestProductsInEightBitsAreThoseOfTheProcessor(t *testing.T) {
+	k := kernels(t)
+	testEight(t, k, "")
+	for name, mode := range map[string]Mode{"gemm8": k.Mode, "gemm8_dot": k.Mode | Guarded} {
+		if name == "gemm8_dot" && !k.Device.DotProducts() {
+			continue
+		}
+		other := *k
+		for each, to := range map[uint32]**gpu.Kernel{4: &other.small8, 8: &other.large8} {
+			made, err := k.Device.NewKernel(name, shader.SPIRV(name), uint32(mode), each)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*to = made
+		}
+		testEight(t, &other, name+": ")
+	}
+}
+
+func testEight(t *testing.T, k *Kernels, name string) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for _, c := range []struct{ m, n, depth, each int }{{1, 1, 1, 1}, {3, 5, 7, 7}, {65, 130, 99, 33}, {130, 129, 64, 64}} {
+		for variant := range 4 {
+			for _, kind := range []string{"ordinary", "hostile", "large", "apart"} {
+				a, b, out := numbers(r, c.m*c.depth, kind == "hostile"), numbers(r, c.depth*c.n, kind == "hostile"), numbers(r, c.m*c.n, kind == "hostile")
+				x, y := Rows(gpu.Words{}, c.depth), Rows(gpu.Words{}, c.depth)
+				if variant&1 != 0 {
+					x = Columns(gpu.Words{}, c.m)
+				}
+				if variant&2 != 0 {
+					y = Columns(gpu.Words{}, c.n)
+				}
+				switch kind {
+				case "hostile":
+					a[r.IntN(len(a))], b[r.IntN(len(b))] = float32(math.Inf(1)), float32(math.NaN())
+				case "large", "apart":
+					for i := range a {
+						a[i] *= 0x1p60
+						if p := i / x.Column % c.depth; kind == "apart" && p%2 == 0 {
+							a[i] = 0
+						}
+					}
+					for i := range b {
+						b[i] *= 0x1p60
+						if p := i / y.Column % c.depth; kind == "apart" && p%2 == 1 {
+							b[i] = 0
+						}
+					}
+					for i := range out {
+						size := math.MaxFloat32
+						if kind == "apart" {
+							size = 0x1.fffffep-122
+						}
+						out[i] = float32(math.Copysign(size, float64(out[i])))
+					}
+				}
+				x.At, y.At = put(t, k, a), put(t, k, b)
+				to := put(t, k, out)
+				add := variant != 1
+				blocks := exact8.Blocks(c.depth, c.each)
+				left, right := put(t, k, make([]uint32, PackedLen(c.m, blocks))), put(t, k, make([]uint32, PackedLen(c.n, blocks)))
+				run(t, k, func(s *gpu.Commands) {
+					k.Gemm8(s, k.Pack(s, left, x, c.m, c.depth, c.each), k.Pack(s, right, y, c.n, c.depth, c.each), to, c.n, add)
+				})
+				for from := 0; from < c.depth; from += c.each {
+					exact8.Gemm(c.m, c.n, c.each, a[from*x.Column:], x.Row, x.Column, b[from*y.Column:], y.Column, y.Row, out, c.n, add || from > 0)
+				}
+				compare(t, fmt.Sprintf("%s%v, variant %d, %s", name, c, variant, kind), get(t, to), out)
+			}
+		}
+	}
+}
+
 func TestRowsAreThoseOfTheProcessor(t *testing.T) {
 	k := kernels(t)
 	r := rand.New(rand.NewPCG(6, 6))
@@ -253,7 +331,7 @@ func testCrossEntropy(t *testing.T, k *Kernels, name string, batch, seq, n int, 
 	logits := make_(rows * n)
 	bl, out := put(t, k, logits), put(t, k, make([]float32, 2*rows))
 	bt, weight := put(t, k, tokens), put(t, k, []float32{0.01})
-	run(t, k, func(c *gpu.Commands) { k.CrossEntropy(c, bl, bt, out, weight, rows, 0, n, seq) })
+	run(t, k, func(c *gpu.Commands) { k.CrossEntropy(c, bl, bt, out, weight, rows, 0, n, seq, false) })
 	pairs, losses, want := get(t, out), make([]float32, rows), make([]float32, rows)
 	for i := range rows {
 		want[i] = worker.CrossEntropy(logits[i*n:(i+1)*n], int(tokens[i+i/seq+1]), 0.01)

@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -232,10 +233,14 @@ func proveProducts(k *Kernels, random *prng.Source) (findings []Finding, err err
 	for i, v := range []struct {
 		name    string
 		m, n, k int
-	}{{"product on tiles of 64", 70, 130, 45}, {"product on tiles of 128", 140, 130, 37}} {
+		eight   bool
+	}{
+		{"product on tiles of 64", 70, 130, 45, false}, {"product on tiles of 128", 140, 130, 37, false},
+		{"product in 8 bits on tiles of 64", 70, 130, 45, true}, {"product in 8 bits on tiles of 128", 140, 130, 37, true},
+	} {
 		for _, class := range []string{ordinary, subnormal, anyBits} {
 			f := Finding{Operation: v.name, Class: class}
-			if err := f.product(k, random, v.m, v.n, v.k, i%2 == 0, class); err != nil {
+			if err := f.product(k, random, v.m, v.n, v.k, i%2 == 0, v.eight, class); err != nil {
 				return nil, err
 			}
 			findings = append(findings, f)
@@ -244,9 +249,9 @@ func proveProducts(k *Kernels, random *prng.Source) (findings []Finding, err err
 	return findings, nil
 }
 
-// product compares C += A·B, A transposed if turned is set and B otherwise. Few operands are of the
-// class, so that sums are not NaN everywhere.
-func (f *Finding) product(k *Kernels, random *prng.Source, m, n, depth int, turned bool, class string) error {
+// product compares C += A·B, in 8 bits if eight is set, A transposed if turned is set and B
+// otherwise. Few operands are of the class, so that sums are not NaN everywhere.
+func (f *Finding) product(k *Kernels, random *prng.Source, m, n, depth int, turned, eight bool, class string) error {
 	fill := func(size int) []float32 {
 		x := make([]float32, size)
 		for i := range x {
@@ -259,13 +264,16 @@ func (f *Finding) product(k *Kernels, random *prng.Source, m, n, depth int, turn
 		return x
 	}
 	host := [3][]float32{fill(m * depth), fill(depth * n), fill(m * n)}
-	var at [3]gpu.Words
-	for i := range at {
+	blocks := exact8.Blocks(depth, depth)
+	var at [5]gpu.Words
+	for i, size := range [5]int{m * depth, depth * n, m * n, PackedLen(m, blocks), PackedLen(n, blocks)} {
 		var err error
-		if at[i], err = k.Device.New(len(host[i])); err != nil {
+		if at[i], err = k.Device.New(size); err != nil {
 			return err
 		}
 		defer at[i].Free()
+	}
+	for i := range host {
 		if err := gpu.Write(at[i], host[i]); err != nil {
 			return err
 		}
@@ -274,14 +282,25 @@ func (f *Finding) product(k *Kernels, random *prng.Source, m, n, depth int, turn
 	if turned {
 		a, b = Columns(at[0], m), Rows(at[1], n)
 	}
-	if err := k.Device.Run(func(c *gpu.Commands) { k.Gemm(c, m, n, depth, a, b, at[2], n, true, Full, One) }); err != nil {
+	if err := k.Device.Run(func(c *gpu.Commands) {
+		if eight {
+			right := k.Pack(c, at[4], Matrix{b.At, b.Column, b.Row}, n, depth, depth)
+			k.Gemm8(c, k.Pack(c, at[3], a, m, depth, depth), right, at[2], n, true)
+		} else {
+			k.Gemm(c, m, n, depth, a, b, at[2], n, true, Full, One)
+		}
+	}); err != nil {
 		return err
 	}
 	got := make([]float32, m*n)
 	if err := gpu.Read(got, at[2]); err != nil {
 		return err
 	}
-	exact.Gemm(nil, m, n, depth, host[0], a.Row, a.Column, host[1], b.Row, b.Column, host[2], n, true)
+	if eight {
+		exact8.Gemm(m, n, depth, host[0], a.Row, a.Column, host[1], b.Row, b.Column, host[2], n, true)
+	} else {
+		exact.Gemm(nil, m, n, depth, host[0], a.Row, a.Column, host[1], b.Row, b.Column, host[2], n, true)
+	}
 	f.Compared = len(got)
 	for i := range got {
 		f.Compare(got[i], host[2][i], func() string { return fmt.Sprintf("row %d, column %d", i/n, i%n) })

@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
 
-// Turns logits into their gradient: with m = max(l), e = Exp(l - m) and z = sum(e), l = e*(weight/z), at the target less weight. out_ gets z and
-// l[target] - m of each row, from which the host makes the loss.
-layout(push_constant, scalar) uniform Args { Out l; Words tokens; Out out_; In weight_; uint rows, first, n, seq; };
+// Turns logits into their gradient: with m = max(l), e = Exp(l - m) and z = sum(e), l = e*(weight/z), at the target less weight
+// unless shares is set. out_ gets z and l[target] - m of each row, from which the host makes the loss.
+layout(push_constant, scalar) uniform Args { Out l; Words tokens; Out out_; In weight_; uint rows, first, n, seq, shares; };
 
 void main() {
 	uint r = row();
@@ -32,7 +32,7 @@ void main() {
 	float k = div_(weight, z);
 	for (uint i = lane(); i < n; i += 16u) {
 		float v = mul(l.at[base + i], k);
-		l.at[base + i] = i == target ? sub(v, weight) : v;
+		l.at[base + i] = i == target && shares == 0u ? sub(v, weight) : v;
 	}
 	if (lane() == 0u) {
 		out_.at[2u * q] = z;

@@ -57,6 +57,7 @@ const (
 	TypeDriverProperties              = 1000196000
 	TypeFloatControlsProperties       = 1000197000
 	TypeBufferDeviceAddressInfo       = 1000244001
+	TypeIntegerDotProductFeatures     = 1000280000
 	TypeShaderFmaFeatures             = 1000579000
 )
 
