@@ -19,6 +19,7 @@ import (
 // them.
 const layers = `
 .
+internal/tally
 wire
 prng bloom merkle bisect
 key committee batch
@@ -61,6 +62,7 @@ audit
 lab/adversary
 demo lab/economics lab/sim lab/market lab/study
 lab/campaign lab/check lab/money
+lab/costs
 cmd/entrain cmd/lab
 internal/asm
 coordinator/internal/gen exact/internal/gen exact8/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...

@@ -46,7 +46,7 @@ func replicatedFaults(t *tree) []string {
 		if p.dir == "." || !within(p.dir, lastReplicated) {
 			continue
 		}
-		for _, f := range p.code() {
+		for _, f := range replicatedCode(p) {
 			c.imports(p, f)
 		}
 		if _, err := c.Import(module + "/" + p.dir); err != nil {
@@ -55,6 +55,11 @@ func replicatedFaults(t *tree) []string {
 	}
 	slices.Sort(c.faults)
 	return slices.Compact(c.faults)
+}
+
+// replicatedCode returns the files that replicas run: without those of the programs that count what messages cost.
+func replicatedCode(p *sourcePackage) []*sourceFile {
+	return slices.DeleteFunc(p.code(), func(f *sourceFile) bool { return strings.HasPrefix(string(f.text), "//go:build counted\n") })
 }
 
 // standardLibrary returns an importer of the standard library's sources. A test that is built with
@@ -118,7 +123,7 @@ func (c *checker) Import(path string) (*types.Package, error) {
 // check type-checks one package and inspects its code.
 func (c *checker) check(path string, p *sourcePackage) (*types.Package, error) {
 	var files []*ast.File
-	for _, f := range p.code() {
+	for _, f := range replicatedCode(p) {
 		files = append(files, f.ast)
 	}
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
@@ -126,7 +131,7 @@ func (c *checker) check(path string, p *sourcePackage) (*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range p.code() {
+	for _, f := range replicatedCode(p) {
 		c.declarations(p, f)
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			c.statement(p, n, info)

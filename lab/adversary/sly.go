@@ -144,6 +144,10 @@ func switching(a, b Kind) Kind {
 		Name: a.Name + switchSeparator + b.Name, Tries: fmt.Sprintf("%s; and, in turn, %s", a.Tries, b.Tries), Gang: max(a.Gang, b.Gang), Sometimes: true,
 		Offences: slices.Concat([]dispute.Offence{dispute.Absence, dispute.Silence}, a.Offences, b.Offences),
 	}
+	if k.Convicts(dispute.FalsePass) {
+		// It may accuse while it is honest, and argue with a made-up trace.
+		k.Offences = append(k.Offences, dispute.FalseAccusation)
+	}
 	k.make = func(m *member) (hooks, error) {
 		first, err := a.make(m)
 		if err != nil {

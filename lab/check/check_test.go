@@ -117,7 +117,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 }
 
 // corrupt is a referee that agrees with the accuser at the first operation.
-type corrupt struct{ program }
+type corrupt struct{ Program }
 
 func (corrupt) Judge(c dispute.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
 	value := wire.NewReader(evidence)

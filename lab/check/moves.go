@@ -23,7 +23,7 @@ type move struct {
 const nobody = -1
 
 func (c *cast) env(m move, g ghost) coordinator.Env {
-	env := coordinator.Env{NowMs: max(g.Now, m.until), Seed: c.seed, Value: m.value, Referee: program{}}
+	env := coordinator.Env{NowMs: max(g.Now, m.until), Seed: c.seed, Value: m.value, Referee: Program{}}
 	if m.by != nobody {
 		env.Sender = c.keys[m.by].Public()
 	}
@@ -47,7 +47,7 @@ func (c *cast) moves(s coordinator.State, g ghost) []move {
 	}
 	if v := c.lied; v.Round != 0 {
 		t := c.traces(s, v)
-		say(0, 0, coordinator.Equivocation{A: c.sign(t[0].result), B: c.sign(t[1].result)}, "shows two commitments of %s", c.name(s.Key(v.Member)))
+		say(0, 0, coordinator.Equivocation{A: c.sign(t[0].Result), B: c.sign(t[1].Result)}, "shows two commitments of %s", c.name(s.Key(v.Member)))
 	}
 	if until := c.next(s, g); until > 0 {
 		list = append(list, move{
@@ -142,15 +142,15 @@ func (c *cast) commitment(s coordinator.State, round coordinator.Round, i coordi
 	v := dispute.Check{Round: round, Epoch: r.Epoch(), Member: i, Share: batch.Hash(r.Share(i))}
 	t := c.traces(s, v)
 	if c.lies(v) {
-		return t[1].result
+		return t[1].Result
 	}
-	return t[0].result
+	return t[0].Result
 }
 
 // traces are the ways to compute the share of a check, which names its round, epoch, member and
 // share.
-func (c *cast) traces(s coordinator.State, v dispute.Check) []trace {
-	return traces(dispute.Case{Commitment: dispute.Commitment{
+func (c *cast) traces(s coordinator.State, v dispute.Check) []Trace {
+	return Traces(dispute.Case{Commitment: dispute.Commitment{
 		Run: s.ID(), Epoch: v.Epoch, Round: v.Round, Member: v.Member, Share: v.Share, Params: c.model,
 	}})
 }
@@ -175,15 +175,15 @@ func (c *cast) verdicts(s coordinator.State, k int, i coordinator.Member, say sa
 		if c.lies(v) {
 			theirs = all[1]
 		}
-		signed, author := c.sign(theirs.result), c.name(s.Key(v.Member))
-		pass := coordinator.Pass{Round: v.Round, Member: v.Member, Commitment: signed, Gradient: gradient(theirs.value)}
-		wrong := theirs.name != all[0].name
+		signed, author := c.sign(theirs.Result), c.name(s.Key(v.Member))
+		pass := coordinator.Pass{Round: v.Round, Member: v.Member, Commitment: signed, Gradient: Gradient(theirs.Value)}
+		wrong := theirs.Name != all[0].Name
 		if k < c.honests {
 			switch {
 			case !wrong:
 				say(k, 0, pass, "passes %s's result", author)
 			default:
-				say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: all[0].root()}, "accuses %s", author)
+				say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: all[0].Root()}, "accuses %s", author)
 				if !v.Reassigned {
 					say(k, 0, coordinator.Unserved{Round: v.Round, Member: v.Member}, "is not served by %s", author)
 				}
@@ -194,7 +194,7 @@ func (c *cast) verdicts(s coordinator.State, k int, i coordinator.Member, say sa
 		pass.Gradient = wire.Sum("check/guess")
 		say(k, 0, pass, "passes %s's result unseen", author)
 		for _, t := range all {
-			say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: t.root()}, "accuses %s with trace %q", author, t.name)
+			say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: t.Root()}, "accuses %s with trace %q", author, t.Name)
 		}
 		say(k, 0, coordinator.Unserved{Round: v.Round, Member: v.Member}, "says that %s serves nothing", author)
 	}
@@ -224,19 +224,19 @@ func (c *cast) disputeMoves(s coordinator.State, k int, i coordinator.Member, sa
 		for _, t := range mine {
 			switch {
 			case d.Stage == dispute.StageDefending && i == d.Accused:
-				say(k, 0, coordinator.Defend{Dispute: d.ID, Trace: t.root(), Proof: bisect.Prove(t.leaves, ops-1)}, "shows trace %q in dispute %d", t.name, d.ID)
+				say(k, 0, coordinator.Defend{Dispute: d.ID, Trace: t.Root(), Proof: bisect.Prove(t.Leaves, ops-1)}, "shows trace %q in dispute %d", t.Name, d.ID)
 			case d.Stage == dispute.StageDescending:
-				say(k, 0, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(t.leaves, d.Depth, d.Index)}, "reveals trace %q in dispute %d", t.name, d.ID)
+				say(k, 0, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(t.Leaves, d.Depth, d.Index)}, "reveals trace %q in dispute %d", t.Name, d.ID)
 			case d.Stage == dispute.StageEvidence && i == d.Accuser:
-				say(k, 0, coordinator.Evidence{Dispute: d.ID, Bytes: t.evidence()}, "opens trace %q in dispute %d", t.name, d.ID)
+				say(k, 0, coordinator.Evidence{Dispute: d.ID, Bytes: t.Evidence()}, "opens trace %q in dispute %d", t.Name, d.ID)
 			}
 		}
 	}
 }
 
 // votes lists what a tie-breaker may say.
-func (c *cast) votes(s coordinator.State, k int, d dispute.Dispute, lie bool, mine []trace, say say) {
-	root := mine[0].root()
+func (c *cast) votes(s coordinator.State, k int, d dispute.Dispute, lie bool, mine []Trace, say say) {
+	root := mine[0].Root()
 	vote := func(v dispute.Vote, trace wire.Hash, how string) {
 		say(k, 0, coordinator.TieBreak{Dispute: d.ID, Vote: v, Trace: trace}, "votes in dispute %d that %s", d.ID, how)
 	}
@@ -246,7 +246,7 @@ func (c *cast) votes(s coordinator.State, k int, d dispute.Dispute, lie bool, mi
 		vote(dispute.VoteRight, root, author+" is right")
 		vote(dispute.VoteUnserved, wire.Hash{}, author+" serves nothing")
 		for _, t := range mine {
-			vote(dispute.VoteWrong, t.root(), fmt.Sprintf("%s is wrong, with trace %q", author, t.name))
+			vote(dispute.VoteWrong, t.Root(), fmt.Sprintf("%s is wrong, with trace %q", author, t.Name))
 		}
 		return
 	case lie:

@@ -160,7 +160,7 @@ func liars(c *cast, _ *ghost, t transition) string {
 		if open || d.Unserved || d.Accuser == dispute.NoMember || c.cheats(t.old.Key(d.Accuser)) {
 			continue
 		}
-		right := traces(d.Case())[0].result
+		right := Traces(d.Case())[0].Result
 		if dispute.Outcome(right) == dispute.Outcome(d.Commitment) {
 			continue
 		}

@@ -204,7 +204,7 @@ func (c *cast) roles(s coordinator.State, g ghost, send func(int, uint64, coordi
 			if other.Member != v.Member {
 				t := c.traces(s, other)[0]
 				send(int(other.Verifier), 0, coordinator.Pass{
-					Round: other.Round, Member: other.Member, Commitment: c.sign(t.result), Gradient: gradient(t.value),
+					Round: other.Round, Member: other.Member, Commitment: c.sign(t.Result), Gradient: Gradient(t.Value),
 				})
 			}
 		}

@@ -6,6 +6,7 @@ package record
 import (
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/internal/tally"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -124,12 +125,16 @@ func (b Buffer) part(at, n uint32) []byte { return b.B[at : at+n : at+n] }
 func (b Buffer) Header() Header { return Header(b.B[:HeaderBytes]) }
 
 // Place returns place i of the table of members, in use or not.
-func (b Buffer) Place(i Member) Place { return b.part(b.Table+PlaceBytes*uint32(i), PlaceBytes) }
+func (b Buffer) Place(i Member) Place {
+	tally.Members(1)
+	return b.part(b.Table+PlaceBytes*uint32(i), PlaceBytes)
+}
 
 // Find returns the place of the member with this key, whatever its status.
 func (b Buffer) Find(pub key.Public) (Member, bool) {
 	at := b.Table
 	for i := range b.Header().Count() {
+		tally.Members(1)
 		if b.B[at] == pub[0] && key.Public(b.B[at:]) == pub {
 			return i, true
 		}
