@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 type numericsFlags struct {
 	study.NumericsOptions
 	preset string
+	rates  map[string]string
 	asJSON bool
 }
 
@@ -28,7 +30,7 @@ func numericsCommand(c console) *cobra.Command {
 		Short: "Compare what models learn with linear products in binary32 and in 8 bits",
 		Long: `Trains one model on the same tokens with numerics "exact" and "exact8", from several seeds: by
 AdamW, and by the codecs distro and sparseloco with 8 members. Learning rates are those that are
-best in binary32 for the first seed. The table shows the held-out loss after all tokens, its spread
+best in binary32 for the first seed, or those of --rates. The table shows the held-out loss after all tokens, its spread
 over the seeds, and how far the mean is from that of binary32.
 
 The numbers are the same on every machine. --results FILE keeps each run; called again, the command
@@ -42,6 +44,7 @@ does the missing ones.`,
 	f := cmd.Flags()
 	f.StringVar(&o.preset, "model", "nano", "`preset` of the model; tokens are bytes")
 	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
+	f.StringToStringVar(&o.rates, "rates", nil, "only these methods, at these learning rates: `method=rate,...`")
 	runFlags(cmd, &o.LearningOptions)
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -58,8 +61,9 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	if err := c.prepareRuns(ctx, &o.LearningOptions); err != nil {
 		return err
 	}
-	o.Rows = study.LearningRows([]int{8})
-	o.Rows[0].Members = 1
+	if o.Rows, err = o.rows(); err != nil {
+		return err
+	}
 	r, err := study.MeasureNumerics(ctx, o.NumericsOptions)
 	if err != nil {
 		return err
@@ -68,6 +72,32 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 		return c.object(r)
 	}
 	return writeNumerics(c.out, r)
+}
+
+// rows returns the methods to compare.
+func (o numericsFlags) rows() ([]study.LearningRow, error) {
+	all := study.LearningRows([]int{8})
+	all[0].Members = 1
+	if len(o.rates) == 0 {
+		return all, nil
+	}
+	var rows []study.LearningRow
+	for _, r := range all {
+		text, ok := o.rates[string(r.Method)]
+		if !ok {
+			continue
+		}
+		rate, err := strconv.ParseFloat(text, 32)
+		if err != nil || !(rate > 0 && rate <= 1) {
+			return nil, fmt.Errorf("--rates %s=%s: want a learning rate above 0, at most 1", r.Method, text)
+		}
+		r.Rate, r.Fixed = rate, true
+		rows = append(rows, r)
+	}
+	if len(rows) < len(o.rates) {
+		return nil, fmt.Errorf("--rates: the methods are adamw, distro and sparseloco")
+	}
+	return rows, nil
 }
 
 // writeNumerics writes a comparison for people.

@@ -11,6 +11,8 @@ func TestNumericsRefusesWhatCannotBe(t *testing.T) {
 	fails(t, []string{"numerics", "--steps", "0"}, "--steps 0")
 	fails(t, []string{"numerics", "--seeds", "-1"}, "--seeds -1")
 	fails(t, []string{"numerics", "--model", "huge"}, "--model", "huge")
+	fails(t, []string{"numerics", "--rates", "adamw=2"}, "--rates adamw=2")
+	fails(t, []string{"numerics", "--rates", "sgd=0.1"}, "--rates", "distro")
 }
 
 func TestNumericsTable(t *testing.T) {
