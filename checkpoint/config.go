@@ -29,6 +29,9 @@ type Config struct {
 	QKNorm  bool    // heads of queries and keys have norms
 	Window  int     // sliding_window of all layers; 0: none
 	Rope    Rope    // rope_parameters; zero: the angles are not scaled
+	// Numerics is "exact8" if the run computed its linear products in 8 bits, which other programs
+	// ignore: numerics. "" is binary32.
+	Numerics string
 }
 
 // Rope is the scaling of rotary embeddings of rope_type llama3.
@@ -81,10 +84,14 @@ func (c Config) Check() error {
 		fault(!(r.Low > 0 && r.Low < r.High) || math.IsInf(r.High, 0), "low_freq_factor %v and high_freq_factor %v are not positive and ascending", r.Low, r.High)
 		fault(r.Original < 1 || r.Original > DimensionMax, "original_max_position_embeddings is %d, not in 1..%d", r.Original, DimensionMax)
 	}
+	fault(c.Numerics != "" && c.Numerics != numerics8, "numerics is %.80q; it is %q, or missing", c.Numerics, numerics8)
 	fault(c.BOS != nil && int64(*c.BOS) >= int64(c.Vocab), "bos_token_id is not below vocab_size %d", c.Vocab)
 	fault(c.EOS != nil && int64(*c.EOS) >= int64(c.Vocab), "eos_token_id is not below vocab_size %d", c.Vocab)
 	return errors.Join(errs...)
 }
+
+// numerics8 is the name of products in 8 bits.
+const numerics8 = "exact8"
 
 // float is a number that is written with a point or an exponent: transformers refuses whole numbers
 // in fields of type float.
@@ -135,6 +142,7 @@ type configJSON struct {
 	Heads            int       `json:"num_attention_heads"`
 	Layers           int       `json:"num_hidden_layers"`
 	KVHeads          int       `json:"num_key_value_heads"`
+	Numerics         string    `json:"numerics,omitempty"`
 	PAD              *uint32   `json:"pad_token_id"`
 	PretrainingTP    int       `json:"pretraining_tp"`
 	Eps              float     `json:"rms_norm_eps"`
@@ -162,7 +170,7 @@ func (c Config) configBytes(d DType) []byte {
 	return indent(configJSON{
 		Architectures: []string{class}, ModelType: kind, Act: "silu", Window: c.Window, RopeScaling: scaling,
 		Vocab: c.Vocab, Hidden: c.Hidden, FFN: c.FFN, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Context: c.Context,
-		Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: rope, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
+		Numerics: c.Numerics, Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: rope, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
 		AttentionDropout: "0.0", InitializerRange: "0.02", DType: d.torch(), TorchDType: d.torch(), PretrainingTP: 1, UseCache: true,
 	})
 }

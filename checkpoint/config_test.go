@@ -35,6 +35,21 @@ const smol = `{
   "torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true, "vocab_size": 49152
 }`
 
+func TestNumericsAreWrittenAndRead(t *testing.T) {
+	c := example().Config
+	if strings.Contains(string(c.configBytes(F32)), "numerics") {
+		t.Error("binary32 is named, which changes old checkpoints")
+	}
+	c.Numerics = "exact8"
+	b := c.configBytes(F32)
+	if got, err := ParseConfig(b); err != nil || got.Numerics != "exact8" {
+		t.Errorf("read as %q, %v", got.Numerics, err)
+	}
+	if _, err := ParseConfig([]byte(strings.Replace(string(b), "exact8", "int4", 1))); err == nil || !strings.Contains(err.Error(), `numerics is "int4"`) {
+		t.Errorf("other numerics: %v", err)
+	}
+}
+
 func TestConfigsOfOthersAreRead(t *testing.T) {
 	c, err := ParseConfig([]byte(smol))
 	if err != nil {

@@ -78,26 +78,44 @@ func scale(x, y uint32) float32 { return math.Float32frombits((x + y - (266 - 12
 // exponent returns e of a block whose greatest magnitude has the bits g.
 func exponent(g uint32) uint32 { return max(leastExponent, (g+carry)>>23) }
 
-// quantize returns q of x (rows, k), row by row, and e of the blocks of each row. q of a block
-// whose e is above mostExponent is 0.
+// Quantize sets q to the quanta of a block x of at most Block elements, and returns what a quantum
+// is worth, 2^(e-133). If e is above mostExponent, it is NaN, and q is 0.
+func Quantize(q []int8, x []float32) (worth float32) {
+	e := quantizeBlock(q, x)
+	if e > mostExponent {
+		return float32(math.NaN())
+	}
+	return 1 / factor(e)
+}
+
+// quantizeBlock is Quantize, and returns e.
+func quantizeBlock(q []int8, x []float32) (e uint32) {
+	var greatest uint32
+	for _, v := range x {
+		greatest = max(greatest, math.Float32bits(v)&^(1<<31))
+	}
+	if e = exponent(greatest); e > mostExponent {
+		clear(q)
+		return e
+	}
+	for i, v := range x {
+		q[i] = int8(quantum(v, factor(e)))
+	}
+	return e
+}
+
+// quantize returns q of x (rows, k), row by row, and e of the blocks of each row.
 func quantize(rows, k int, x []float32, xrs, xcs int) (q []int8, e []uint32) {
 	q = make([]int8, rows*k)
 	e = make([]uint32, 0, rows*((k+Block-1)/Block))
+	var block [Block]float32
 	for i := range rows {
 		for from := 0; from < k; from += Block {
 			to := min(k, from+Block)
-			var greatest uint32
 			for p := from; p < to; p++ {
-				greatest = max(greatest, math.Float32bits(x[i*xrs+p*xcs])&^(1<<31))
+				block[p-from] = x[i*xrs+p*xcs]
 			}
-			exponent := exponent(greatest)
-			e = append(e, exponent)
-			if exponent > mostExponent {
-				continue
-			}
-			for p := from; p < to; p++ {
-				q[i*k+p] = int8(quantum(x[i*xrs+p*xcs], factor(exponent)))
-			}
+			e = append(e, quantizeBlock(q[i*k+from:i*k+to], block[:to-from]))
 		}
 	}
 	return q, e

@@ -18,6 +18,7 @@ type kernel struct {
 	name          string
 	flip          uint32 // four times what is added to q, mod 256, in the bytes of A: 128 or 0
 	tile          func(t *tileArgs)
+	row           func(t *tileArgs) // tile, for a tile of one row
 	quantizeRow   func(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, scratch *float32)
 	quantizeLeft  func(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
 	quantizeRight func(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
@@ -27,7 +28,7 @@ type kernel struct {
 
 // plain is the kernel in portable Go.
 var plain = kernel{
-	name: "plain", flip: 0x80808080, tile: tilePlain, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
+	name: "plain", flip: 0x80808080, tile: func(t *tileArgs) { tilePlain(t, tileRows) }, row: func(t *tileArgs) { tilePlain(t, 1) }, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
 	transpose: transposePlain, sums: sumsPlain,
 }
 
@@ -51,13 +52,13 @@ func at[T any](p uintptr, n int) *T {
 	return (*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Pointer(&p)), n))
 }
 
-// tilePlain computes count tiles of C, each of tileRows by panelB, one below another. Bytes of A
-// are q+128; kernels for which they are q have no use for sums.
-func tilePlain(t *tileArgs) {
+// tilePlain computes count tiles of C, each of rows by panelB, one below another. Bytes of A are
+// q+128; kernels for which they are q have no use for sums.
+func tilePlain(t *tileArgs, rows int) {
 	b := unsafe.Slice(t.b, t.blocks*Block*panelB)
 	scaleB, sums := unsafe.Slice(t.scaleB, t.blocks*panelB), unsafe.Slice(t.sums, t.blocks*panelB)
 	for ; t.count > 0; t.count-- {
-		for i := range tileRows {
+		for i := range rows {
 			c := unsafe.Slice(at[float32](t.c, 0), panelB)
 			if t.acc == 0 {
 				clear(c)
@@ -85,7 +86,7 @@ func tilePlain(t *tileArgs) {
 			t.c += t.ldc
 		}
 		t.a += t.tileStep
-		t.scaleA += 4 * tileRows
+		t.scaleA += 4 * uintptr(rows)
 	}
 }
 

@@ -11,12 +11,12 @@ func kernelOf(k exact.Kernel) kernel {
 	switch name := k.Name(); {
 	case name == "avx512" && cpu.X86.HasAVX512VNNI:
 		return kernel{
-			name: "avx512vnni", flip: 0x80808080, tile: tileVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
+			name: "avx512vnni", flip: 0x80808080, tile: tileVNNI, row: rowVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
 			transpose: transposeAVX2, sums: sumsVNNI,
 		}
 	case name == "avx512" || name == "avx2":
 		return kernel{
-			name: "avx2", tile: tileAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2, quantizeRight: quantizeRightAVX2,
+			name: "avx2", tile: tileAVX2, row: rowAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2, quantizeRight: quantizeRightAVX2,
 			transpose: transposeAVX2, sums: sumsAVX2,
 		}
 	}

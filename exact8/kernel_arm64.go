@@ -10,7 +10,7 @@ import (
 func kernelOf(k exact.Kernel) kernel {
 	if k.Name() == "neon" && cpu.ARM64.HasASIMDDP {
 		return kernel{
-			name: "neon", tile: tileNEON, quantizeRow: quantizeRowNEON, quantizeLeft: quantizeLeftNEON, quantizeRight: quantizeRightNEON,
+			name: "neon", tile: tileNEON, row: rowNEON, quantizeRow: quantizeRowNEON, quantizeLeft: quantizeLeftNEON, quantizeRight: quantizeRightNEON,
 			transpose: transposePlain, sums: func(int, *byte, *uint32) {},
 		}
 	}

@@ -7,6 +7,11 @@ package exact8
 //go:noescape
 func tileVNNI(t *tileArgs)
 
+// rowVNNI is tileVNNI for a tile of one row.
+//
+//go:noescape
+func rowVNNI(t *tileArgs)
+
 // quantizeRowVNNI is quantizeRowPlain.
 //
 //go:noescape
@@ -36,6 +41,11 @@ func sumsVNNI(n int, src *byte, sums *uint32)
 //
 //go:noescape
 func tileAVX2(t *tileArgs)
+
+// rowAVX2 is tileAVX2 for a tile of one row.
+//
+//go:noescape
+func rowAVX2(t *tileArgs)
 
 // quantizeRowAVX2 is quantizeRowPlain.
 //

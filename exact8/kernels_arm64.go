@@ -7,6 +7,11 @@ package exact8
 //go:noescape
 func tileNEON(t *tileArgs)
 
+// rowNEON is tileNEON for a tile of one row.
+//
+//go:noescape
+func rowNEON(t *tileArgs)
+
 // quantizeRowNEON is quantizeRowPlain for a flip of 0.
 //
 //go:noescape

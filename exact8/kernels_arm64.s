@@ -60,237 +60,247 @@ block:
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 0(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 16(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 128(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 144(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 256(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 272(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 384(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 400(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 512(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 528(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 640(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 656(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 768(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
+	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
+	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
+	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
+	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	FMOVQ 784(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
-	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
 	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
-	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
 	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
-	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
 	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
-	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
-	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
-	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	VLD1R.P (R2)(R12), [V15.S4]
+	VLD1R.P (R3)(R12), [V16.S4]
+	VLD1R.P (R4)(R12), [V17.S4]
+	VLD1R.P (R5)(R12), [V18.S4]
+	VLD1R.P (R6)(R12), [V19.S4]
 	FMOVQ 896(R7), F12
-	FMOVQ 912(R7), F13
-	VLD1R.P (R1)(R12), [V14.S4]
 	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
-	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
-	VLD1R.P (R2)(R12), [V15.S4]
 	WORD $0x4e8f9582 // sdot v2.4s, v12.16b, v15.16b
-	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
-	VLD1R.P (R3)(R12), [V16.S4]
 	WORD $0x4e909584 // sdot v4.4s, v12.16b, v16.16b
-	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
-	VLD1R.P (R4)(R12), [V17.S4]
 	WORD $0x4e919586 // sdot v6.4s, v12.16b, v17.16b
-	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
-	VLD1R.P (R5)(R12), [V18.S4]
 	WORD $0x4e929588 // sdot v8.4s, v12.16b, v18.16b
-	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
-	VLD1R.P (R6)(R12), [V19.S4]
 	WORD $0x4e93958a // sdot v10.4s, v12.16b, v19.16b
+	FMOVQ 912(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	WORD $0x4e8f95a3 // sdot v3.4s, v13.16b, v15.16b
+	WORD $0x4e9095a5 // sdot v5.4s, v13.16b, v16.16b
+	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
+	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
-	FMOVQ (R9), F20
-	FMOVQ 16(R9), F21
 	MOVD R8, R19
 	MOVD R20, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FMOVQ 0(R10), F24
 	VFMLA V0.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	FMOVQ 16(R10), F24
 	VFMLA V1.S4, V23.S4, V24.S4
 	FMOVQ F24, 16(R10)
 	ADD R11, R10, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	FMOVQ 0(R10), F24
 	VFMLA V2.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
 	FMOVQ 16(R10), F24
 	VFMLA V3.S4, V23.S4, V24.S4
 	FMOVQ F24, 16(R10)
 	ADD R11, R10, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	FMOVQ 0(R10), F24
 	VFMLA V4.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
 	FMOVQ 16(R10), F24
 	VFMLA V5.S4, V23.S4, V24.S4
 	FMOVQ F24, 16(R10)
 	ADD R11, R10, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	FMOVQ 0(R10), F24
 	VFMLA V6.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
 	FMOVQ 16(R10), F24
 	VFMLA V7.S4, V23.S4, V24.S4
 	FMOVQ F24, 16(R10)
 	ADD R11, R10, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	FMOVQ 0(R10), F24
 	VFMLA V8.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
 	FMOVQ 16(R10), F24
 	VFMLA V9.S4, V23.S4, V24.S4
 	FMOVQ F24, 16(R10)
 	ADD R11, R10, R10
 	VLD1R.P 4(R19), [V22.S4]
-	VADD V20.S4, V22.S4, V23.S4
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
 	FMOVQ 0(R10), F24
 	VFMLA V10.S4, V23.S4, V24.S4
 	FMOVQ F24, 0(R10)
-	VADD V21.S4, V22.S4, V23.S4
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	FMOVQ 16(R10), F24
 	VFMLA V11.S4, V23.S4, V24.S4
@@ -315,6 +325,258 @@ block:
 	MOVD R19, 0(R0)
 	MOVD 32(R0), R19
 	ADD $24, R19
+	MOVD R19, 32(R0)
+	MOVD 96(R0), R19
+	SUBS $1, R19
+	MOVD R19, 96(R0)
+	BNE tile
+	RET
+
+// func rowNEON(t *tileArgs)
+TEXT ·rowNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 8(R0), R14
+	MOVD 72(R0), R11
+	MOVD 16(R0), R12
+tile:
+	MOVD ZR, R15
+group:
+	MOVD 0(R0), R1
+	MOVD 40(R0), R7
+	ADD R15, R7, R7
+	MOVD 48(R0), R9
+	ADD R15, R9, R9
+	MOVD 64(R0), R20
+	ADD R15, R20, R20
+	MOVD 32(R0), R8
+	MOVD 80(R0), R13
+	MOVD 88(R0), R19
+	CBNZ R19, block
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD R20, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	FMOVQ F0, 64(R10)
+	FMOVQ F0, 80(R10)
+	FMOVQ F0, 96(R10)
+	FMOVQ F0, 112(R10)
+	ADD R11, R10, R10
+block:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 0(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 16(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 32(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 48(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 64(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 80(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 96(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 112(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 128(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 144(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 160(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 176(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 192(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 208(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 224(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 240(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 256(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 272(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 288(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 304(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 320(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 336(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 352(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 368(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 384(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 400(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 416(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 432(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 448(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 464(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 480(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 496(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 512(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 528(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 544(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 560(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 576(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 592(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 608(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 624(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 640(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 656(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 672(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 688(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 704(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 720(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 736(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 752(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 768(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 784(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 800(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 816(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 832(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 848(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 864(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 880(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	VLD1R.P (R1)(R12), [V14.S4]
+	FMOVQ 896(R7), F12
+	WORD $0x4e8e9580 // sdot v0.4s, v12.16b, v14.16b
+	FMOVQ 912(R7), F13
+	WORD $0x4e8e95a1 // sdot v1.4s, v13.16b, v14.16b
+	FMOVQ 928(R7), F12
+	WORD $0x4e8e9582 // sdot v2.4s, v12.16b, v14.16b
+	FMOVQ 944(R7), F13
+	WORD $0x4e8e95a3 // sdot v3.4s, v13.16b, v14.16b
+	FMOVQ 960(R7), F12
+	WORD $0x4e8e9584 // sdot v4.4s, v12.16b, v14.16b
+	FMOVQ 976(R7), F13
+	WORD $0x4e8e95a5 // sdot v5.4s, v13.16b, v14.16b
+	FMOVQ 992(R7), F12
+	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
+	FMOVQ 1008(R7), F13
+	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	MOVD R8, R19
+	MOVD R20, R10
+	VLD1R.P 4(R19), [V22.S4]
+	FMOVQ 0(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	FMOVQ 0(R10), F24
+	VFMLA V0.S4, V23.S4, V24.S4
+	FMOVQ F24, 0(R10)
+	FMOVQ 16(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 16(R10), F24
+	VFMLA V1.S4, V23.S4, V24.S4
+	FMOVQ F24, 16(R10)
+	FMOVQ 32(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	FMOVQ 32(R10), F24
+	VFMLA V2.S4, V23.S4, V24.S4
+	FMOVQ F24, 32(R10)
+	FMOVQ 48(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	FMOVQ 48(R10), F24
+	VFMLA V3.S4, V23.S4, V24.S4
+	FMOVQ F24, 48(R10)
+	FMOVQ 64(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	FMOVQ 64(R10), F24
+	VFMLA V4.S4, V23.S4, V24.S4
+	FMOVQ F24, 64(R10)
+	FMOVQ 80(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 80(R10), F24
+	VFMLA V5.S4, V23.S4, V24.S4
+	FMOVQ F24, 80(R10)
+	FMOVQ 96(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	FMOVQ 96(R10), F24
+	VFMLA V6.S4, V23.S4, V24.S4
+	FMOVQ F24, 96(R10)
+	FMOVQ 112(R9), F23
+	VADD V23.S4, V22.S4, V23.S4
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	FMOVQ 112(R10), F24
+	VFMLA V7.S4, V23.S4, V24.S4
+	FMOVQ F24, 112(R10)
+	ADD R11, R10, R10
+	ADD $1024, R7
+	ADD $192, R8
+	ADD $128, R9
+	SUBS $1, R13
+	BNE block
+	ADD $128, R15
+	CMP $128, R15
+	BNE group
+	MOVD 64(R0), R19
+	ADD R11, R19
+	MOVD R19, 64(R0)
+	MOVD 24(R0), R10
+	MOVD 0(R0), R19
+	ADD R10, R19
+	MOVD R19, 0(R0)
+	MOVD 32(R0), R19
+	ADD $4, R19
 	MOVD R19, 32(R0)
 	MOVD 96(R0), R19
 	SUBS $1, R19

@@ -129,7 +129,9 @@ func (m *Multiplier) product(piecesA, piecesB int) {
 	m.pool.RunOn(piecesA+piecesB, m.quantize)
 	badA, badB := m.sawBad()
 	m.left.bad = badA
-	m.right.bad = m.right.bad || badB
+	if piecesB > 0 { // several goroutines may read a packed B
+		m.right.bad = badB
+	}
 	m.multiplyBlocks(0, m.left.blocks)
 }
 
@@ -209,15 +211,19 @@ func (m *Multiplier) column(own *worker, row, last, t, j int, c []float32, ldc i
 	}
 	if whole > 0 {
 		own.args.next = address(&c[row*ldc+min(j+panelB, r.cols-1)])
-		m.tile(&own.args, row, t, &c[row*ldc+j], ldc, whole)
+		m.tile(m.kernel.tile, &own.args, row, t, &c[row*ldc+j], ldc, whole)
 	}
 	for i := row + whole*tileRows; i < last; i += tileRows {
+		if i+1 == last && j+panelB <= r.cols {
+			m.tile(m.kernel.row, &own.args, i, t, &c[i*ldc+j], ldc, 1)
+			continue
+		}
 		m.edge(own, i, t, c[i*ldc+j:], ldc, min(tileRows, last-i), min(panelB, r.cols-j))
 	}
 }
 
-// tile computes count tiles of C, one below another, from row on and from block t on.
-func (m *Multiplier) tile(g *tileArgs, row, t int, c *float32, ldc, count int) {
+// tile computes count tiles of C with a kernel, one below another, from row on and from block t on.
+func (m *Multiplier) tile(kernel func(*tileArgs), g *tileArgs, row, t int, c *float32, ldc, count int) {
 	l := m.left
 	panel, in := row/panelA, row%panelA
 	g.scaleA = address(&l.scales[(panel*l.blocks+t)*panelA+in])
@@ -229,7 +235,7 @@ func (m *Multiplier) tile(g *tileArgs, row, t int, c *float32, ldc, count int) {
 		g.rowStep, g.fourStep, g.tileStep = uintptr(l.stride), four, uintptr(tileRows*l.stride)
 	}
 	g.c, g.ldc, g.count = address(c), uintptr(4*ldc), count
-	m.kernel.tile(g)
+	kernel(g)
 }
 
 // edge computes one tile of C, of which only rows by cols exist, in the worker's own memory.
@@ -239,7 +245,11 @@ func (m *Multiplier) edge(own *worker, row, t int, c []float32, ldc, rows, cols 
 			copy(own.edge[y*panelB:y*panelB+cols], c[y*ldc:])
 		}
 	}
-	m.tile(&own.args, row, t, &own.edge[0], panelB, 1)
+	kernel := m.kernel.tile
+	if rows == 1 {
+		kernel = m.kernel.row
+	}
+	m.tile(kernel, &own.args, row, t, &own.edge[0], panelB, 1)
 	for y := range rows {
 		copy(c[y*ldc:y*ldc+cols], own.edge[y*panelB:])
 	}

@@ -22,8 +22,10 @@ func benchmarkTrain(b *testing.B, preset string, batch, seq int) {
 		if kernel.Name() == "plain" {
 			continue
 		}
-		for _, workers := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/%d", kernel.Name(), workers), func(b *testing.B) {
+		for i := range 4 {
+			workers := 1 + i/2
+			cfg.Numerics = Numerics(i % 2)
+			b.Run(fmt.Sprintf("%s/%d/%v", kernel.Name(), workers, cfg.Numerics), func(b *testing.B) {
 				pool := exact.NewPoolOf(workers, kernel)
 				defer pool.Close()
 				m := newModel(b, cfg, pool, batch, seq)
@@ -54,3 +56,29 @@ func BenchmarkTrainNano(b *testing.B) { benchmarkTrain(b, "nano", 16, 128) }
 
 // BenchmarkTrain10M has the shape of the test model of our trial: batch 8, sequence 256.
 func BenchmarkTrain10M(b *testing.B) { benchmarkTrain(b, "10m", 8, 256) }
+
+// BenchmarkGenerate reads a token after the other, in both Numerics.
+func BenchmarkGenerate(b *testing.B) {
+	for _, preset := range []string{"10m", "50m", "124m"} {
+		cfg, err := Preset(preset)
+		if err != nil {
+			b.Fatal(err)
+		}
+		params := Init(cfg, wire.Sum("bench"))
+		for _, n := range []Numerics{Exact, Exact8} {
+			cfg.Numerics = n
+			b.Run(fmt.Sprintf("%s/%v", preset, n), func(b *testing.B) {
+				g := newGenerator(b, cfg, params)
+				for b.Loop() {
+					if len(g.read) == 64 {
+						g.Reset()
+					}
+					if _, err := g.Read(1); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
+	}
+}

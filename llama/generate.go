@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/tensor"
 )
 
 // A Generator reads tokens and predicts the next. It caches the keys and values of the tokens it
 // has read, so each token costs one pass over the parameters, of which it holds a copy in a
 // suitable layout. Its logits have the same bits as in training, however many tokens it reads at
-// once, and with how many other Generators. A Generator must not be used concurrently.
+// once, and with how many other Generators, in the Config's Numerics. A Generator must not be used
+// concurrently.
 type Generator struct {
 	*generatorWeights
 	read   []uint32         // the tokens in the cache
@@ -26,14 +28,20 @@ type generatorWeights struct {
 	embed  []float32
 	layers []generatorLayer
 	norm   []float32
-	head   exact.Packed
+	head   matrix
 	rope   *rope
+}
+
+// A matrix is a weight in the layout of the kernels for binary32, or for 8 bits.
+type matrix struct {
+	exact exact.Packed
+	eight exact8.Packed
 }
 
 type generatorLayer struct {
 	norm1, norm2     []float32
 	bias, q, k       []float32 // as in layerWeights
-	qkv, o, gu, down exact.Packed
+	qkv, o, gu, down matrix
 }
 
 // generatorCache holds the keys and values of a layer, (tokens, KVHeads·HeadDim) each.
@@ -45,6 +53,7 @@ const readRows = 32
 // generatorRows is the scratch memory for some tokens, one row each.
 type generatorRows struct {
 	worker                *exact.Worker
+	eight                 *exact8.Multiplier // of one worker; nil if products are in binary32
 	x, h, qkv, att, gu, f []float32
 	qk, invQK             []float32 // with QKNorm
 	scores                []float32 // (Context), of one row
@@ -64,8 +73,9 @@ func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 		return nil, fmt.Errorf("parameter %d is %g: %w", i, params[i], ErrNotFinite)
 	}
 	w := &generatorWeights{cfg: cfg, layers: make([]generatorLayer, cfg.Layers), rope: newRope(new(batch), cfg, cfg.Context)}
-	w.pack(layout, params)
-	return w.generator(), nil
+	g := w.generator()
+	g.pack(layout, params)
+	return g, nil
 }
 
 // generator returns a Generator that has read nothing.
@@ -75,6 +85,9 @@ func (w *generatorWeights) generator() *Generator {
 		worker: exact.NewWorker(exact.Kernels()[0]), x: make([]float32, n*c.Hidden), h: make([]float32, n*c.Hidden),
 		qkv: make([]float32, n*c.heads()*c.HeadDim), att: make([]float32, n*c.Heads*c.HeadDim), gu: make([]float32, n*2*c.FFN),
 		f: make([]float32, n*c.FFN), scores: make([]float32, c.Context),
+	}
+	if c.Numerics == Exact8 {
+		r.eight = exact8.NewMultiplier(exact.NewPool(1)) // of one worker, which is no goroutine
 	}
 	if c.QKNorm {
 		r.qk, r.invQK = make([]float32, c.turned()*c.HeadDim), make([]float32, c.turned())
@@ -87,15 +100,21 @@ func (w *generatorWeights) generator() *Generator {
 func (g *Generator) Fork() *Generator { return g.generator() }
 
 // pack copies the parameters.
-func (g *generatorWeights) pack(layout tensor.Layout, params []float32) {
+func (g *Generator) pack(layout tensor.Layout, params []float32) {
 	var w weights
 	w.point(g.cfg, layout, params)
-	d, worker := g.cfg.Hidden, exact.NewWorker(exact.Kernels()[0])
-	matrix := func(p *exact.Packed, x []float32, in int) { worker.Pack(p, in, len(x)/in, x, 1, in) }
+	d := g.cfg.Hidden
+	matrix := func(m *matrix, x []float32, in int) {
+		if e := g.rows.eight; e != nil {
+			e.Pack(&m.eight, len(x)/in, in, in, x, 1, in)
+			return
+		}
+		g.rows.worker.Pack(&m.exact, in, len(x)/in, x, 1, in)
+	}
 	g.embed, g.norm = slices.Clone(w.embed), slices.Clone(w.norm)
 	matrix(&g.head, w.head, d)
 	for l := range g.layers {
-		to, from := &g.layers[l], &w.layers[l]
+		to, from := &g.generatorWeights.layers[l], &w.layers[l]
 		to.norm1, to.norm2 = slices.Clone(from.norm1), slices.Clone(from.norm2)
 		to.bias, to.q, to.k = slices.Clone(from.bias), slices.Clone(from.q), slices.Clone(from.k)
 		matrix(&to.qkv, from.qkv, d)
@@ -130,7 +149,7 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 	}
 	r, d := g.rows, g.cfg.Hidden
 	r.worker.RMSNorm(r.h[:d], r.x[last*d:(last+1)*d], g.norm, g.cfg.Eps)
-	r.worker.GemmPacked(1, g.cfg.Vocab, d, r.h, d, 1, &g.head, g.logits, g.cfg.Vocab, false)
+	r.multiply(1, g.cfg.Vocab, d, r.h, &g.head, g.logits, false)
 	if i := exact.Finite(g.logits); i >= 0 {
 		return nil, fmt.Errorf("the logit of token %d is %g: %w", i, g.logits[i], ErrNotFinite)
 	}
@@ -170,20 +189,29 @@ func (g *Generator) step(tokens []uint32) {
 	for l := range g.layers {
 		layer := &g.generatorWeights.layers[l]
 		norm(layer.norm1)
-		w.GemmPacked(rows, width, d, r.h, d, 1, &layer.qkv, r.qkv, width, false)
+		r.multiply(rows, width, d, r.h, &layer.qkv, r.qkv, false)
 		for i := range rows {
 			g.attend(layer, &g.layers[l], i)
 		}
-		w.GemmPacked(rows, d, q, r.att, q, 1, &layer.o, r.x, d, true)
+		r.multiply(rows, d, q, r.att, &layer.o, r.x, true)
 		norm(layer.norm2)
-		w.GemmPacked(rows, 2*c.FFN, d, r.h, d, 1, &layer.gu, r.gu, 2*c.FFN, false)
+		r.multiply(rows, 2*c.FFN, d, r.h, &layer.gu, r.gu, false)
 		for i := range rows {
 			gu := r.gu[2*i*c.FFN : 2*(i+1)*c.FFN]
 			w.SwiGLU(r.f[i*c.FFN:(i+1)*c.FFN], gu[:c.FFN], gu[c.FFN:])
 		}
-		w.GemmPacked(rows, d, c.FFN, r.f, c.FFN, 1, &layer.down, r.x, d, true)
+		r.multiply(rows, d, c.FFN, r.f, &layer.down, r.x, true)
 	}
 	g.read = append(g.read, tokens...)
+}
+
+// multiply computes y (rows, out) = x·mᵀ, or y += x·mᵀ if acc is set: x is (rows, in).
+func (r *generatorRows) multiply(rows, out, in int, x []float32, m *matrix, y []float32, acc bool) {
+	if r.eight != nil {
+		r.eight.GemmPacked(rows, x, in, 1, &m.eight, y, out, acc)
+		return
+	}
+	r.worker.GemmPacked(rows, out, in, x, in, 1, &m.exact, y, out, acc)
 }
 
 // attend computes row i of att from that of qkv, and adds its keys and values to the cache.

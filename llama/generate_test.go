@@ -25,7 +25,8 @@ func newGenerator(t testing.TB, cfg Config, params []float32) *Generator {
 // text at once, bit for bit.
 func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), biasConfig, headsConfig, windowConfig} {
+	eight := Config{Vocab: 131, Hidden: 50, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 96, Context: 90, Theta: 10000, Eps: 1e-5, Numerics: Exact8}
+	for _, cfg := range []Config{goldenConfig, withTiedHead(goldenConfig), biasConfig, headsConfig, windowConfig, eight, withTiedHead(eight)} {
 		const seq = 90
 		params, tokens := randomParams(cfg, r), randomTokens(cfg, 1, seq, r)
 		m := newModel(t, cfg, nil, 1, seq)

@@ -16,19 +16,24 @@ import (
 
 // CheckpointConfig returns a model's shape as a checkpoint's config.json has it.
 func CheckpointConfig(m llama.Config) checkpoint.Config {
+	numerics := ""
+	if m.Numerics != llama.Exact {
+		numerics = m.Numerics.String()
+	}
 	return checkpoint.Config{
 		Vocab: m.Vocab, Hidden: m.Hidden, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim,
 		FFN: m.FFN, Context: m.Context, Theta: m.Theta, Eps: m.Eps, Tied: m.Tied,
-		Bias: m.Bias, QKNorm: m.QKNorm, Window: m.Window, Rope: checkpoint.Rope(m.Rope),
+		Bias: m.Bias, QKNorm: m.QKNorm, Window: m.Window, Rope: checkpoint.Rope(m.Rope), Numerics: numerics,
 	}
 }
 
 // LlamaConfig is the inverse of CheckpointConfig.
 func LlamaConfig(c checkpoint.Config) llama.Config {
+	numerics, _ := llama.ParseNumerics(c.Numerics) // ParseConfig knows the names too
 	return llama.Config{
 		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
 		FFN: c.FFN, Context: c.Context, Theta: c.Theta, Eps: c.Eps, Tied: c.Tied,
-		Bias: c.Bias, QKNorm: c.QKNorm, Window: c.Window, Rope: llama.Rope(c.Rope),
+		Bias: c.Bias, QKNorm: c.QKNorm, Window: c.Window, Rope: llama.Rope(c.Rope), Numerics: numerics,
 	}
 }
 

@@ -201,7 +201,7 @@ type Receipt struct {
 	Kind      string `json:"receipt"`   // "entrain/answer/1"
 	Model     string `json:"model"`     // hash of the parameters, in hex
 	Tokenizer string `json:"tokenizer"` // hash of tokenizer.json, in hex
-	Numerics  string `json:"numerics"`  // of the products: "exact"
+	Numerics  string `json:"numerics"`  // of the products: "exact" or "exact8"
 	Question
 	answer
 }
@@ -211,7 +211,7 @@ func (m *Model) receipt(q Question, a answer) *Receipt {
 	if q.Stop == nil {
 		q.Stop = []string{}
 	}
-	return &Receipt{Kind: receiptName, Model: m.hash.String(), Tokenizer: m.words.Hash().String(), Numerics: llama.Exact.String(), Question: q, answer: a}
+	return &Receipt{Kind: receiptName, Model: m.hash.String(), Tokenizer: m.words.Hash().String(), Numerics: m.config.Numerics.String(), Question: q, answer: a}
 }
 
 // receiptBytes is the most bytes of a file with a receipt.
@@ -260,7 +260,7 @@ var ErrAnswer = errors.New("this is not what the model answers")
 func (m *Model) Verify(ctx context.Context, r Receipt) (text string, err error) {
 	for _, f := range []struct{ what, said, is string }{
 		{"model", r.Model, m.hash.String()}, {"tokenizer", r.Tokenizer, m.words.Hash().String()},
-		{"numerics", r.Numerics, llama.Exact.String()},
+		{"numerics", r.Numerics, m.config.Numerics.String()},
 	} {
 		if f.said != f.is {
 			return "", fmt.Errorf("the receipt is for another %s, %.80q; here it is %q", f.what, f.said, f.is)

@@ -22,10 +22,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
+var tiny = llama.Config{Vocab: 260, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 48, Context: 64, Theta: 10000, Eps: 1e-5, QKNorm: true}
+
 // open makes a checkpoint of random parameters and opens it.
-func open(t *testing.T, seed string) *Model {
+func open(t *testing.T, seed string) *Model { return openOf(t, seed, tiny) }
+
+func openOf(t *testing.T, seed string, cfg llama.Config) *Model {
 	t.Helper()
-	cfg := llama.Config{Vocab: 260, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 48, Context: 64, Theta: 10000, Eps: 1e-5, QKNorm: true}
 	m := checkpoint.Model{
 		Run: "tiny", Config: model.CheckpointConfig(cfg), Tokenizer: tokenizer.Bytes{}, Layout: cfg.Layout(), Params: llama.Init(cfg, wire.Sum(seed)),
 	}
@@ -201,6 +204,32 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 		if _, err := ParseReceipt([]byte(text)); err == nil {
 			t.Errorf("%q is read as a receipt", text)
 		}
+	}
+}
+
+// A model of a run in 8 bits answers in 8 bits. Its receipt says so, holds for it, and not for the
+// same parameters in binary32.
+func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {
+	cfg := tiny
+	cfg.HeadDim, cfg.FFN = 32, 64
+	exact := openOf(t, "eight", cfg)
+	cfg.Numerics = llama.Exact8
+	m := openOf(t, "eight", cfg)
+	body := `{"prompt":"Light","max_tokens":30,"seed":5}`
+	c, status, _ := post(t, start(t, m, 1), body)
+	if status != 200 || c.Receipt == nil || c.Receipt.Numerics != "exact8" {
+		t.Fatalf("status %d, receipt %+v", status, c.Receipt)
+	}
+	text, err := m.Verify(t.Context(), *c.Receipt)
+	if err != nil || strings.ToValidUTF8(text, "\uFFFD") != c.Choices[0].Text {
+		t.Errorf("the answer %q is verified as %q, %v", c.Choices[0].Text, text, err)
+	}
+	other, _, _ := post(t, start(t, exact, 1), body)
+	if c.Receipt.Model != other.Receipt.Model || c.Choices[0].Text == other.Choices[0].Text {
+		t.Errorf("in binary32 the answer is the same, or the parameters are not: %q", c.Choices[0].Text)
+	}
+	if _, err := exact.Verify(t.Context(), *c.Receipt); err == nil || !strings.Contains(err.Error(), "numerics") {
+		t.Errorf("in binary32: %v", err)
 	}
 }
 

@@ -3,16 +3,18 @@ package gguf
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/entrain-network/entrain/exact8"
 )
 
 // A Q8_0 block: its number of elements and its length in bytes.
 const (
-	block      = 32
+	block      = exact8.Block
 	blockBytes = 2 + block
 )
 
-// append appends a row of elements.
-func (t Type) append(dst []byte, row []float32) []byte {
+// append appends a row of elements. Blocks are those of exact8 if eight is set.
+func (t Type) append(dst []byte, row []float32, eight bool) []byte {
 	switch t {
 	case F16:
 		for _, v := range row {
@@ -24,7 +26,11 @@ func (t Type) append(dst []byte, row []float32) []byte {
 		}
 	case Q8_0:
 		for ; len(row) > 0; row = row[block:] {
-			dst = appendBlock(dst, row[:block])
+			if eight {
+				dst = appendBlock8(dst, row[:block])
+			} else {
+				dst = appendBlock(dst, row[:block])
+			}
 		}
 	default:
 		for _, v := range row {
@@ -50,6 +56,22 @@ func appendBlock(dst []byte, row []float32) []byte {
 	}
 	for _, v := range row {
 		dst = append(dst, byte(int8(math.Round(float64(float32(v*inverse))))))
+	}
+	return dst
+}
+
+// appendBlock8 appends a block as exact8 quantizes it, so that the file holds the weights that the
+// run computed with: powers of two from 2^-24 to 2^15 are exact in binary16. Other blocks, all of
+// whose elements are below 2^-18 or which are beyond all reason, are appendBlock's.
+func appendBlock8(dst []byte, row []float32) []byte {
+	var q [block]int8
+	worth := exact8.Quantize(q[:], row)
+	if !(worth >= 0x1p-24 && worth <= 0x1p15) {
+		return appendBlock(dst, row)
+	}
+	dst = binary.LittleEndian.AppendUint16(dst, half(worth))
+	for _, v := range q {
+		dst = append(dst, byte(v))
 	}
 	return dst
 }

@@ -148,7 +148,8 @@ func (c config) stretches() []float32 {
 }
 
 // Write writes the model. Matrices whose rows t cannot hold are written as F16, such as Q8_0 rows
-// whose length is not a multiple of 32.
+// whose length is not a multiple of 32. A model in exact8 keeps, in Q8_0, the weights it computes
+// with.
 func Write(w io.Writer, m Model, t Type) error {
 	if err := m.Config.Check(); err != nil {
 		return fmt.Errorf("write gguf: %w", err)
@@ -182,7 +183,7 @@ func Write(w io.Writer, m Model, t Type) error {
 		return fmt.Errorf("write gguf: %w", err)
 	}
 	for _, e := range entries {
-		if err := e.write(out, m.Config.HeadDim); err != nil {
+		if err := e.write(out, m.Config); err != nil {
 			return fmt.Errorf("write gguf: %w", err)
 		}
 	}
@@ -269,7 +270,8 @@ func tensorName(name string) (string, bool) {
 }
 
 // write writes the tensor's data, row by row.
-func (e entry) write(w io.Writer, headDim int) error {
+func (e entry) write(w io.Writer, c checkpoint.Config) error {
+	headDim := c.HeadDim
 	rows, cols := 1, e.from.Len
 	if len(e.from.Shape) == 2 {
 		rows, cols = e.from.Shape[0], e.from.Shape[1]
@@ -284,7 +286,7 @@ func (e entry) write(w io.Writer, headDim int) error {
 		if e.heads > 0 {
 			from = interleaved(r, headDim)
 		}
-		b = e.typ.append(b[:0], e.values[from*cols:(from+1)*cols])
+		b = e.typ.append(b[:0], e.values[from*cols:(from+1)*cols], c.Numerics != "")
 		if _, err := w.Write(b); err != nil {
 			return err
 		}

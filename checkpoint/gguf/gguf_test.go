@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -258,6 +259,49 @@ func TestQuantizedBlocks(t *testing.T) {
 			v, want := scale*float64(int8(data[2+i])), float64(m.Params[from.Offset+32*b+i])
 			if math.Abs(v-want) > 0.57*scale { // half a step, and 127 times the rounding of the scale
 				t.Fatalf("element %d is %g for %g, with a scale of %g", 32*b+i, v, want, scale)
+			}
+		}
+	}
+}
+
+// The file of a model in 8 bits holds the weights that the model computes with: a product with the
+// unit matrix gives them. A block too small for binary16 is as near as ggml's own.
+func TestBlocksOfAModelInEightBitsAreThoseItComputesWith(t *testing.T) {
+	m := testModel(false)
+	m.Config.Numerics = "exact8"
+	from, _ := m.Layout.Find("model.layers.1.mlp.down_proj.weight")
+	rows, cols := from.Shape[0], from.Shape[1]
+	weights := from.Of(m.Params)
+	for i := range weights { // the greatest of a block is 2^-18 to 2
+		weights[i] = float32(math.Ldexp(1-float64(i*37%61)/31, i/32%20-18))
+		if i%32 == 7 {
+			weights[i] = float32(math.Ldexp(-1, i/32%20-18))
+		}
+	}
+	copy(weights, make([]float32, 32))
+	for i := range 32 {
+		weights[32+i] = float32(i-16) * 0x1p-30
+	}
+	unit, want := make([]float32, cols*cols), make([]float32, rows*cols)
+	for i := range cols {
+		unit[i*cols+i] = 1
+	}
+	exact8.Gemm(rows, cols, cols, weights, cols, 1, unit, cols, 1, want, cols, false)
+	got := write(t, m, Q8_0).tensors["blk.1.ffn_down.weight"]
+	if got.typ != 8 {
+		t.Fatalf("the type is %d", got.typ)
+	}
+	for b := range len(weights) / 32 {
+		data := got.data[34*b:]
+		bits := binary.LittleEndian.Uint16(data)
+		scale := math.Ldexp(float64(bits&0x3ff), -24)
+		if bits>>10 > 0 {
+			scale = math.Ldexp(1024+float64(bits&0x3ff), int(bits>>10)-25)
+		}
+		for i := range 32 {
+			v, want := scale*float64(int8(data[2+i])), float64(want[32*b+i])
+			if v != want && !(b == 1 && math.Abs(v-want) <= 0x1p-26) {
+				t.Fatalf("element %d of block %d is %g, want %g", i, b, v, want)
 			}
 		}
 	}

@@ -7,16 +7,17 @@ import "github.com/entrain-network/entrain/internal/asm"
 // the signs of A's, (b^m)-m for a mask m, which takes less time than VPSIGNB. The sum of a pair is
 // at most 2·127², so nothing saturates. A's bytes are q here.
 func writeAVX2(f *asm.File) {
-	tileAVX2(f)
+	tileAVX2(f, "tileAVX2", "is the tile kernel for AVX2, of an A whose bytes are q; see tilePlain.", rows, 2)
+	tileAVX2(f, "rowAVX2", "is tileAVX2 for a tile of one row.", 1, 1)
 	quantizeRowAVX2(f)
 	quantizeLeftAVX2(f)
 	quantizeRightAVX2(f)
 	sumsAVX2(f)
 }
 
-// tileAVX2 computes a tile two rows at a time. The tile of C stays in memory.
-func tileAVX2(f *asm.File) {
-	f.Function("tileAVX2", "(t *tileArgs)", 8, "is the tile kernel for AVX2, of an A whose bytes are q; see tilePlain.")
+// tileAVX2 computes a tile of rows, one or two at a time. The tile of C stays in memory.
+func tileAVX2(f *asm.File, name, doc string, rows, each int) {
+	f.Function(name, "(t *tileArgs)", 8, doc)
 	f.Op("MOVQ t+0(FP), AX")
 	f.Op("MOVQ %d(AX), R8", argRowStep)
 	f.Op("MOVQ %d(AX), R11", argLDC)
@@ -27,14 +28,15 @@ func tileAVX2(f *asm.File) {
 	f.Op("MOVQ %d(AX), DX", argC)
 	f.Op("MOVQ %d(AX), R9", argA)
 	f.Op("MOVQ %d(AX), R14", argScaleA)
-	f.Op("MOVQ $%d, R10", rows/2)
+	f.Op("MOVQ $%d, R10", rows/each)
 	f.Label("rows")
 	f.Op("CMPQ %d(AX), $0", argAcc)
 	f.Op("JNE ready")
 	f.Op("VPXOR Y0, Y0, Y0")
-	for v := range 4 {
-		f.Op("VMOVUPS Y0, %d(DX)", 32*v)
-		f.Op("VMOVUPS Y0, %d(DX)(R11*1)", 32*v)
+	for _, row := range []string{"(DX)", "(DX)(R11*1)"}[:each] {
+		for v := range 4 {
+			f.Op("VMOVUPS Y0, %d%s", 32*v, row)
+		}
 	}
 	f.Label("ready")
 	f.Op("MOVQ R9, SI")
@@ -43,15 +45,15 @@ func tileAVX2(f *asm.File) {
 	f.Op("MOVQ %d(AX), R13", argScaleB)
 	f.Op("MOVQ %d(AX), CX", argBlocks)
 	f.Label("block")
-	blockAVX2(f)
+	blockAVX2(f, each)
 	f.Op("ADDQ $%d, DI", 128*fours)
 	f.Op("ADDQ $%d, BX", 4*panelA)
 	f.Op("ADDQ $128, R13")
 	f.Op("DECQ CX")
 	f.Op("JNE block")
-	f.Op("LEAQ (R9)(R8*2), R9")
-	f.Op("ADDQ $8, R14")
-	f.Op("LEAQ (DX)(R11*2), DX")
+	f.Op("LEAQ (R9)(R8*%d), R9", each)
+	f.Op("ADDQ $%d, R14", 4*each)
+	f.Op("LEAQ (DX)(R11*%d), DX", each)
 	f.Op("DECQ R10")
 	f.Op("JNE rows")
 	f.Op("MOVQ DX, %d(AX)", argC)
@@ -64,22 +66,21 @@ func tileAVX2(f *asm.File) {
 	f.Op("RET")
 }
 
-// blockAVX2 multiplies one block of k and adds it to two rows of the tile of C.
-func blockAVX2(f *asm.File) {
-	for i := range 8 {
+// blockAVX2 multiplies one block of k and adds it to one or two rows of the tile of C.
+func blockAVX2(f *asm.File, each int) {
+	for i := range 4 * each {
 		f.Op("VPXOR Y%d, Y%d, Y%d", i, i, i)
 	}
 	for s := range fours {
-		f.Op("VPBROADCASTD (SI), Y8")
-		f.Op("VPBROADCASTD (SI)(R8*1), Y9")
-		f.Op("VPABSB Y8, Y10")
-		f.Op("VPABSB Y9, Y11")
 		f.Op("VPXOR Y13, Y13, Y13")
-		f.Op("VPCMPGTB Y8, Y13, Y8")
-		f.Op("VPCMPGTB Y9, Y13, Y9")
+		for i, at := range []string{"(SI)", "(SI)(R8*1)"}[:each] {
+			f.Op("VPBROADCASTD %s, Y%d", at, 8+i)
+			f.Op("VPABSB Y%d, Y%d", 8+i, 10+i)
+			f.Op("VPCMPGTB Y%[1]d, Y13, Y%[1]d", 8+i)
+		}
 		for v := range 4 {
 			f.Op("VMOVDQU %d(DI), Y12", 128*s+32*v)
-			for i := range 2 {
+			for i := range each {
 				f.Op("VPXOR Y%d, Y12, Y%d", 8+i, 13+i)
 				f.Op("VPSUBB Y%d, Y%d, Y%d", 8+i, 13+i, 13+i)
 				f.Op("VPMADDUBSW Y%d, Y%d, Y%d", 13+i, 10+i, 13+i)
@@ -89,7 +90,7 @@ func blockAVX2(f *asm.File) {
 		}
 		f.Op("ADDQ R12, SI")
 	}
-	for i, row := range []string{"(DX)", "(DX)(R11*1)"} {
+	for i, row := range []string{"(DX)", "(DX)(R11*1)"}[:each] {
 		f.Op("VPBROADCASTD %d(BX), Y12", 4*i)
 		for v := range 4 {
 			f.Op("VPADDD %d(R13), Y12, Y13", 32*v)

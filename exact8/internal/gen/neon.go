@@ -9,7 +9,8 @@ import (
 // writeNEON writes the kernels for NEON with the dot products of bytes that came with Armv8.2. They
 // multiply signed bytes: those of A are q, and there are no sums.
 func writeNEON(f *asm.File) {
-	tileNEON(f)
+	tileNEON(f, "tileNEON", "is the tile kernel for NEON, of an A whose bytes are q; see tilePlain.", rows, 2)
+	tileNEON(f, "rowNEON", "is tileNEON for a tile of one row.", 1, 8)
 	quantizeRowNEON(f)
 	quantizeColumnsNEON(f, "quantizeLeftNEON", "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, 16, 4*panelA, 133)
 	quantizeColumnsNEON(f, "quantizeRightNEON", "(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)", 48, 32, 128, 6)
@@ -45,10 +46,10 @@ func word(f *asm.File, w wordOf, registers ...int) {
 	f.Op("WORD $0x%08x // %s", bits, fmt.Sprintf(w.text, args...))
 }
 
-// tileNEON computes a tile in four groups of 8 columns, one after another: V0-V11 are the sums of a
-// block, two for each row. The tile of C stays in memory.
-func tileNEON(f *asm.File) {
-	f.Function("tileNEON", "(t *tileArgs)", 8, "is the tile kernel for NEON, of an A whose bytes are q; see tilePlain.")
+// tileNEON computes a tile in groups of vectors of 4 columns, one group after another: V0-V11 are
+// the sums of a block. The tile of C stays in memory.
+func tileNEON(f *asm.File, name, doc string, rows, vectors int) {
+	f.Function(name, "(t *tileArgs)", 8, doc)
 	f.Op("MOVD t+0(FP), R0")
 	f.Op("MOVD %d(R0), R14", argRowStep)
 	f.Op("MOVD %d(R0), R11", argLDC)
@@ -71,18 +72,19 @@ func tileNEON(f *asm.File) {
 	f.Op("VEOR V0.B16, V0.B16, V0.B16")
 	f.Op("MOVD R20, R10")
 	for range rows {
-		f.Op("FMOVQ F0, 0(R10)")
-		f.Op("FMOVQ F0, 16(R10)")
+		for v := range vectors {
+			f.Op("FMOVQ F0, %d(R10)", 16*v)
+		}
 		f.Op("ADD R11, R10, R10")
 	}
 	f.Label("block")
-	blockNEON(f)
+	blockNEON(f, rows, vectors)
 	f.Op("ADD $%d, R7", 128*fours)
 	f.Op("ADD $%d, R8", 4*panelA)
 	f.Op("ADD $128, R9")
 	f.Op("SUBS $1, R13")
 	f.Op("BNE block")
-	f.Op("ADD $32, R15")
+	f.Op("ADD $%d, R15", 16*vectors)
 	f.Op("CMP $128, R15")
 	f.Op("BNE group")
 	move := func(arg int, by string) {
@@ -90,9 +92,13 @@ func tileNEON(f *asm.File) {
 		f.Op("ADD %s, R19", by)
 		f.Op("MOVD R19, %d(R0)", arg)
 	}
-	f.Op("ADD R11<<1, R11, R10")
-	f.Op("LSL $1, R10")
-	move(argC, "R10")
+	if rows > 1 {
+		f.Op("ADD R11<<1, R11, R10")
+		f.Op("LSL $1, R10")
+		move(argC, "R10")
+	} else {
+		move(argC, "R11")
+	}
 	f.Op("MOVD %d(R0), R10", argTileStep)
 	move(argA, "R10")
 	move(argScaleA, fmt.Sprintf("$%d", 4*rows))
@@ -103,29 +109,30 @@ func tileNEON(f *asm.File) {
 	f.Op("RET")
 }
 
-// blockNEON multiplies one block of k and adds it to 8 columns of the tile of C.
-func blockNEON(f *asm.File) {
-	for i := range 2 * rows {
+// blockNEON multiplies one block of k and adds it to a group of columns of the tile of C.
+func blockNEON(f *asm.File, rows, vectors int) {
+	for i := range vectors * rows {
 		f.Op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 	}
 	for s := range fours {
-		f.Op("FMOVQ %d(R7), F12", 128*s)
-		f.Op("FMOVQ %d(R7), F13", 128*s+16)
 		for i := range rows {
 			f.Op("VLD1R.P (R%d)(R12), [V%d.S4]", 1+i, 14+i)
-			word(f, sdot, 2*i, 12, 14+i)
-			word(f, sdot, 2*i+1, 13, 14+i)
+		}
+		for v := range vectors {
+			f.Op("FMOVQ %d(R7), F%d", 128*s+16*v, 12+v%2)
+			for i := range rows {
+				word(f, sdot, vectors*i+v, 12+v%2, 14+i)
+			}
 		}
 	}
-	f.Op("FMOVQ (R9), F20")
-	f.Op("FMOVQ 16(R9), F21")
 	f.Op("MOVD R8, R19")
 	f.Op("MOVD R20, R10")
 	for i := range rows {
 		f.Op("VLD1R.P 4(R19), [V22.S4]")
-		for v := range 2 {
-			sum := 2*i + v
-			f.Op("VADD V%d.S4, V22.S4, V23.S4", 20+v)
+		for v := range vectors {
+			sum := vectors*i + v
+			f.Op("FMOVQ %d(R9), F23", 16*v)
+			f.Op("VADD V23.S4, V22.S4, V23.S4")
 			word(f, scvtf, sum, sum)
 			f.Op("FMOVQ %d(R10), F24", 16*v)
 			f.Op("VFMLA V%d.S4, V23.S4, V24.S4", sum)

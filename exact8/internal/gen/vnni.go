@@ -22,7 +22,8 @@ const (
 
 // writeVNNI writes the kernels for AVX-512 with VNNI.
 func writeVNNI(f *asm.File) {
-	tileVNNI(f)
+	tileVNNI(f, "tileVNNI", "is the tile kernel for AVX-512 with VNNI; see tilePlain.", rows)
+	tileVNNI(f, "rowVNNI", "is tileVNNI for a tile of one row.", 1)
 	quantizeRow(f)
 	quantizeLeft(f)
 	quantizeRight(f)
@@ -58,11 +59,11 @@ func load(f *asm.File, args string, registers ...string) {
 	}
 }
 
-// tileVNNI multiplies one tile of 6 rows and 32 columns after another. The tile of C stays in
-// Z12-Z23 while the blocks of k go by; Z0-Z11 are the sums of a block. VPDPBUSD multiplies unsigned
-// by signed bytes, so A's bytes are q+128, and the sums start at B's -128·Σq.
-func tileVNNI(f *asm.File) {
-	f.Function("tileVNNI", "(t *tileArgs)", 8, "is the tile kernel for AVX-512 with VNNI; see tilePlain.")
+// tileVNNI multiplies one tile of at most 6 rows and 32 columns after another. The tile of C stays
+// in Z12-Z23 while the blocks of k go by; Z0-Z11 are the sums of a block. VPDPBUSD multiplies
+// unsigned by signed bytes, so A's bytes are q+128, and the sums start at B's -128·Σq.
+func tileVNNI(f *asm.File, name, doc string, rows int) {
+	f.Function(name, "(t *tileArgs)", 8, doc)
 	f.Op("MOVQ t+0(FP), AX")
 	f.Op("MOVQ %d(AX), R8", argRowStep)
 	f.Op("LEAQ (R8)(R8*2), R9")
@@ -83,15 +84,19 @@ func tileVNNI(f *asm.File) {
 	for i := range 2 * rows {
 		f.Op("VPXORD Z%d, Z%d, Z%d", 12+i, 12+i, 12+i)
 	}
-	f.Op("LEAQ (R11)(R11*2), BX")
-	f.Op("LEAQ (DX)(BX*2), DX")
+	if rows > 1 {
+		f.Op("LEAQ (R11)(R11*2), BX")
+		f.Op("LEAQ (DX)(BX*2), DX")
+	}
 	f.Label("ready")
-	f.Op("CMPQ %d(AX), $1", argCount)
-	f.Op("CMOVQEQ %d(AX), DX", argNext)
-	for range rows { // the next tile's lines of C
-		f.Op("PREFETCHT0 0(DX)")
-		f.Op("PREFETCHT0 64(DX)")
-		f.Op("ADDQ R11, DX")
+	if rows > 1 {
+		f.Op("CMPQ %d(AX), $1", argCount)
+		f.Op("CMOVQEQ %d(AX), DX", argNext)
+		for range rows { // the next tile's lines of C
+			f.Op("PREFETCHT0 0(DX)")
+			f.Op("PREFETCHT0 64(DX)")
+			f.Op("ADDQ R11, DX")
+		}
 	}
 	f.Op("MOVQ %d(AX), SI", argA)
 	f.Op("MOVQ %d(AX), DI", argB)
@@ -100,7 +105,7 @@ func tileVNNI(f *asm.File) {
 	f.Op("MOVQ %d(AX), R15", argSums)
 	f.Op("MOVQ %d(AX), CX", argBlocks)
 	f.Label("block")
-	blockVNNI(f)
+	blockVNNI(f, rows)
 	f.Op("ADDQ $%d, BX", 4*panelA)
 	f.Op("ADDQ $128, R13")
 	f.Op("ADDQ $128, R15")
@@ -123,7 +128,7 @@ func tileVNNI(f *asm.File) {
 }
 
 // blockVNNI multiplies one block of k and adds it to the tile of C.
-func blockVNNI(f *asm.File) {
+func blockVNNI(f *asm.File, rows int) {
 	f.Op("VMOVDQU32 0(R15), Z0")
 	f.Op("VMOVDQU32 64(R15), Z1")
 	for i := 1; i < rows; i++ {
@@ -133,7 +138,7 @@ func blockVNNI(f *asm.File) {
 	for s := range fours {
 		f.Op("VMOVDQU32 %d(DI), Z24", 128*s)
 		f.Op("VMOVDQU32 %d(DI), Z25", 128*s+64)
-		for i, at := range []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(SI)(R8*4)", "(SI)(R10*1)"} {
+		for i, at := range []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(SI)(R8*4)", "(SI)(R10*1)"}[:rows] {
 			f.Op("VPBROADCASTD %s, Z%d", at, 26+i)
 			f.Op("VPDPBUSD Z24, Z%d, Z%d", 26+i, 2*i)
 			f.Op("VPDPBUSD Z25, Z%d, Z%d", 26+i, 2*i+1)
