@@ -8,7 +8,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/validator"
 )
@@ -22,7 +21,7 @@ func Look(chain string, s ledger.Snapshot, nowMs uint64) Run {
 	f := New("")
 	f.Add(runlog.Record{Time: time.UnixMilli(int64(s.TimeMs)), Standing: standing})
 	r := f.Run(time.UnixMilli(int64(nowMs)))
-	st, owed := s.State, onchain.NewClaims(s, nowMs)
+	st, owed := s.State, ledger.NewClaims(s, nowMs)
 	scored := st.Config().Validators > 0
 	for i := range r.Members {
 		m := &r.Members[i]
