@@ -1,27 +1,29 @@
 package loop
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // Virtual is a [Loop] under a clock that stands still while a function runs and
 // jumps to the next event when it has returned. Any number of participants share
 // one. Make one with [NewVirtual]; it belongs to one goroutine.
 type Virtual struct {
-	start  time.Time
-	now    time.Duration // since start
-	events eventHeap
-	posted uint64 // events so far, the order among equal times
+	start   time.Time
+	now     time.Duration // since start
+	events  []entry       // a heap: no entry comes before its parent
+	posted  uint64        // events so far, the order among equal times
+	stopped int           // entries of events that were stopped
 }
 
-// event is one function to be run at a time. A stopped event stays in the heap
-// with a nil f, and passes without advancing the clock.
-type event struct {
+// entry is an event's place in the order of time. The heap compares entries only, so that ordering
+// millions of events follows no pointers.
+type entry struct {
 	at       time.Duration // since the loop's start
 	sequence uint64
-	f        func()
+	event    *event
 }
+
+// event is one function to be run. f is nil once it has run or was stopped; the entry of a stopped
+// one passes without advancing the clock.
+type event struct{ f func() }
 
 // NewVirtual returns a loop whose clock stands at start.
 func NewVirtual(start time.Time) *Virtual {
@@ -37,7 +39,12 @@ func (v *Virtual) Post(f func()) { v.add(0, f) }
 // After runs f d later. See [Loop].
 func (v *Virtual) After(d time.Duration, f func()) (stop func()) {
 	e := v.add(d, f)
-	return func() { e.f = nil }
+	return func() {
+		if e.f != nil {
+			e.f = nil
+			v.stopped++
+		}
+	}
 }
 
 // Work runs work now and done after cost of virtual time. See [Loop].
@@ -50,17 +57,22 @@ func (v *Virtual) add(d time.Duration, f func()) *event {
 	if f == nil {
 		panic("loop: nil function")
 	}
+	if v.stopped > len(v.events)/2 {
+		v.sweep()
+	}
 	v.posted++
-	e := &event{at: v.now + max(d, 0), sequence: v.posted, f: f}
-	heap.Push(&v.events, e)
+	e := &event{f: f}
+	v.events = append(v.events, entry{})
+	v.up(len(v.events)-1, entry{at: v.now + max(d, 0), sequence: v.posted, event: e})
 	return e
 }
 
 // Next is the time of the next event. It is false when there is none, in which
 // case nothing will ever happen again unless something is posted.
 func (v *Virtual) Next() (at time.Time, ok bool) {
-	for len(v.events) > 0 && v.events[0].f == nil {
-		heap.Pop(&v.events)
+	for len(v.events) > 0 && v.events[0].event.f == nil {
+		v.pop()
+		v.stopped--
 	}
 	if len(v.events) == 0 {
 		return time.Time{}, false
@@ -74,9 +86,9 @@ func (v *Virtual) Step() bool {
 	if _, ok := v.Next(); !ok {
 		return false
 	}
-	e := heap.Pop(&v.events).(*event)
-	f := e.f
-	e.f = nil
+	e := v.pop()
+	f := e.event.f
+	e.event.f = nil
 	v.now = e.at
 	f()
 	return true
@@ -95,26 +107,73 @@ func (v *Virtual) Run(until time.Time) {
 	v.now = max(v.now, until.Sub(v.start))
 }
 
-// eventHeap is a min-heap by (time, sequence) for container/heap.
-type eventHeap []*event
-
-func (h eventHeap) Len() int { return len(h) }
-
-func (h eventHeap) Less(i, j int) bool {
-	if h[i].at != h[j].at {
-		return h[i].at < h[j].at
+// sweep drops the entries of stopped events. Timers that wait for what usually comes in time would
+// otherwise be most of the heap.
+func (v *Virtual) sweep() {
+	kept := v.events[:0]
+	for _, e := range v.events {
+		if e.event.f != nil {
+			kept = append(kept, e)
+		}
 	}
-	return h[i].sequence < h[j].sequence
+	clear(v.events[len(kept):])
+	v.events, v.stopped = kept, 0
+	for i := range kept {
+		v.up(i, kept[i])
+	}
 }
 
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+// pop removes the first entry.
+func (v *Virtual) pop() entry {
+	first, last := v.events[0], len(v.events)-1
+	e := v.events[last]
+	v.events[last] = entry{}
+	v.events = v.events[:last]
+	if last > 0 {
+		v.down(0, e)
+	}
+	return first
+}
 
-func (h *eventHeap) Push(x any) { *h = append(*h, x.(*event)) }
+// arity is the number of children of an entry in the heap. Four are compared at little more cost
+// than two, and the heap is half as deep.
+const arity = 4
 
-func (h *eventHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return e
+// up puts e at i, or above.
+func (v *Virtual) up(i int, e entry) {
+	for i > 0 {
+		parent := (i - 1) / arity
+		if !e.before(v.events[parent]) {
+			break
+		}
+		v.events[i] = v.events[parent]
+		i = parent
+	}
+	v.events[i] = e
+}
+
+// down puts e at i, or below.
+func (v *Virtual) down(i int, e entry) {
+	for {
+		first := arity*i + 1
+		if first >= len(v.events) {
+			break
+		}
+		least := first
+		for c := first + 1; c < min(first+arity, len(v.events)); c++ {
+			if v.events[c].before(v.events[least]) {
+				least = c
+			}
+		}
+		if !v.events[least].before(e) {
+			break
+		}
+		v.events[i] = v.events[least]
+		i = least
+	}
+	v.events[i] = e
+}
+
+func (e entry) before(o entry) bool {
+	return e.at < o.at || e.at == o.at && e.sequence < o.sequence
 }
