@@ -186,9 +186,10 @@ func (net *network) tick() {
 		p.drain()
 	}
 	if !bytes.Equal(net.state.Bytes(), before) {
+		all := net.snapshot() // machines write to none
 		for _, p := range net.peers {
 			if p.up {
-				p.feed(StateChanged{net.snapshot(), net.now})
+				p.feed(StateChanged{all, net.now})
 			}
 		}
 	}

@@ -51,9 +51,12 @@ var gemmShapes = [][3]int{{1, 1, 1}, {1, 1, 0}, {3, 5, 0}, {8, 32, 1}, {37, 51, 
 
 func TestGemmIsOneChainForEachElement(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, shape := range gemmShapes {
+	for i, shape := range gemmShapes {
 		m, n, k := shape[0], shape[1], shape[2]
 		for mode := range 4 {
+			if m*n*k > 1<<20 && mode != i%4 {
+				continue // the largest shapes are there for the ends of blocks, the modes for the numbers
+			}
 			a, b, c := random(r, m*k, mode), random(r, k*n, mode), random(r, m*n, mode)
 			for _, acc := range []bool{false, true} {
 				want := reference(m, n, k, a, b, c, acc)
@@ -97,12 +100,16 @@ func checkGemmOf(t *testing.T, what string, kernel Kernel, m, n, k int, a, b, c 
 
 func TestGemmDoesNotDependOnWorkers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, shape := range [][3]int{{70, 90, 64}, {300, 65, 40}, {33, 700, 30}, {1, 3000, 50}, {2000, 3, 40}, {128, 128, 100}, {100, 70, 1100}, {600, 70, 20}} {
+	counts := []int{1, 2, 3, 4, 9}
+	if testing.Short() { // in an emulator: what divides a product is the same Go on every machine
+		counts = []int{1, 4}
+	}
+	for _, shape := range [][3]int{{70, 90, 64}, {300, 65, 40}, {33, 700, 30}, {1, 3000, 50}, {2000, 3, 40}, {128, 128, 100}, {40, 70, 1100}, {600, 70, 20}} {
 		m, n, k := shape[0], shape[1], shape[2]
 		a, b, c := random(r, m*k, 0), random(r, k*n, 0), random(r, m*n, 0)
 		want := reference(m, n, k, a, b, c, true)
 		for _, kernel := range Kernels() {
-			for _, workers := range []int{1, 2, 3, 4, 9} {
+			for _, workers := range counts {
 				p := NewPoolOf(workers, kernel)
 				for _, v := range []struct {
 					a        []float32

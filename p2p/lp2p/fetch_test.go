@@ -14,6 +14,7 @@ import (
 )
 
 func TestABlobFromThreeOfWhomOneLiesAndOneDies(t *testing.T) {
+	t.Parallel()
 	ps := together(t, 4, nil)
 	data := blob(32<<20, 1)
 	ref := put(t, data, ps[1:]...)
@@ -55,6 +56,7 @@ func TestABlobFromThreeOfWhomOneLiesAndOneDies(t *testing.T) {
 }
 
 func TestAFetchIsResumedWithOthers(t *testing.T) {
+	t.Parallel()
 	ps := together(t, 3, nil)
 	data := blob(8<<20+1, 2)
 	ref := put(t, data, ps[1], ps[2])
@@ -119,6 +121,7 @@ func TestABlobNobodyHoldsAndOneTooLarge(t *testing.T) {
 }
 
 func TestManyFetchesShareOnePeer(t *testing.T) {
+	t.Parallel()
 	ps := together(t, 2, nil)
 	const n = 3 * fetchesMax
 	var all sync.WaitGroup

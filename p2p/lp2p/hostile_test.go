@@ -125,6 +125,7 @@ func TestAFloodOfRequestsIsBanned(t *testing.T) {
 }
 
 func TestWhoAsksOftenWaitsButIsNotBlamed(t *testing.T) {
+	t.Parallel()
 	var g guests
 	k, now := secret(1).Public(), time.Now()
 	for i := range requestsBurst + requestsPerSecond/2 {
@@ -270,6 +271,7 @@ func TestOversizedAndRejectedGossipDoesNotTravelAndIsBanned(t *testing.T) {
 }
 
 func TestAMemberThatStaysOutOfTheGossipIsConnectedAnew(t *testing.T) {
+	t.Parallel()
 	a := beginWith(t, 0, times{late: lateAfter, stall: stallAfter, join: 50 * time.Millisecond}, nil)
 	cut := make(chan struct{}, 100)
 	h := enemy(t, 13)

@@ -228,6 +228,7 @@ func TestIdentityOnTheWireIsTheKeyOnTheChain(t *testing.T) {
 }
 
 func TestGossipReachesAll(t *testing.T) {
+	t.Parallel()
 	ps := together(t, 8, nil)
 	for i, p := range ps {
 		if err := p.Publish(fmt.Appendf(nil, "from %d", i)); err != nil {
@@ -295,6 +296,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 }
 
 func TestUnknownKeysAreRefusedUnlessTheRunIsOpen(t *testing.T) {
+	t.Parallel()
 	for _, open := range []bool{false, true} {
 		for _, listen := range []string{loopbackTCP, loopbackQUIC} {
 			a := begin(t, 0, func(o *Options) { o.Open, o.Listen = open, []string{listen} })
@@ -331,6 +333,7 @@ func TestPeersOfAnotherRunAreToldSo(t *testing.T) {
 }
 
 func TestConnectingIsTriedUntilThePeerIsThere(t *testing.T) {
+	t.Parallel()
 	a := begin(t, 0, nil)
 	b := begin(t, 1, func(o *Options) { o.Listen = []string{loopbackTCP} })
 	peer := b.peer()

@@ -10,6 +10,7 @@ import (
 // Whoever runs with a key is found, although it lets no stranger in; nobody is found where nobody
 // runs, or somebody else does.
 func TestProbeFindsWhoHasTheKey(t *testing.T) {
+	t.Parallel()
 	for _, listen := range []string{loopbackTCP, loopbackQUIC} {
 		p := begin(t, 1, func(o *Options) { o.Listen = []string{listen} })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -53,6 +53,7 @@ func (p *participant) limitedTo(q *participant) bool {
 }
 
 func TestPeersThatCannotBeReachedMeetThroughARelay(t *testing.T) {
+	t.Parallel()
 	relay, a, b := sheltered(t, RelayLimits{})
 	if got := only(b).Addrs; len(got) == 0 || !strings.Contains(got[0], relay.host.ID().String()+"/p2p-circuit/p2p/"+b.host.ID().String()) {
 		t.Fatalf("b tells %v", b.Addrs())
@@ -82,6 +83,7 @@ func TestPeersThatCannotBeReachedMeetThroughARelay(t *testing.T) {
 }
 
 func TestAFetchOutlastsTheRelaysLimit(t *testing.T) {
+	t.Parallel()
 	relay, a, b := sheltered(t, RelayLimits{CircuitBytes: 1 << 20})
 	a.Connect([]p2p.Peer{relay.peer(), only(b)})
 	data := blob(4<<20, 6)

@@ -11,6 +11,7 @@ import (
 
 // Six who want one member's blob at the same time get most of it from each other.
 func TestOneSeedIsSpared(t *testing.T) {
+	t.Parallel()
 	const fetchers = 6
 	ps := together(t, fetchers+1, func(o *Options) { o.Upload = 24 << 20 }) // on one machine nobody would need help
 	data := blob(16<<20, 11)

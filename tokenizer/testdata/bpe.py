@@ -151,11 +151,13 @@ elif sys.argv[1] == "learn":
     print(learn(int(sys.argv[2]), lines, [AddedToken("<|endoftext|>", special=True, normalized=False)]).to_str(pretty=True))
 else:
     source = open(sys.argv[2], encoding="utf-8").read()
-    for i, text in enumerate(texts(int(sys.argv[3]))):
+    made = {name: Tokenizer.from_str(source) for name in PATTERNS}
+    for name, p in PATTERNS.items():
+        made[name].pre_tokenizer = p
+    for text in texts(int(sys.argv[3])):
         case = {"text": text, "ids": {}, "ordinary": {}}
-        for name, p in PATTERNS.items():
-            t = Tokenizer.from_str(source)
-            t.pre_tokenizer = p
+        for name, t in made.items():
+            t.encode_special_tokens = False
             ids = t.encode(text, add_special_tokens=False).ids
             if ids != case["ids"].get("gpt2"):
                 case["ids"][name] = ids
