@@ -28,6 +28,9 @@
 //	index       roots of a blob's parts      content: root of the blob, merkle.BlobRoot
 //	part        64 chunks of a blob, 16 MiB  content: root of their subtree, its merkle.BlobRoot
 //	score       a validator's notes          content: hash of the notes, wire.Sum
+//	lack        whose results it lacks       content: zero; it may be written again
+//	copy        another's signed commitment  content: the commitment's ID
+//	            and reveal
 //
 // The name follows from what the chain records, so a reader can locate an object without listing a
 // bucket.

@@ -89,6 +89,14 @@ func checkContent(n Name, body []byte) error {
 		if s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window || !s.Verify(n.Member) {
 			return errors.New("it is another commitment, or not signed by the member")
 		}
+	case KindCopy:
+		if s, _, err := ParseCopy(body); err != nil || s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window {
+			return errors.New("it is no copy of what is committed to")
+		}
+	case KindLack:
+		if !n.Content.IsZero() || len(body) > LackBytesMax {
+			return errors.New("the list of what its author lacks has another name, or is too long")
+		}
 	case KindIndex:
 		if _, err := parseIndex(body, n.Content); err != nil {
 			return err
@@ -103,4 +111,17 @@ func checkContent(n Name, body []byte) error {
 		}
 	}
 	return nil
+}
+
+// AppendCopy appends the body of an object of kind copy: another member's signed commitment, and
+// the slice that it revealed.
+func AppendCopy(dst []byte, s dispute.Signed, reveal []byte) []byte {
+	return append(s.Append(dst), reveal...)
+}
+
+// ParseCopy is the inverse of AppendCopy. It checks neither the signature nor the slice.
+func ParseCopy(body []byte) (s dispute.Signed, reveal []byte, err error) {
+	n := min(len(body), dispute.SignedBytes)
+	s, err = dispute.ParseSigned(body[:n])
+	return s, body[n:], err
 }

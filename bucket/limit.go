@@ -18,6 +18,9 @@ const (
 	// is 1 % of 50 billion parameters in 16 bits.
 	ObjectBytesMax = 1 << 30
 
+	// LackBytesMax bounds the body of an object of kind lack, a bit for each member.
+	LackBytesMax = 2 << 10
+
 	// ListMax is the most objects that a listing returns: several for each of 256 members over
 	// several windows.
 	ListMax = 1 << 14

@@ -21,10 +21,12 @@ const (
 	KindIndex      Kind = 4
 	KindPart       Kind = 5
 	KindScore      Kind = 6
+	KindLack       Kind = 7
+	KindCopy       Kind = 8
 )
 
 // kinds are the names of kinds in paths.
-var kinds = [...]string{KindCommitment: "commitment", KindReveal: "reveal", KindState: "state", KindIndex: "index", KindPart: "part", KindScore: "score"}
+var kinds = [...]string{KindCommitment: "commitment", KindReveal: "reveal", KindState: "state", KindIndex: "index", KindPart: "part", KindScore: "score", KindLack: "lack", KindCopy: "copy"}
 
 // Valid reports whether k is a known kind.
 func (k Kind) Valid() bool { return 0 < k && int(k) < len(kinds) }

@@ -28,6 +28,7 @@ type bucketExchange struct {
 	at      uint64
 	tries   uint32
 	sent    sent
+	helps   [2]*help // for the last rounds, the older one first
 }
 
 // sent is the seed of the slice that the own result of a round has sent.

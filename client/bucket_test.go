@@ -16,6 +16,8 @@ type shelves struct {
 	revealed    []Reveal
 	trained     []Train
 	asked       []FetchPayload
+	lists       func() [][]byte // what others say that they lack
+	copied      []Copy
 }
 
 // slice is what a seed draws of a payload.
@@ -72,6 +74,12 @@ func (p *peer) bucket(a Action) bool {
 		ok := p.peer(p.state.Key(a.Member)).shelves.reveals[slice{a.Payload, a.Seed}]
 		p.held[a.Payload] = p.held[a.Payload] || ok
 		p.feed(PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok})
+	case AskLacks:
+		if p.shelves.lists != nil {
+			p.feed(Lacked{Round: a.Round, Lists: p.shelves.lists()})
+		}
+	case Copy:
+		p.shelves.copied = append(p.shelves.copied, a)
 	case Train:
 		p.shelves.trained = append(p.shelves.trained, a)
 		return false

@@ -68,6 +68,11 @@ type revealer interface {
 	reveal()
 	// revealed takes the outcome.
 	revealed(ev Revealed)
+
+	// help asks for what is due of copies: see copies.go. lacked and found take outcomes.
+	help()
+	lacked(ev Lacked)
+	found(ev Found)
 }
 
 // peerExchange is the exchange between peers. They gossip commitments, and serve whole results.

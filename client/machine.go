@@ -91,7 +91,7 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.out = nil
 	switch ev.(type) {
 	case Tick:
-	case CommitmentReceived, PayloadFetched:
+	case CommitmentReceived, PayloadFetched, Found:
 		m.witness.waits = false
 	default:
 		m.witness.waits, m.unretained = false, true
@@ -125,6 +125,14 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case Revealed:
 		if r, ok := m.exchange.(revealer); ok {
 			r.revealed(ev)
+		}
+	case Lacked:
+		if r, ok := m.exchange.(revealer); ok {
+			r.lacked(ev)
+		}
+	case Found:
+		if r, ok := m.exchange.(revealer); ok {
+			r.found(ev)
 		}
 	case Verified:
 		m.verified(ev)
@@ -226,6 +234,9 @@ func (m *Machine) decideRound() {
 		}
 		m.catchUp()
 		m.decideResults()
+		if x, ok := m.exchange.(revealer); ok {
+			x.help()
+		}
 		m.decideTraining(r)
 		m.decideWitness(r)
 	case coordinator.Cooldown:

@@ -361,7 +361,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 			continue
 		}
 		c.fetching = false
-		c.held = ev.OK
+		c.held = c.held || ev.OK // a copy may have come meanwhile
 		c.refused = ev.Refused
 		if ev.Refused {
 			m.do(Note{"payload refused: not a valid update, from " + m.state.Member(ev.Member).Key.String()})

@@ -26,6 +26,8 @@ import (
 //	state       of window r, in r+2: the values on r's slice once r's accepted set was applied; a
 //	            member that missed windows patches what it holds, slice by slice, and compares the
 //	            hash with the agreed one
+//	lack        of window r, in r+1: whose results this member could not get
+//	copy        of window r, in r+1: others' results that some lack, if this member is a witness
 //	index, part the parameters that the run agreed on at the end of an epoch, if this member makes
 //	            the checkpoint; for newcomers
 //
@@ -278,9 +280,11 @@ func (b *buckets) put(round coordinator.Round, kind bucket.Kind, content wire.Ha
 }
 
 // get reads an object of a member.
-func (b *buckets) get(w bucket.Want, done func([]byte, error)) {
+func (b *buckets) get(w bucket.Want, done func([]byte, error)) { b.getWithin(w, lookFor, done) }
+
+func (b *buckets) getWithin(w bucket.Want, within time.Duration, done func([]byte, error)) {
 	b.track(func(ended func()) func() {
-		return b.x.Get(w, lookFor, func(body []byte, err error) {
+		return b.x.Get(w, within, func(body []byte, err error) {
 			ended()
 			done(body, err)
 		})

@@ -343,6 +343,8 @@ func (n *Node) perform(a client.Action) {
 		n.fetchPayload(a)
 	case client.Reveal:
 		n.reveal(a)
+	case client.Lack, client.AskLacks, client.Copy, client.FindCopy:
+		n.help(a)
 	case client.Apply:
 		n.apply(a)
 	case client.Heal:

@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
@@ -49,6 +50,12 @@ type Options struct {
 	// Referee is the run's. With it a liar continues a dispute to its end; without it, the node
 	// says what it can.
 	Referee dispute.Referee
+	// Show has the member's bucket answer a read of an object only if allow returns true, and returns
+	// the location to announce. allow may be called from any goroutine; reader is zero if it is not
+	// known. Only the kind hide needs it.
+	Show func(allow func(reader key.Public, n bucket.Name) bool) (registered string, err error)
+	// Hide is the number of members from which the kind hide hides; 0: a third of all.
+	Hide coordinator.Member
 }
 
 // Wrap returns the configuration of a node that cheats in the way of the named kind, from that of
@@ -72,7 +79,11 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
-		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, bucket: cfg.Bucket, loop: cfg.Loop,
+		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop,
+	}
+	if cfg.Bucket != nil {
+		own := *cfg.Bucket
+		m.bucket, cfg.Bucket = &own, &own
 	}
 	h, err := k.make(m)
 	if err != nil {

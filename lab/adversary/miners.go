@@ -14,13 +14,14 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/key"
 )
 
 // Miners returns the kinds of cheats of a run that exchanges by buckets and is scored by
-// validators. They cheat in what they seal, in what they keep of it, and as verifiers; package
-// bucket refuses tricks with objects and names. Those that seal must earn nothing, except that the
-// kind gradient, which does its work, must earn no more than the honest. Where results are
-// verified, those whose gradient is not the committed one are convicted.
+// validators. They cheat in what they seal, in what they keep and show of it, and as verifiers;
+// package bucket refuses tricks with objects and names. Those that seal must earn nothing, except
+// that the kind gradient, which does its work, must earn no more than the honest. Where results
+// are verified, those whose gradient is not the committed one are convicted.
 func Miners() []Kind {
 	kinds := sealers()
 	for i, k := range kinds {
@@ -33,7 +34,9 @@ func Miners() []Kind {
 			kinds = append(kinds, k)
 		}
 	}
-	return kinds
+	return append(kinds, Kind{Name: "hide", Sometimes: true,
+		Tries: "works, and shows its commitments and reveals, some of them late, to two thirds of the members, so that the others cannot apply what is accepted",
+		make:  func(m *member) (hooks, error) { return hooks{}, m.hideObjects() }})
 }
 
 // sealers cheat in what they seal.
@@ -229,6 +232,59 @@ func (m *member) vanishingHooks(c *slice.Codec) hooks {
 			return nil
 		},
 	}
+}
+
+// hideObjects has the member's bucket show its commitments and reveals to some members only (where
+// readers are not known, to those who ask first), half of the reveals late, and copies of others'
+// results to nobody.
+func (m *member) hideObjects() (err error) {
+	if m.o.Show == nil {
+		return errors.New("nobody can say who reads the bucket")
+	}
+	shown := map[bucket.Name]coordinator.Member{}
+	m.bucket.Registered, err = m.o.Show(func(reader key.Public, n bucket.Name) bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch {
+		case !m.hasState || n.Kind == bucket.KindState:
+			return true
+		case n.Kind == bucket.KindReveal && m.early(n), n.Kind == bucket.KindCopy:
+			return false
+		case n.Kind != bucket.KindCommitment && n.Kind != bucket.KindReveal:
+			return true
+		}
+		from := m.o.Hide
+		if from == 0 {
+			from = m.state.Count() / 3
+		}
+		if reader.IsZero() {
+			shown[n]++
+			return shown[n]+from < m.state.Count()
+		}
+		for i := range m.state.Count() {
+			switch k := m.state.Key(i); {
+			case from == 0:
+				return true
+			case k == reader:
+				return m.ours(k)
+			case k != m.self && !m.ours(k):
+				from--
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// early reports whether a reveal is to be shown later: half of them in the first half of the
+// window, when their name says.
+func (m *member) early(n bucket.Name) bool {
+	r, ok := m.state.At(n.Window + 1)
+	if !ok || n.Window%2 == 0 {
+		return false
+	}
+	wait := uint64(m.state.Config().RoundTrainMs) * uint64(n.Content[0]) / 512
+	return uint64(m.loop.Now().UnixMilli()) < r.OpenedMs()+wait
 }
 
 // gradientHooks seals the share's gradient instead of the accumulated update, scaled to that

@@ -42,6 +42,7 @@ type Miner struct {
 	Kind string
 	// Percent is the part of its share that it trains on; 0 means all.
 	Percent int
+	Hide    coordinator.Member // adversary.Options.Hide
 	// Slow is the factor by which it computes slower than others; 0 means 1.
 	Slow uint32
 	// Claims is the speed it states, in per cent of the true one; 0 means the truth.
@@ -125,6 +126,8 @@ type Market struct {
 	disputant node.Disputant
 	referee   dispute.Referee
 
+	// filters says, by bucket, who may read what, where not everybody may read everything.
+	filters    map[string]func(key.Public, bucket.Name) bool
 	miners     []*miner
 	validators []*judge
 	periods    []score.Scores // settled periods
@@ -174,6 +177,7 @@ func (m *Market) make() (err error) {
 		return err
 	}
 	m.Buckets = bucketmem.New(m.Clock.Now, 1)
+	m.filters = map[string]func(key.Public, bucket.Name) bool{}
 	for i := range cfg.Miners {
 		if err := m.mine(i); err != nil {
 			return err
@@ -289,6 +293,40 @@ func Public(i int) bucket.Location {
 	return bucket.Location{Endpoint: "mem", Bucket: Place(i).Bucket}
 }
 
+// openFor opens stores as a reader sees them.
+func (m *Market) openFor(reader key.Public) bucket.Opener {
+	return func(at bucket.Location) (bucket.Store, error) {
+		s, err := m.Buckets.Open(at)
+		return filtered{s, func(n bucket.Name) bool {
+			allow := m.filters[at.Bucket]
+			return allow == nil || allow(reader, n)
+		}}, err
+	}
+}
+
+// filtered is a bucket whose owner does not show everything to everybody.
+type filtered struct {
+	bucket.Store
+	allow func(bucket.Name) bool
+}
+
+func (s filtered) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+	if name, err := bucket.ParseName(key); err == nil && !s.allow(name) {
+		return nil, 0, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrMissing}
+	}
+	return s.Store.Get(ctx, key, offset, n)
+}
+
+// gang returns the keys of the miners of a kind.
+func (m *Market) gang(kind string) (keys []key.Public) {
+	for i, who := range m.cfg.Miners {
+		if who.Kind == kind {
+			keys = append(keys, MinerKey(i).Public())
+		}
+	}
+	return keys
+}
+
 // mine starts miner i.
 func (m *Market) mine(i int) error {
 	who := m.cfg.Miners[i]
@@ -302,7 +340,7 @@ func (m *Market) mine(i int) error {
 		return err
 	}
 	scope := loop.NewScope(m.Clock)
-	writer, reader := bucket.NewWriter(own, MinerKey(i), bucket.Options{}), bucket.NewReader(m.Buckets.Open, bucket.Options{})
+	writer, reader := bucket.NewWriter(own, MinerKey(i), bucket.Options{}), bucket.NewReader(m.openFor(MinerKey(i).Public()), bucket.Options{})
 	x := &miner{bytes: func() uint64 { return uint64(writer.Traffic.Bytes()) }}
 	cfg := node.Config{
 		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client().As(MinerKey(i)), Loop: scope, Engine: lazy{m.engine, who.Percent},
@@ -332,7 +370,11 @@ func (m *Market) mine(i int) error {
 		cfg.Stake = stake
 	}
 	if who.Kind != "" {
-		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine, Referee: m.referee}
+		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine, Referee: m.referee,
+			Gang: m.gang(who.Kind), Hide: who.Hide, Show: func(allow func(key.Public, bucket.Name) bool) (string, error) {
+				m.filters[Place(i).Bucket] = allow
+				return registered, nil
+			}}
 		if cfg, err = adversary.Wrap(who.Kind, cfg, o); err != nil {
 			return err
 		}

@@ -2,11 +2,13 @@ package market
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/node"
@@ -34,7 +36,7 @@ func convicted(m *Market) map[int]dispute.Offence {
 func TestCheatsAreConvicted(t *testing.T) {
 	for _, k := range adversary.Miners() {
 		switch k.Name {
-		case "copy", "vanish", "stale", "wrong-data", "scale", "sign-flip":
+		case "copy", "vanish", "stale", "wrong-data", "scale", "sign-flip", "hide":
 			continue // they differ from others in what a verifier does not look at
 		}
 		t.Run(k.Name, func(t *testing.T) {
@@ -82,8 +84,7 @@ func (s secretive) Get(ctx context.Context, key string, offset, n int64) ([]byte
 }
 
 // TestCommitmentsThatVerifiersDoNotGet has a miner seal noise and hide its commitments from two of
-// nine members, which can neither check its results nor apply them. It is convicted, and they are
-// not.
+// nine members, which check and apply copies. It is convicted, and the others lose nothing.
 func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 	var m *Market
 	open := func(at bucket.Location) (bucket.Store, error) {
@@ -108,11 +109,39 @@ func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 	s := m.State()
 	for i, e := range r.Earners[:8] {
 		at, _ := s.Find(MinerKey(i).Public())
-		if who := s.Member(at); who.Stake < stake/2 || i < 6 && (e.Accepted != 32 || who.Stake != stake) {
+		if who := s.Member(at); e.Accepted != 32 || who.Stake < stake {
 			t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.Notes(i)))
 		}
 	}
 	t.Logf("%d of its results were accepted", r.Earners[8].Accepted)
+}
+
+// TestResultsHiddenFromSome has miners of nine hide their commitments and reveals from the same two to four of the others, alone and as a gang of
+// a third. The run goes on, nobody is dropped, and all hold the same parameters.
+func TestResultsHiddenFromSome(t *testing.T) {
+	for _, c := range []struct{ hiders, from coordinator.Member }{{1, 2}, {1, 3}, {1, 4}, {3, 2}, {3, 3}, {3, 4}} {
+		t.Run(fmt.Sprintf("%d from %d", c.hiders, c.from), func(t *testing.T) {
+			miners := honest(9 - int(c.hiders))
+			for range c.hiders {
+				miners = append(miners, Miner{Kind: "hide", Hide: c.from})
+			}
+			m := begin(t, Config{Miners: miners, Validators: []Judge{{}}, Steps: 12, Verification: 5})
+			r := finish(t, m)
+			s := m.State()
+			for i, e := range r.Earners {
+				at, _ := s.Find(MinerKey(i).Public())
+				who := s.Member(at)
+				t.Logf("%s%d: accepted %d, stake %d, missed %d", e.Kind, i, e.Accepted, who.Stake, who.Missed)
+				if e.Kind == "" && (e.Accepted != 12 || who.Stake != stake) {
+					t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.Notes(i)))
+				}
+			}
+			t.Logf("%d rollbacks, %d rounds", s.Rollbacks(), s.Round())
+			if got := convicted(m); len(got) > 0 || s.Rollbacks() > 0 {
+				t.Errorf("convicted were %v, %d rollbacks", got, s.Rollbacks())
+			}
+		})
+	}
 }
 
 // TestASlowMinerChecksOthers has a miner need four fifths of a window for its share: it misses the

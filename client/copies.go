@@ -1,0 +1,275 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// The owner of a bucket decides who reads what in it, and when. A result that it shows to a quorum
+// of the witnesses alone is accepted, and without help nobody else could apply the accepted set.
+// So a member that lacks results says which, and the witnesses, whose reports decide what is
+// accepted, put copies of these into their own buckets. Nobody is trusted: a copy must be the
+// commitment whose ID the ledger has, and open it.
+//
+// In eighths of a window, with those of window r+1 first, for the results of r:
+//
+//	3           who lacks results that may count says so (Lack)
+//	4, 9, 12    the witnesses of r+1 read who lacks what (AskLacks), and copy what they hold (Copy)
+//	5 to 15     who lacks results looks for copies (FindCopy)
+//	8           r's set is decided: who lacks results of it says so again
+//
+// A member that names what it has costs each witness lacksServed copies each time, and all of them
+// together copiesMax.
+const (
+	eighths   = 8
+	tellAt    = 3
+	findAt    = 5
+	decidedAt = eighths
+)
+
+var readAt = [...]int{4, 9, 12}
+
+const (
+	// lacksServed is how many results a witness copies for one member each time it reads the lists.
+	lacksServed = 8
+	// copiesMax is how many it copies each time at least, and one more for copiesPer members.
+	copiesMax = 8
+	copiesPer = 8
+	// buckets in which a copy is looked for at a time
+	copiesFrom = 8
+)
+
+// Lack publishes whose results of a round this member lacks: bit i%8 of byte i/8 is member i's.
+type Lack struct {
+	Round   coordinator.Round
+	Members []byte
+}
+
+// AskLacks reads what members say that they lack of a round. It ends in Lacked.
+type AskLacks struct {
+	Round coordinator.Round
+	Of    []coordinator.Member
+}
+
+// Lacked ends AskLacks with the lists of those that said something, as in Lack.
+type Lacked struct {
+	Round coordinator.Round
+	Lists [][]byte
+}
+
+// Copy publishes a copy of a member's result, of which the driver holds the slice that Seed draws.
+type Copy struct {
+	Round   coordinator.Round
+	Member  coordinator.Member
+	ID      wire.Hash // of the commitment
+	Payload wire.Hash
+	Seed    wire.Hash
+}
+
+// FindCopy looks for a copy of the result that is committed to by ID, and of the slice of it that
+// Seed draws, in others' buckets one after the other. If there is one, CommitmentReceived comes
+// first. It ends in Found.
+type FindCopy struct {
+	Round  coordinator.Round
+	Member coordinator.Member
+	ID     wire.Hash
+	Seed   wire.Hash
+	From   []key.Public
+}
+
+// Found ends a FindCopy action. OK means that the driver holds the slice.
+type Found struct {
+	Round  coordinator.Round
+	Member coordinator.Member
+	ID     wire.Hash
+	OK     bool
+}
+
+func (Lack) action()     {}
+func (AskLacks) action() {}
+func (Copy) action()     {}
+func (FindCopy) action() {}
+func (Lacked) event()    {}
+func (Found) event()     {}
+
+// help is what was done about results of a round that some members lack.
+type help struct {
+	round  coordinator.Round
+	done   int // eighths of the window that were dealt with, and before
+	copied map[coordinator.Member]bool
+	tries  int
+	finds  map[coordinator.Member]bool // under way
+}
+
+// help says what this member lacks, looks for it, and helps others that lack something.
+func (m *bucketExchange) help() {
+	now := m.state.Round()
+	for round := now - min(now, 2); round < now; round++ {
+		r, ok := m.state.At(round)
+		if next, found := m.state.At(round + 1); !ok || !found || next.Attests() != round {
+			continue
+		}
+		eighth := eighths * int(now-round-1)
+		if past := m.ledgerMs(); m.state.Phase() == coordinator.RoundTrain {
+			past -= min(past, m.state.PhaseSince())
+			eighth += int(min(past*eighths/max(uint64(m.run.RoundTrainMs), 1), eighths-1))
+		} else {
+			eighth += eighths - 1
+		}
+		h := m.helping(round)
+		if h == nil {
+			h = &help{round: round, copied: map[coordinator.Member]bool{}, finds: map[coordinator.Member]bool{}}
+			m.helps[0], m.helps[1] = m.helps[1], h
+		}
+		if h.done >= eighth {
+			continue
+		}
+		before := h.done
+		h.done = eighth
+		due := func(at int) bool { return before < at && at <= eighth }
+		for _, at := range readAt {
+			if due(at) {
+				m.readLacks(r)
+				break
+			}
+		}
+		if eighth < tellAt || m.model.round >= round+2 {
+			continue // its set was applied
+		}
+		lacking := m.lacking(r)
+		if (due(tellAt) || due(decidedAt)) && len(lacking) > 0 {
+			m.do(Lack{Round: round, Members: lacking})
+		}
+		if eighth >= findAt {
+			m.search(r, h, lacking)
+		}
+	}
+}
+
+// helping returns what was done for a round, nil if nothing was.
+func (m *bucketExchange) helping(round coordinator.Round) *help {
+	for _, h := range m.helps {
+		if h != nil && h.round == round {
+			return h
+		}
+	}
+	return nil
+}
+
+// lacking returns the members whose results of a round this one lacks: the accepted ones once these
+// are known, and before that all on the ledger.
+func (m *bucketExchange) lacking(r coordinator.RoundState) (bitmap []byte) {
+	rs := m.results(r.Number())
+	for i := range m.state.Count() {
+		_, committed := r.Committed(i)
+		if i == m.member.index || !committed || r.Final() && !r.Accepted(i) {
+			continue
+		}
+		c := m.best(rs, i, false)
+		if c == nil && len(rs.known[i]) == 0 || c != nil && !c.held {
+			bitmap = coordinator.SetHeld(bitmap, i)
+		}
+	}
+	return bitmap
+}
+
+// readLacks reads the lists of the others, beginning with another one each time, if this member is
+// a witness of the round's results.
+func (m *bucketExchange) readLacks(r coordinator.RoundState) {
+	next, _ := m.state.At(r.Number() + 1)
+	if !next.Elected(m.member.index) {
+		return
+	}
+	a := AskLacks{Round: r.Number()}
+	n := m.state.Count()
+	for k := range n {
+		i := (k + m.member.index + coordinator.Member(m.now)) % n
+		if i != m.member.index && m.state.Status(i) == coordinator.StatusActive {
+			a.Of = append(a.Of, i)
+		}
+	}
+	m.do(a)
+}
+
+// lacked copies what others lack and this member holds, in turn for each of them.
+func (m *bucketExchange) lacked(ev Lacked) {
+	next, ok := m.state.At(ev.Round + 1)
+	rs, h := m.find(ev.Round), m.helping(ev.Round)
+	if !ok || rs == nil || h == nil {
+		return
+	}
+	left := copiesMax + m.state.Count()/copiesPer
+	for range lacksServed {
+		for _, list := range ev.Lists {
+			i, c := m.toCopy(rs, next.Witnesses(), h, list)
+			if c == nil || left == 0 {
+				continue
+			}
+			left--
+			h.copied[i] = true
+			seed, _ := m.seed(ev.Round)
+			m.do(Copy{Round: ev.Round, Member: i, ID: c.id, Payload: c.commitment.Payload, Seed: seed})
+		}
+	}
+}
+
+// toCopy returns the result to copy next of those in a list, nil if there is none: the one for
+// which this witness is the likeliest to be asked.
+func (m *bucketExchange) toCopy(rs *results, witnesses []coordinator.Member, h *help, list []byte) (member coordinator.Member, best *candidate) {
+	seat := 0
+	for p, i := range witnesses {
+		if i == m.member.index {
+			seat = p
+		}
+	}
+	nearest := len(witnesses)
+	for i := range min(m.state.Count(), coordinator.Member(8*len(list))) {
+		if list[i/8]>>(i%8)&1 == 0 || i == m.member.index || h.copied[i] {
+			continue
+		}
+		distance := (seat + len(witnesses) - int(i)%len(witnesses)) % len(witnesses)
+		if c := m.best(rs, i, true); c != nil && distance < nearest {
+			member, best, nearest = i, c, distance
+		}
+	}
+	return member, best
+}
+
+// search looks for copies of what this member lacks.
+func (m *bucketExchange) search(r coordinator.RoundState, h *help, lacking []byte) {
+	next, _ := m.state.At(r.Number() + 1)
+	witnesses := next.Witnesses()
+	seed, _ := m.seed(r.Number())
+	for i := range min(m.state.Count(), coordinator.Member(8*len(lacking))) {
+		if lacking[i/8]>>(i%8)&1 == 0 || h.finds[i] || len(h.finds) == fetchesMax {
+			continue
+		}
+		a := FindCopy{Round: r.Number(), Member: i, Seed: seed}
+		a.ID, _ = r.Committed(i)
+		for k := range witnesses {
+			w := witnesses[(int(i)+h.tries*copiesFrom+k)%len(witnesses)]
+			if w != m.member.index && w != i && len(a.From) < copiesFrom {
+				a.From = append(a.From, m.state.Key(w))
+			}
+		}
+		h.finds[i] = true
+		m.do(a)
+	}
+	h.tries++
+}
+
+// found takes the outcome of a FindCopy.
+func (m *bucketExchange) found(ev Found) {
+	if h := m.helping(ev.Round); h != nil {
+		delete(h.finds, ev.Member)
+	}
+	rs := m.find(ev.Round)
+	if !ev.OK || rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
+		return
+	}
+	for k := range rs.known[ev.Member] {
+		c := &rs.known[ev.Member][k]
+		c.held = c.held || c.id == ev.ID
+	}
+}
