@@ -2,6 +2,7 @@ package vulkan
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
@@ -114,6 +115,13 @@ func (m *Model) auditAttention() error {
 		return err
 	}
 	exact.Gemm(nil, 1, n, d, q, d, 1, keys, 1, d, want, n, false)
+	first := 0
+	if m.Window > 0 {
+		first = max(0, n-m.Window)
+	}
+	for i := range want[:first] {
+		want[i] = float32(math.Inf(-1)) // as package llama does: their probabilities are +0
+	}
 	exact.NewWorker(exact.Kernels()[0]).Softmax(want, m.scale())
 	return same("attention's probabilities", got, want)
 }

@@ -129,8 +129,8 @@ func (d *Device) prove() error {
 		if d.Proof.Findings, err = kernel.Prove(d.k); err != nil {
 			return err
 		}
-		for _, n := range []llama.Numerics{llama.Exact, llama.Exact8} {
-			f, err := proveStep(d.k, n)
+		for _, s := range steps {
+			f, err := proveStep(d.k, s.name, s.change)
 			if err != nil {
 				return err
 			}
@@ -151,14 +151,22 @@ func (d *Device) prove() error {
 	return nil
 }
 
+// steps are the kinds of models whose gradients are proven.
+var steps = []struct {
+	name   string
+	change func(c *llama.Config)
+}{
+	{"biases", func(c *llama.Config) { c.Bias = true }},
+	{"a window", func(c *llama.Config) { c.Window = 23 }},
+	{"8 bits, norms of heads", func(c *llama.Config) { c.Numerics, c.HeadDim, c.FFN, c.QKNorm = llama.Exact8, 32, 96, true }},
+}
+
 // proveStep compares the gradient of a small model with package llama's.
-func proveStep(k *kernel.Kernels, n llama.Numerics) (kernel.Finding, error) {
-	f := kernel.Finding{Operation: "gradient of a small model", Class: "numerics " + n.String()}
+func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) (kernel.Finding, error) {
+	f := kernel.Finding{Operation: "gradient of a small model", Class: name}
 	const seq, batch = 70, 2
-	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5, Numerics: n}
-	if n == llama.Exact8 {
-		cfg.HeadDim, cfg.FFN = 32, 96
-	}
+	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
+	change(&cfg)
 	m, err := newModel(k, cfg, seq, batch)
 	if err != nil {
 		return f, err

@@ -38,17 +38,11 @@ type shape struct {
 	backward  bool
 }
 
-// What devices do not compute yet.
-var errKind = errors.New("vulkan: biases, norms of heads and windows of attention (Qwen, Mistral) are not computed on devices yet")
-
 // newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
 // the device has too little memory.
 func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
-	}
-	if cfg.Bias || cfg.QKNorm || cfg.Window > 0 {
-		return nil, errKind
 	}
 	if cfg.Tied {
 		most = 1 // see the comment of package llama

@@ -23,10 +23,11 @@ type part struct {
 }
 
 // layerWeights is one layer's, in the shapes of package llama.
-type layerWeights struct{ norm1, qkv, o, norm2, gu, down gpu.Words }
+// Biases, and the gains of heads, are only in models that have them.
+type layerWeights struct{ norm1, qkv, bias, heads, o, norm2, gu, down gpu.Words }
 
 // activations is what the backward pass needs of a layer's forward pass.
-type activations struct{ x, inv1, qkv, att, x2, inv2, gu gpu.Words }
+type activations struct{ x, inv1, qkv, qk, invQK, att, x2, inv2, gu gpu.Words }
 
 // memory is what a model has on a device.
 type memory struct {
@@ -56,11 +57,12 @@ var (
 	scoresFloats = 64 << 20 // of attention's scores at a time, unless one group of heads has more
 )
 
-func (s sizes) rows() int  { return s.sequences * s.seq }
-func (s sizes) q() int     { return s.Heads * s.HeadDim }
-func (s sizes) kv() int    { return s.KVHeads * s.HeadDim }
-func (s sizes) width() int { return s.q() + 2*s.kv() }
-func (s sizes) each() int  { return s.Heads / s.KVHeads }
+func (s sizes) rows() int   { return s.sequences * s.seq }
+func (s sizes) q() int      { return s.Heads * s.HeadDim }
+func (s sizes) kv() int     { return s.KVHeads * s.HeadDim }
+func (s sizes) width() int  { return s.q() + 2*s.kv() }
+func (s sizes) turned() int { return s.Heads + s.KVHeads }
+func (s sizes) each() int   { return s.Heads / s.KVHeads }
 
 // chunk returns the number of rows for which logits exist at once.
 func (s sizes) chunk() int {
@@ -89,15 +91,25 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	rows, d := s.rows(), s.Hidden
 	m := &memory{params: s.weights(alloc), grad: s.weights(alloc)}
 	m.tokens, m.results = alloc(s.words()), alloc(2*rows)
+	sums := d // numbers in a row of partial
+	if s.Bias {
+		sums = max(d, s.width())
+	}
 	for range s.Layers {
+		var qk, invQK gpu.Words
+		if s.QKNorm {
+			sums = max(d, s.turned()*s.HeadDim)
+			qk, invQK = alloc(rows*s.turned()*s.HeadDim), alloc(rows*s.turned())
+		}
 		m.layers = append(m.layers, activations{
+			qk: qk, invQK: invQK,
 			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
 			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
 		})
 	}
 	m.last, m.lastInv, m.h, m.dh = alloc(rows*d), alloc(rows), alloc(rows*d), alloc(rows*d)
 	m.f, m.dx, m.dqkv, m.datt = alloc(rows*s.FFN), alloc(rows*d), alloc(rows*s.width()), alloc(rows*s.q())
-	m.logits, m.partial = alloc(s.chunk()*s.Vocab), alloc(s.sequences*((s.seq+63)/64)*d)
+	m.logits, m.partial = alloc(s.chunk()*s.Vocab), alloc(s.sequences*((s.seq+63)/64)*sums)
 	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
 	sequences, groups := s.attended()
 	scores := sequences * groups * s.each() * s.seq * s.seq
@@ -142,11 +154,28 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 		return func(i int) gpu.Words { return p.at.At(t[i].Offset - first) }
 	}
 	w.embed = at(0, 1)(0)
-	const each = 9 // tensors in a layer
+	each := 9 // tensors in a layer
+	if s.Bias {
+		each += 3
+	}
+	if s.QKNorm {
+		each += 2
+	}
 	for l := range s.Layers {
 		i := 1 + each*l
 		f := at(i, i+each)
-		w.layers = append(w.layers, layerWeights{norm1: f(i), qkv: f(i + 1), o: f(i + 4), norm2: f(i + 5), gu: f(i + 6), down: f(i + 8)})
+		x := layerWeights{norm1: f(i), qkv: f(i + 1)}
+		i += 4
+		if s.Bias {
+			x.bias = f(i)
+			i += 3
+		}
+		if s.QKNorm {
+			x.heads = f(i)
+			i += 2
+		}
+		x.o, x.norm2, x.gu, x.down = f(i), f(i+1), f(i+2), f(i+4)
+		w.layers = append(w.layers, x)
 	}
 	last := 1 + each*s.Layers
 	w.norm, w.head = at(last, last+1)(last), w.embed

@@ -56,10 +56,15 @@ func (r *recorder) forward() {
 		if l+1 < len(m.layers) {
 			next = m.layers[l+1].x
 		}
-		r.RMSNorm(r.c, m.h, a.x, w.norm1, a.inv1, rows, d, r.Eps)
-		r.c.Copy(a.x2, a.x, rows*d)
+		r.RMSNorm(r.c, m.h, a.x, w.norm1, a.inv1, a.x2, rows, d, r.Eps)
 		r.linear(a.qkv, m.h, w.qkv, d, r.width(), false)
-		r.Rotate(r.c, a.qkv, m.cosine, m.sine, rows, r.seq, r.width(), r.Heads+r.KVHeads, r.HeadDim, false)
+		if r.Bias {
+			r.AddBias(r.c, a.qkv, w.bias, rows, r.width())
+		}
+		if r.QKNorm {
+			r.NormHeads(r.c, a.qkv, w.heads, a.invQK, a.qk, r.normed(), rows, r.Eps)
+		}
+		r.Rotate(r.c, a.qkv, m.cosine, m.sine, rows, r.seq, r.width(), r.turned(), r.HeadDim, false)
 		r.eachHeads(func(u heads) {
 			r.probabilities(u, a)
 			z := u.batch()
@@ -67,14 +72,18 @@ func (r *recorder) forward() {
 			r.Gemm(r.c, r.seq, r.HeadDim, r.seq, kernel.Rows(m.p, r.seq), kernel.Rows(u.values(a.qkv), r.width()), u.queries(a.att, r.q()), r.q(), false, kernel.LowerA, z)
 		})
 		r.linear(a.x2, a.att, w.o, r.q(), d, true)
-		r.RMSNorm(r.c, m.h, a.x2, w.norm2, a.inv2, rows, d, r.Eps)
-		r.c.Copy(next, a.x2, rows*d)
+		r.RMSNorm(r.c, m.h, a.x2, w.norm2, a.inv2, next, rows, d, r.Eps)
 		r.linear(a.gu, m.h, w.gu, d, 2*r.FFN, false)
 		r.SwiGLU(r.c, m.f, a.gu, rows, r.FFN)
 		r.linear(next, m.f, w.down, r.FFN, d, true)
 		r.c.Cut()
 	}
-	r.RMSNorm(r.c, m.h, m.last, m.params.norm, m.lastInv, rows, d, r.Eps)
+	r.RMSNorm(r.c, m.h, m.last, m.params.norm, m.lastInv, m.dx, rows, d, r.Eps) // dx is not in use yet
+}
+
+// normed returns the heads that models with QKNorm normalize.
+func (s sizes) normed() kernel.Heads {
+	return kernel.Heads{Queries: s.Heads, Keys: s.KVHeads, Width: s.HeadDim, Row: s.width()}
 }
 
 // head records the head and its loss, chunk by chunk. With backward it also sets dh, and adds to
@@ -144,7 +153,13 @@ func (r *recorder) backward() {
 		r.linearWeight(g.o, m.dx, a.att, r.q(), d)
 		r.linearInput(m.datt, m.dx, w.o, r.q(), d)
 		r.eachHeads(func(u heads) { r.attentionBackward(u, a) })
-		r.Rotate(r.c, m.dqkv, m.cosine, m.sine, rows, r.seq, r.width(), r.Heads+r.KVHeads, r.HeadDim, true)
+		r.Rotate(r.c, m.dqkv, m.cosine, m.sine, rows, r.seq, r.width(), r.turned(), r.HeadDim, true)
+		if r.QKNorm {
+			r.NormHeadsBackward(r.c, m.dqkv, g.heads, a.qk, w.heads, a.invQK, m.partial, r.normed(), r.sequences, r.seq)
+		}
+		if r.Bias {
+			r.AddBiasBackward(r.c, g.bias, m.dqkv, m.partial, r.sequences, r.seq, r.width())
+		}
 		r.Normalize(r.c, m.h, a.x, w.norm1, a.inv1, rows, d)
 		r.linearWeight(g.qkv, m.dqkv, m.h, d, r.width())
 		r.linearInput(m.dh, m.dqkv, w.qkv, d, r.width())
@@ -201,7 +216,7 @@ func (r *recorder) probabilities(u heads, a *activations) {
 	z := u.batch()
 	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.width(), r.HeadDim, r.seq*r.width(), r.HeadDim, u.scores(), r.seq*r.seq
 	r.Gemm(r.c, r.seq, r.seq, r.HeadDim, kernel.Rows(u.queries(a.qkv, r.width()), r.width()), kernel.Columns(u.keys(a.qkv), r.width()), r.m.p, r.seq, false, kernel.LowerC, z)
-	r.Softmax(r.c, r.m.p, u.rows(), r.seq, r.scale())
+	r.Softmax(r.c, r.m.p, u.rows(), r.seq, r.scale(), r.Window)
 }
 
 func (s sizes) scale() float32 { return float32(1 / math.Sqrt(float64(s.HeadDim))) }
@@ -214,7 +229,7 @@ func (r *recorder) attentionBackward(u heads, a *activations) {
 	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.q(), d, r.seq*width, d, u.scores(), square
 	datt := u.queries(m.datt, r.q())
 	r.Gemm(r.c, r.seq, r.seq, d, kernel.Rows(datt, r.q()), kernel.Columns(u.values(a.qkv), width), m.dp, r.seq, false, kernel.LowerC, z)
-	r.SoftmaxBackward(r.c, m.dp, m.p, u.rows(), r.seq, r.scale())
+	r.SoftmaxBackward(r.c, m.dp, m.p, u.rows(), r.seq, r.scale(), r.Window)
 	z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), square, r.seq*width, d, r.seq*width, d
 	r.Gemm(r.c, r.seq, d, r.seq, kernel.Rows(m.dp, r.seq), kernel.Rows(u.keys(a.qkv), width), u.queries(m.dqkv, width), width, false, kernel.LowerA, z)
 	// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the query heads of a group.

@@ -40,7 +40,7 @@ type Kernels struct {
 
 	quantize, small8, large8, target *gpu.Kernel // products in 8 bits
 
-	norm, normBack, gainBack, gainAdd, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
+	norm, normBack, gainBack, gainAdd, bias, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
 }
 
 // New makes the kernels of a device. They are released with it.
@@ -59,7 +59,7 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
 		{&k.quantize, "quantize", nil}, {&k.small8, gemm8, []uint32{4}}, {&k.large8, gemm8, []uint32{8}}, {&k.target, "target", nil},
 		{&k.norm, "norm", nil}, {&k.normBack, "norm_back", nil}, {&k.gainBack, "gain_back", nil}, {&k.gainAdd, "gain_add", nil},
-		{&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
+		{&k.bias, "bias", nil}, {&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
 		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},
 		{&k.embed, "embed", nil}, {&k.embedBack, "embed_back", nil}, {&k.loss, "loss", nil},
 	} {
@@ -138,23 +138,59 @@ func line(c *gpu.Commands, k *gpu.Kernel, n int, args ...any) {
 	c.Dispatch(k, x, y, 1, args...)
 }
 
-// RMSNorm computes y = norm(x)·g of each row, and inv of each.
-func (k *Kernels) RMSNorm(c *gpu.Commands, y, x, g, inv gpu.Words, rows, n int, eps float32) {
-	line(c, k.norm, up(rows, 16), x, g, y, inv, rows, n, eps, 0)
+// RMSNorm computes y = norm(x)·g of each row, inv of each, and a copy of x in kept.
+func (k *Kernels) RMSNorm(c *gpu.Commands, y, x, g, inv, kept gpu.Words, rows, n int, eps float32) {
+	line(c, k.norm, up(rows, 16), x, g, y, inv, kept, rows, n, eps, 0, 1, 1, 1, n)
 }
 
 // Normalize computes y from inv, as RMSNorm did.
 func (k *Kernels) Normalize(c *gpu.Commands, y, x, g, inv gpu.Words, rows, n int) {
-	line(c, k.norm, up(rows, 16), x, g, y, inv, rows, n, float32(0), 1)
+	line(c, k.norm, up(rows, 16), x, g, y, inv, x, rows, n, float32(0), 1, 0, 1, 1, n)
 }
 
 // RMSNormBackward adds the gradients of the norm of rows of sequences to dx and dg. partial has
 // room for a row for each block of 64 tokens of a sequence.
 func (k *Kernels) RMSNormBackward(c *gpu.Commands, dx, dg, dy, x, g, inv, partial gpu.Words, sequences, seq, n int) {
+	line(c, k.normBack, up(sequences*seq, 16), dy, x, g, inv, dx, sequences*seq, n, 0, 1, 1, n)
 	blocks := sequences * up(seq, 64)
-	line(c, k.normBack, up(sequences*seq, 16), dy, x, g, inv, dx, sequences*seq, n)
-	c.Dispatch(k.gainBack, up(n, 64), blocks, 1, dy, x, inv, partial, n, seq)
-	line(c, k.gainAdd, up(n, 64), partial, dg, blocks, n)
+	c.Dispatch(k.gainBack, up(n, 64), blocks, 1, dy, x, inv, partial, n, seq, 0, 1, n)
+	line(c, k.gainAdd, up(n, 64), partial, dg, blocks, n, 1, 0, 1)
+}
+
+// Heads says where the heads are that are normalized: the first Queries+Keys heads of Width floats
+// of each row of Row floats. Gains are those of queries, and behind them those of keys.
+type Heads struct{ Queries, Keys, Width, Row int }
+
+func (h Heads) all() int { return h.Queries + h.Keys }
+
+// NormHeads normalizes the heads of rows of x. It keeps what they were in kept, one after another,
+// and inv of each.
+func (k *Kernels) NormHeads(c *gpu.Commands, x, gains, inv, kept gpu.Words, h Heads, rows int, eps float32) {
+	n := rows * h.all()
+	line(c, k.norm, up(n, 16), x, gains, x, inv, kept, n, h.Width, eps, 0, 1, h.all(), h.Queries, h.Row)
+}
+
+// NormHeadsBackward replaces dx, the gradient of what NormHeads made, by that of its input, and
+// adds those of the gains to dgains, block by block, in each head by head. partial has room for the
+// heads of a row for each block of 64 tokens of a sequence.
+func (k *Kernels) NormHeadsBackward(c *gpu.Commands, dx, dgains, kept, gains, inv, partial gpu.Words, h Heads, sequences, seq int) {
+	n, blocks, heads := h.all()*h.Width, sequences*up(seq, 64), sequences*seq*h.all()
+	c.Dispatch(k.gainBack, up(n, 64), blocks, 1, dx, kept, inv, partial, n, seq, 0, h.all(), h.Row)
+	line(c, k.gainAdd, up(h.Width, 64), partial, dgains, blocks, h.Width, h.all(), 0, h.Queries)
+	line(c, k.gainAdd, up(h.Width, 64), partial, dgains.At(h.Width), blocks, h.Width, h.all(), h.Queries, h.all())
+	line(c, k.normBack, up(heads, 16), dx, kept, gains, inv, dx, heads, h.Width, 1, h.all(), h.Queries, h.Row)
+}
+
+// AddBias adds bias to each row of x (rows, n).
+func (k *Kernels) AddBias(c *gpu.Commands, x, bias gpu.Words, rows, n int) {
+	line(c, k.bias, up(rows*n, 64), bias, x, rows, n)
+}
+
+// AddBiasBackward adds the sums of dx over blocks of tokens to dbias.
+func (k *Kernels) AddBiasBackward(c *gpu.Commands, dbias, dx, partial gpu.Words, sequences, seq, n int) {
+	blocks := sequences * up(seq, 64)
+	c.Dispatch(k.gainBack, up(n, 64), blocks, 1, dx, dx, dx, partial, n, seq, 1, 1, n)
+	line(c, k.gainAdd, up(n, 64), partial, dbias, blocks, n, 1, 0, 1)
 }
 
 // Rotate rotates the first heads of each row of width floats, or rotates them back.
@@ -162,15 +198,15 @@ func (k *Kernels) Rotate(c *gpu.Commands, x, cosine, sine gpu.Words, rows, seq, 
 	line(c, k.rope, up(rows*heads*headDim/2, 64), x, cosine, sine, rows, seq, width, heads, headDim/2, flag(back))
 }
 
-// Softmax is exact.Worker.Softmax of the first r%seq+1 scores of each row r of seq scores. It sets
-// the rest of the row's block of 64 to +0.
-func (k *Kernels) Softmax(c *gpu.Commands, s gpu.Words, rows, seq int, scale float32) {
-	line(c, k.softmax, up(rows, 16), s, rows, seq, scale)
+// Softmax is exact.Worker.Softmax of the first r%seq+1 scores of each row r of seq scores, or with
+// a window of the last window of them. It sets the rest up to the end of a block of 64 to +0.
+func (k *Kernels) Softmax(c *gpu.Commands, s gpu.Words, rows, seq int, scale float32, window int) {
+	line(c, k.softmax, up(rows, 16), s, rows, seq, scale, window)
 }
 
-// SoftmaxBackward is exact.Worker.SoftmaxBackward of the same rows.
-func (k *Kernels) SoftmaxBackward(c *gpu.Commands, dp, p gpu.Words, rows, seq int, scale float32) {
-	line(c, k.softmaxBack, up(rows, 16), dp, p, rows, seq, scale)
+// SoftmaxBackward is exact.Worker.SoftmaxBackward of the same scores.
+func (k *Kernels) SoftmaxBackward(c *gpu.Commands, dp, p gpu.Words, rows, seq int, scale float32, window int) {
+	line(c, k.softmaxBack, up(rows, 16), dp, p, rows, seq, scale, window)
 }
 
 // SwiGLU computes h (rows, n) from gu (rows, 2n), in which each row starts with the gate's half.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -249,7 +250,9 @@ func TestRowsAreThoseOfTheProcessor(t *testing.T) {
 			make := func(n int) []float32 { return numbers(r, n, hostile) }
 			testNorm(t, k, name, c.batch, c.seq, c.n, make)
 			testGate(t, k, name, c.batch*c.seq, c.n, make)
-			testSoftmax(t, k, name, c.seq, make)
+			testHeads(t, k, name, c.batch, c.seq, make)
+			testSoftmax(t, k, name, c.seq, 0, make)
+			testSoftmax(t, k, name+"window, ", c.seq, 19, make)
 			testCrossEntropy(t, k, name, c.batch, c.seq, c.n, make, r)
 		}
 	}
@@ -263,9 +266,9 @@ func testNorm(t *testing.T, k *Kernels, name string, batch, seq, n int, make_ fu
 	y, inv, partial := make([]float32, rows*n), make([]float32, rows), make([]float32, batch*up(seq, 64)*n)
 	bx, bg, bdy, bdx, bdg := put(t, k, x), put(t, k, g), put(t, k, dy), put(t, k, dx), put(t, k, dg)
 	by, binv, again := put(t, k, y), put(t, k, inv), put(t, k, y)
-	bpartial := put(t, k, partial)
+	bpartial, kept := put(t, k, partial), put(t, k, y)
 	run(t, k, func(c *gpu.Commands) {
-		k.RMSNorm(c, by, bx, bg, binv, rows, n, 1e-5)
+		k.RMSNorm(c, by, bx, bg, binv, kept, rows, n, 1e-5)
 		k.Normalize(c, again, bx, bg, binv, rows, n)
 		k.RMSNormBackward(c, bdx, bdg, bdy, bx, bg, binv, bpartial, batch, seq, n)
 	})
@@ -280,6 +283,7 @@ func testNorm(t *testing.T, k *Kernels, name string, batch, seq, n int, make_ fu
 		}
 	}
 	compare(t, name+"norm", get(t, by), y)
+	compare(t, name+"norm's input", get(t, kept), x)
 	compare(t, name+"norm again", get(t, again), y)
 	compare(t, name+"1/rms", get(t, binv), inv)
 	compare(t, name+"norm's dx", get(t, bdx), dx)
@@ -304,17 +308,71 @@ func testGate(t *testing.T, k *Kernels, name string, rows, n int, make_ func(n i
 	compare(t, name+"SwiGLU's dh", get(t, bdh), dh)
 }
 
-func testSoftmax(t *testing.T, k *Kernels, name string, seq int, make_ func(n int) []float32) {
+// testHeads compares norms of heads, and biases, with what package llama does.
+func testHeads(t *testing.T, k *Kernels, name string, batch, seq int, make_ func(n int) []float32) {
+	h := Heads{Queries: 3, Keys: 2, Width: 9, Row: 70}
+	rows, all, d := batch*seq, h.all(), h.Width
+	x, gains, bias := make_(rows*h.Row), make_(2*d), make_(h.Row)
+	dy, dgains, dbias := make_(rows*h.Row), make_(2*d), make_(h.Row)
+	bx, bgains, bbias := put(t, k, x), put(t, k, gains), put(t, k, bias)
+	bdy, bdgains, bdbias := put(t, k, dy), put(t, k, dgains), put(t, k, dbias)
+	inv, kept := put(t, k, make([]float32, rows*all)), put(t, k, make([]float32, rows*all*d))
+	partial := put(t, k, make([]float32, batch*up(seq, 64)*h.Row))
+	run(t, k, func(c *gpu.Commands) {
+		k.AddBias(c, bx, bbias, rows, h.Row)
+		k.NormHeads(c, bx, bgains, inv, kept, h, rows, 1e-5)
+		k.NormHeadsBackward(c, bdy, bdgains, kept, bgains, inv, partial, h, batch, seq)
+		k.AddBiasBackward(c, bdbias, bdy, partial, batch, seq, h.Row)
+	})
+	for s := range batch {
+		for low := 0; low < seq; low += 64 {
+			from, to := s*seq+low, s*seq+min(low+64, seq)
+			for i := from; i < to; i++ {
+				worker.Add(x[i*h.Row:(i+1)*h.Row], bias)
+			}
+			for n := range all {
+				sums, at := make([]float32, d), n/h.Queries*d // of keys behind those of queries
+				for i := from; i < to; i++ {
+					y, dx := x[i*h.Row+n*d:][:d], dy[i*h.Row+n*d:][:d]
+					was, dwas := slices.Clone(y), slices.Clone(dx)
+					k := worker.RMSNorm(y, was, gains[at:at+d], 1e-5)
+					clear(dx)
+					worker.RMSNormBackward(dx, sums, dwas, was, gains[at:at+d], k)
+				}
+				worker.Add(dgains[at:at+d], sums)
+			}
+			sums := make([]float32, h.Row)
+			for i := from; i < to; i++ {
+				worker.Add(sums, dy[i*h.Row:(i+1)*h.Row])
+			}
+			worker.Add(dbias, sums)
+		}
+	}
+	compare(t, name+"norm of heads", get(t, bx), x)
+	compare(t, name+"norm of heads' dx", get(t, bdy), dy)
+	compare(t, name+"norm of heads' dg", get(t, bdgains), dgains)
+	compare(t, name+"bias", get(t, bdbias), dbias)
+}
+
+func testSoftmax(t *testing.T, k *Kernels, name string, seq, window int, make_ func(n int) []float32) {
 	scores, dp := make_(seq*seq), make_(seq*seq)
 	bs, bdp := put(t, k, scores), put(t, k, dp)
 	run(t, k, func(c *gpu.Commands) {
-		k.Softmax(c, bs, seq, seq, 0.125)
-		k.SoftmaxBackward(c, bdp, bs, seq, seq, 0.125)
+		k.Softmax(c, bs, seq, seq, 0.125, window)
+		k.SoftmaxBackward(c, bdp, bs, seq, seq, 0.125, window)
 	})
 	for i := range seq {
 		row, drow := scores[i*seq:(i+1)*seq], dp[i*seq:(i+1)*seq]
+		first := 0
+		if window > 0 {
+			first = max(0, i+1-window)
+		}
+		for j := range first { // as package llama does
+			row[j], drow[j] = float32(math.Inf(-1)), 0
+		}
 		worker.Softmax(row[:i+1], 0.125)
 		worker.SoftmaxBackward(drow[:i+1], row[:i+1], 0.125)
+		clear(drow[:first])
 		clear(row[i+1 : min(seq, i/64*64+64)])
 		clear(drow[i+1 : min(seq, i/64*64+64)])
 	}
