@@ -51,6 +51,7 @@ type Spec struct {
 	Exchange     Exchange     `toml:"exchange"`
 	Scores       Scores       `toml:"scores"`
 	Resume       *Resume      `toml:"resume,omitempty"`
+	About        *About       `toml:"about,omitempty"`
 }
 
 // Model describes a Llama model. The preset sets every field that is left 0.
@@ -380,6 +381,9 @@ func (s Spec) Check() error {
 	}
 	for _, f := range s.checkResume() {
 		fault("resume.%w", f)
+	}
+	for _, f := range s.About.check() {
+		fault("about.%w", f)
 	}
 	limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 	if config.StateHash.IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tests/browser"
 )
 
@@ -30,7 +31,12 @@ var pages = []struct{ name, path, drawn string }{
 // fullStage serves a run that has had everything that pages can show, and returns the address.
 func fullStage(t *testing.T) string {
 	t.Helper()
-	s := newStage(t, 9, distrusting, scoring)
+	s := newStage(t, 9, distrusting, scoring, func(p *spec.Spec) {
+		p.About = &spec.About{
+			Description: "A small model that learns to write as Newton did, from his Opticks.\nAnybody may take part: the text is free, and so is what becomes of it.",
+			License:     "Apache-2.0", Links: []string{"https://example.org/opticks", "https://example.org/" + strings.Repeat("long-", 20)},
+		}
+	})
 	o := s.options()
 	log := s.keepLog()
 	checkpoints := t.TempDir()
@@ -55,9 +61,12 @@ func everyLook(b *browser.Tab, url string, look func(where string)) {
 	for _, device := range []struct {
 		name          string
 		width, height int64
-	}{{"desktop", 1280, 900}, {"phone", 390, 844}} {
+	}{{"desktop", 1280, 900}, {"phone", 390, 844}, {"wide", 2560, 1440}} {
 		b.Size(device.width, device.height)
-		for _, p := range pages {
+		for i, p := range pages {
+			if i > 1 && device.name == "wide" {
+				continue // they are as on a desktop
+			}
 			b.Go(url + p.path)
 			b.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
 			for _, scheme := range []string{"light", "dark"} {

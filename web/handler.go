@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -40,7 +39,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	}
 	mux.Handle("GET /assets/", http.StripPrefix("/assets/", cached(http.FileServerFS(sub))))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, sub, "favicon.svg") })
-	mux.HandleFunc("GET /api/runs", s.serveRuns)
+	mux.HandleFunc("GET /api/runs", s.serveFront)
 	mux.HandleFunc("GET /api/runs/{run}", s.ofRun(s.serveLive))
 	mux.HandleFunc("GET /api/runs/{run}/events", s.ofRun(s.serveEvents))
 	mux.HandleFunc("GET /api/runs/{run}/members", s.page((*desk).members))
@@ -165,44 +164,6 @@ func number(r *http.Request, name string, none int) int {
 		return n
 	}
 	return none
-}
-
-// runLine is a run in the list of runs.
-type runLine struct {
-	runlog.Head
-	Known  bool    `json:"known"` // a state was seen
-	Speed  float64 `json:"tokens_per_second"`
-	Tokens uint64  `json:"tokens"`
-	Preset string  `json:"preset"`
-	Params int     `json:"params"`
-}
-
-func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request) {
-	now := time.Now()
-	list := struct {
-		Chain     string    `json:"chain"`
-		Reachable bool      `json:"reachable"`
-		Runs      []runLine `json:"runs"`
-	}{s.o.Ledger.ChainID(), s.answers(), []runLine{}}
-	for _, name := range s.names() {
-		list.Runs = append(list.Runs, s.desk(name).line(name, now))
-	}
-	give(w, list)
-}
-
-func (d *desk) line(name string, now time.Time) runLine {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refresh(now)
-	l := runLine{Head: d.run.Head, Known: d.version > 0, Speed: d.run.TokensPerSecond, Tokens: d.run.Tokens}
-	l.Name = name
-	if d.spec != nil {
-		l.Preset = d.spec.Model.Name()
-		if m, err := d.spec.Llama(); err == nil {
-			l.Params = m.Layout().Len()
-		}
-	}
-	return l
 }
 
 func (d *desk) samples(*http.Request) any {

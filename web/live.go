@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -33,6 +34,7 @@ type live struct {
 	Samples   []view.Sample         `json:"samples"`           // of the newest step that has any
 	Reading   int                   `json:"reading"`           // 1 + percent of the log; 0: all
 	BegunMs   uint64                `json:"begun_ms"`          // start of what is known; 0: all is
+	About     *spec.About           `json:"about,omitempty"`
 }
 
 // nodeBrief describes the participant whose state directory the server has.
@@ -65,6 +67,9 @@ func (d *desk) live(since uint64, now time.Time) (live, uint64, bool) {
 		Statuses: map[string]int{}, Curves: map[string]curvePatch{},
 		Trust: briefTrust(d.run.Trust), Windows: briefWindows(d.run.Windows), Samples: newest(d.run.Samples), BegunMs: d.begunMs,
 		Log: d.run.Log[max(0, len(d.run.Log)-linesMax):], Top: d.rows(d.ranks[:min(topMax, len(d.ranks))]),
+	}
+	if d.spec != nil {
+		l.About = d.spec.About
 	}
 	if d.coming != nil {
 		l.Reading = d.read + 1

@@ -56,6 +56,10 @@ type Server struct {
 
 	prompting chan struct{} // holds a token while somebody's prompt is answered
 
+	fronting sync.Mutex // guards what follows
+	front    front
+	fronted  time.Time // when front was made
+
 	mu        sync.Mutex // guards what follows
 	desks     map[string]*desk
 	reachable bool

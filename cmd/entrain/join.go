@@ -190,6 +190,9 @@ func (o *joinOptions) confine() {
 
 func (c console) introduce(p *participant.Participant, keyPath string) {
 	c.say("run %q on chain %q: %s, %s parameters", p.Target.Run, p.Client.ChainID(), p.Trainer.Spec.Model.Name(), thousands(uint64(p.Trainer.Engine.ParamsLen())))
+	if a := p.Trainer.Spec.About; a != nil && a.Description != "" {
+		c.say("%s", a.Description)
+	}
 	c.say("you are %s (%s); state in %s", p.Key.Public(), keyPath, p.State)
 	c.say("computing with %v; Ctrl-C leaves cleanly", p.Trainer.Engine)
 }

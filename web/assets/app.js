@@ -98,5 +98,25 @@ document.addEventListener("click", (e) => {
   if (a.pathname !== location.pathname) history.pushState(null, "", a.href);
   navigate(false);
 });
+// Labels explain themselves, on hover, focus and tap, in one box that stays within the window.
+const why = h("div", { id: "why", role: "tooltip", hidden: true });
+document.body.append(why);
+let explained = null;
+function explain(e) {
+  explained = e.target.closest && e.target.closest("[data-why]");
+  place();
+}
+function place() {
+  why.hidden = !explained || !explained.isConnected;
+  if (why.hidden) return;
+  text(why, explained.dataset.why);
+  const at = explained.getBoundingClientRect(), box = why.getBoundingClientRect();
+  const below = at.bottom + 6 + box.height < innerHeight;
+  why.style.left = `${Math.max(8, Math.min(at.left, innerWidth - box.width - 8))}px`;
+  why.style.top = `${below ? at.bottom + 6 : at.top - box.height - 6}px`;
+}
+for (const on of ["pointerover", "focusin", "click"]) document.addEventListener(on, explain);
+document.addEventListener("keydown", (e) => e.key === "Escape" && explain({ target: document }));
+addEventListener("scroll", place, { passive: true, capture: true });
 addEventListener("popstate", () => navigate(false));
 navigate(true);

@@ -6,14 +6,19 @@ import { count, si } from "./text.js";
 const [FROM, TO, TOKENS, MEAN, MIN, MAX] = [0, 1, 2, 3, 4, 5];
 const pad = { left: 46, right: 12, top: 8, bottom: 24 };
 
-// Chart draws some curves over the same steps. series: [{name, label, show}], the names being those of the server's curves.
-// o: {title, height, zero (begin the axis at 0), format, empty (text when there is nothing)}.
+let charts = 0;
+
+// Chart draws some curves over the same steps. series: [{name, label, k}]: the names are those of the server's curves, k is a colour.
+// o: {title, height, zero (begin the axis at 0), format, empty (text when there is nothing), logs (the axes may be logarithmic)}.
+// set takes how they are drawn: {by: "tokens" | "steps", axes: "linear" | "y" | "xy", smooth: 0 to below 1, range: [from, to] or null}.
+// onrange([from, to]) is called when a stretch is chosen with the mouse.
 export class Chart {
   constructor(series, o) {
-    this.series = series;
+    this.series = series.map((s, k) => ({ k, ...s }));
     this.o = o;
-    this.by = "steps";
+    this.view = { by: "steps", axes: "linear", smooth: 0, range: null };
     this.curves = {};
+    this.clip = `clip-${charts++}`;
     this.svg = h("svg", { "aria-hidden": "true", focusable: "false" });
     this.legend = h("div", { class: "legend" });
     this.empty = h("p", { class: "quiet empty" }, o.empty || "Nothing yet.");
@@ -27,31 +32,58 @@ export class Chart {
     this.plot.style.height = `${o.height || 180}px`;
     this.plot.addEventListener("pointermove", (e) => this.point(e));
     this.plot.addEventListener("pointerleave", () => this.unread());
+    this.plot.addEventListener("pointerdown", (e) => e.pointerType === "mouse" && this.pull(e));
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
-  set(curves, by) {
-    if (by) this.by = by;
+  set(curves, view) {
+    this.view = view;
     this.curves = curves;
     this.draw();
   }
 
   x(b) {
-    return this.by === "tokens" ? b[TOKENS] : b[TO];
+    return this.view.by === "tokens" ? b[TOKENS] : b[TO];
+  }
+
+  // pull chooses the stretch that the mouse is pulled over.
+  pull(e) {
+    if (!this.scale || !this.onrange) return;
+    const left = this.plot.getBoundingClientRect().left, from = e.clientX - left;
+    const mark = h("rect", { class: "pulled", y: pad.top, height: this.scale.hgt - pad.top - pad.bottom });
+    this.svg.append(mark);
+    const move = (e) => {
+      attr(mark, "x", Math.min(from, e.clientX - left));
+      attr(mark, "width", Math.abs(e.clientX - left - from));
+    };
+    const done = (e) => {
+      removeEventListener("pointermove", move);
+      mark.remove();
+      const ends = [from, e.clientX - left].sort((a, b) => a - b);
+      if (ends[1] - ends[0] > 8) this.onrange(ends.map(this.scale.back));
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", done, { once: true });
   }
 
   draw() {
     const w = this.plot.clientWidth, hgt = this.o.height || 180;
-    const used = this.series.map((s) => ({ ...s, data: (this.curves[s.name] || []).filter((b) => b[MEAN] !== null) })).filter((s) => s.data.length);
+    const [from, to] = this.view.range || [-Infinity, Infinity];
+    const used = this.series.map((s) => ({ ...s, data: (this.curves[s.name] || []).filter((b) => b[MEAN] !== null && this.x(b) >= from && this.x(b) <= to) })).filter((s) => s.data.length);
     this.used = used;
     this.empty.hidden = used.length > 0;
     this.plot.hidden = !used.length;
     this.caption(used);
     if (!used.length || w < 80) return;
     const box = this.bounds(used);
-    const sx = (v) => pad.left + ((v - box.x0) / (box.x1 - box.x0 || 1)) * (w - pad.left - pad.right);
-    const sy = (v) => hgt - pad.bottom - ((v - box.y0) / (box.y1 - box.y0 || 1)) * (hgt - pad.top - pad.bottom);
-    this.scale = { sx, sy, w, hgt };
+    const lx = this.o.logs && this.view.axes === "xy" && box.x0 > 0 ? Math.log : Number, ly = this.o.logs && this.view.axes !== "linear" && box.y0 > 0 ? Math.log : Number;
+    const sx = (v) => pad.left + ((lx(v) - lx(box.x0)) / (lx(box.x1) - lx(box.x0) || 1)) * (w - pad.left - pad.right);
+    const sy = (v) => hgt - pad.bottom - ((ly(v) - ly(box.y0)) / (ly(box.y1) - ly(box.y0) || 1)) * (hgt - pad.top - pad.bottom);
+    const back = (px) => {
+      const part = Math.min(1, Math.max(0, (px - pad.left) / (w - pad.left - pad.right)));
+      return lx === Number ? box.x0 + part * (box.x1 - box.x0) : box.x0 * (box.x1 / box.x0) ** part;
+    };
+    this.scale = { sx, sy, w, hgt, back };
     attr(this.svg, "viewBox", `0 0 ${w} ${hgt}`);
     const format = this.o.format || ((v) => si(v));
     const parts = [];
@@ -59,15 +91,19 @@ export class Chart {
       parts.push(h("line", { class: "grid", x1: pad.left, x2: w - pad.right, y1: sy(t), y2: sy(t) }));
       parts.push(h("text", { class: "tick", x: pad.left - 8, y: sy(t) + 4, "text-anchor": "end" }, format(t)));
     }
-    const xs = ticks(box.x0, box.x1, Math.max(3, Math.floor(w / 90)));
+    const xs = lx === Number ? ticks(box.x0, box.x1, Math.max(3, Math.floor(w / 90))) : decades(box.x0, box.x1);
     for (const t of xs) parts.push(h("text", { class: "tick", x: sx(t), y: hgt - 6, "text-anchor": t === xs.at(-1) && sx(t) > w - 40 ? "end" : "middle" }, si(t)));
-    used.forEach((s, i) => {
-      const k = this.series.findIndex((o) => o.name === s.name);
-      if (s.data.some((b) => b[MIN] < b[MAX])) parts.push(h("path", { class: `band c${k}`, d: band(s.data, (b) => sx(this.x(b)), (v) => sy(Math.min(Math.max(v, box.y0), box.y1))) }));
-      parts.push(h("path", { class: `line c${k}`, d: path(s.data, (b) => sx(this.x(b)), (b) => sy(b[MEAN])) }));
+    const lines = [];
+    used.forEach((s) => {
+      const k = s.k, x = (b) => sx(this.x(b)), y = (b) => sy(b[MEAN]);
+      if (s.data.some((b) => b[MIN] < b[MAX])) lines.push(h("path", { class: `band c${k}`, d: band(s.data, x, (v) => sy(Math.min(Math.max(v, box.y0), box.y1))) }));
+      if (this.view.smooth) lines.push(h("path", { class: `line raw c${k}`, d: path(s.data, x, y) }));
+      const smooth = smoothed(s.data, this.view.smooth);
+      lines.push(h("path", { class: `line c${k}`, d: path(s.data, x, (b, i) => sy(smooth[i])) }));
       const last = s.data.at(-1);
-      parts.push(h("circle", { class: `dot c${k}`, r: 3, cx: sx(this.x(last)), cy: sy(last[MEAN]) }));
+      lines.push(h("circle", { class: `dot c${k}`, r: 3, cx: x(last), cy: sy(smooth.at(-1)) }));
     });
+    parts.push(h("clipPath", { id: this.clip }, h("rect", { x: pad.left - 4, y: 0, width: w - pad.left - pad.right + 8, height: hgt - pad.bottom })), h("g", { "clip-path": `url(#${this.clip})` }, lines));
     this.cross = h("g", { class: "cross" });
     fill(this.svg, parts, this.cross);
     const longest = used.reduce((a, b) => (b.data.length > a.data.length ? b : a));
@@ -82,8 +118,7 @@ export class Chart {
   caption(used) {
     const format = this.o.format || ((v) => si(v));
     fill(this.legend, used.map((s) => {
-      const k = this.series.findIndex((o) => o.name === s.name);
-      return h("span", { class: `key c${k}` }, h("i", { "aria-hidden": "true" }), s.label, " ", h("b", {}, format(s.data.at(-1)[MEAN]), this.o.unit ? ` ${this.o.unit}` : ""));
+      return h("span", { class: `key c${s.k}` }, h("i", { "aria-hidden": "true" }), s.label, " ", h("b", {}, format(s.data.at(-1)[MEAN]), this.o.unit ? ` ${this.o.unit}` : ""));
     }));
   }
 
@@ -140,7 +175,7 @@ export class Chart {
     const { sx, sy, w, hgt } = this.scale;
     const x = sx(this.x(this.along[i]));
     fill(this.cross, h("line", { x1: x, x2: x, y1: pad.top, y2: hgt - pad.bottom }),
-      this.at(i).map((s) => h("circle", { class: `dot c${this.series.findIndex((o) => o.name === s.name)}`, r: 4, cx: sx(this.x(s.bucket)), cy: sy(s.bucket[MEAN]) })));
+      this.at(i).map((s) => h("circle", { class: `dot c${s.k}`, r: 4, cx: sx(this.x(s.bucket)), cy: sy(s.bucket[MEAN]) })));
     const words = this.words(i);
     attr(this.slider, "aria-valuetext", words);
     text(this.note, words);
@@ -157,7 +192,17 @@ export class Chart {
 }
 
 function path(data, x, y) {
-  return data.map((b, i) => `${i ? "L" : "M"}${x(b).toFixed(1)} ${y(b).toFixed(1)}`).join("");
+  return data.map((b, i) => `${i ? "L" : "M"}${x(b).toFixed(1)} ${y(b, i).toFixed(1)}`).join("");
+}
+
+// smoothed returns the moving average of the means in which each older one weighs by a factor less, without a bias to 0.
+export function smoothed(data, factor) {
+  let sum = 0, weight = 0;
+  return data.map((b) => {
+    sum = sum * factor + b[MEAN];
+    weight = weight * factor + 1;
+    return sum / weight;
+  });
 }
 
 function band(data, x, sy) {
@@ -174,4 +219,12 @@ export function ticks(from, to, n) {
   const out = [];
   for (let k = Math.ceil(from / step - 1e-9); k * step <= to + step * 1e-9; k++) out.push(Number((k * step).toPrecision(12)));
   return out;
+}
+
+// decades returns 1, 2 and 5 times the powers of ten between two positive numbers.
+function decades(from, to) {
+  const out = [];
+  for (let k = Math.floor(Math.log10(from)); 10 ** k <= to; k++) for (const m of [1, 2, 5]) out.push(m * 10 ** k);
+  const inside = out.filter((t) => t >= from && t <= to);
+  return inside.length > 7 ? inside.filter((t) => Number.isInteger(Math.log10(t))) : inside;
 }

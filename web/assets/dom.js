@@ -1,6 +1,8 @@
 // Making and changing elements. Text never becomes markup: everything goes in as text nodes.
 
-const svgNames = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "title"]);
+import { meaning } from "./text.js";
+
+const svgNames = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "title", "clipPath"]);
 
 // h makes an element: h("p", {class: "quiet", onclick: f}, "text", child, [more]).
 export function h(name, attributes, ...children) {
@@ -71,9 +73,14 @@ export function copyable(value, label, shown) {
   return h("span", { class: "copyable" }, h("code", { class: "hash", title: value }, shown || value), b);
 }
 
+// term is a label that explains itself if its meaning is known: app.js shows data-why on hover, focus and tap.
+export function term(label) {
+  return meaning[label] ? h("button", { type: "button", class: "term", "data-why": meaning[label] }, label) : label;
+}
+
 // facts is a list of names and values.
 export function facts(...pairs) {
-  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v))));
+  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([k, v]) => h("div", {}, h("dt", {}, term(k)), h("dd", {}, v))));
 }
 
 // card is a titled part of a page.

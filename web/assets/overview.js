@@ -1,12 +1,14 @@
 // The overview of a run, live.
 
-import { h, text, attr, fill, list, card, facts, copyable } from "./dom.js";
+import { h, text, attr, fill, list, card, facts, copyable, term } from "./dom.js";
 import { count, si, bytes, loss, span, clock, short, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
+import { ask } from "./live.js";
 import { Timeline, Strip } from "./timeline.js";
 import { score } from "./members.js";
 import { brief } from "./trust.js";
 import { newest } from "./samples.js";
+import { about } from "./runs.js";
 
 const order = ["WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown"];
 
@@ -34,14 +36,16 @@ function build(run) {
   const phaseName = h("strong", { class: "phase" });
   const countdown = h("span", { class: "countdown" });
   const bar = h("div", { class: "deadline", "aria-hidden": "true" }, h("i", {}));
+  const what = h("div", {});
   const note = h("p", { class: "notice", hidden: true });
   const stages = h("ol", { class: "phases", "aria-label": "Phases of an epoch" }, order.map((p) => h("li", { "data-phase": p }, phase(p))));
   const done = h("progress", { max: 1, value: 0, "aria-label": "Steps done" });
   const tiles = h("dl", { class: "tiles" });
-  const by = switcher();
+  let last = null;
+  const by = controls(run, () => last && draw(last));
   const charts = [
     new Chart([{ name: "train/loss", label: "training" }, { name: "eval/loss", label: "held-out" }],
-      { title: "Loss", unit: "", height: 260, format: (v) => v.toFixed(3), empty: "Losses are not on the chain. To see them, start this server with --state and a participant's directory." }),
+      { title: "Loss", unit: "", height: 260, logs: true, format: (v) => v.toFixed(3), empty: "Losses are not on the chain. To see them, start this server with --state and a participant's directory." }),
     new Chart([{ name: "perf/tokens_per_sec", label: "accepted" }], { title: "Throughput", unit: "tok/s", height: 132, zero: true, empty: "Shown once a step is settled." }),
     new Chart([{ name: "perf/round_seconds", label: "round" }], { title: "Time of a round", unit: "s", height: 132, zero: true, empty: "Shown once a step is settled." }),
     new Chart([{ name: "net/payload_bytes", label: "round" }], { title: "Payloads", unit: "", height: 132, zero: true, format: bytes, empty: "Payloads are not on the chain. A participant's --state directory has them." }),
@@ -61,7 +65,7 @@ function build(run) {
 
   const el = h("div", { class: "overview" },
     h("section", { class: "head", "aria-label": "State of the run" },
-      h("div", { class: "headline" }, title, h("p", { class: "status" }, phaseName, countdown)),
+      h("div", { class: "headline" }, title, h("p", { class: "status" }, phaseName, countdown)), what,
       bar, stages, note, tiles, done),
     h("div", { class: "stack" },
       h("section", { class: "card curves", "aria-label": "Curves" }, h("div", { class: "curvebar" }, by.el, h("a", { href: `/api${base}/curves.csv`, download: "" }, "Curves as CSV")), charts[0].el,
@@ -77,6 +81,17 @@ function build(run) {
       trust.el,
       card("Agreed", "agreed", hashes)));
 
+  function draw(curves) {
+    last = curves;
+    const [view, other] = [by.view(curves), by.other()];
+    for (const c of charts) {
+      c.series = c.series.filter((s) => s.k < 2);
+      if (by.otherName()) c.series.push(...c.series.map((s) => ({ name: "other/" + s.name, label: `${by.otherName()}, ${s.label}`, k: s.k + 2 })));
+      c.set({ ...curves, ...other }, view);
+    }
+  }
+  for (const c of charts) c.onrange = (r) => by.zoom(r);
+
   function tile(name, value, sub) {
     return { name, value, sub };
   }
@@ -84,6 +99,7 @@ function build(run) {
   return {
     el,
     told({ run: r, curves }) {
+      if (!what.firstChild && r.about) fill(what, about(r.about));
       text(phaseName, phase(r.phase));
       attr(phaseName, "data-phase", r.phase);
       for (const li of stages.children) attr(li, "aria-current", li.dataset.phase === r.phase ? "step" : null);
@@ -102,7 +118,7 @@ function build(run) {
         held ? tile("Held-out", loss(held[3]), `step ${count(held[1])}`) : null,
         tile("Members", count(r.present), r.statuses.dropped ? `${count(r.statuses.dropped)} dropped` : `of ${count(r.capacity)} places`),
       ].filter(Boolean);
-      list(tiles, items, (t) => t.name, (t) => h("div", {}, h("dt", {}, t.name), h("dd", {}, h("b", {}), h("span", {}))), (e, t) => {
+      list(tiles, items, (t) => t.name, (t) => h("div", {}, h("dt", {}, term(t.name)), h("dd", {}, h("b", {}), h("span", {}))), (e, t) => {
         text(e.lastChild.firstChild, t.value);
         text(e.lastChild.lastChild, t.sub);
       });
@@ -116,15 +132,14 @@ function build(run) {
       past.hidden = !r.begun_ms && !r.reading;
       text(past, r.reading ? `The participant's log is being read: ${r.reading - 1} %. Curves and history come with it.` : r.begun_ms ? `Curves and history begin at ${moment(r.begun_ms)}, when this server began to look: the chain keeps four rounds. A server that is given a participant's --state directory also knows what was before.` : "");
       samples.told(r.samples);
-      for (const c of charts) c.set(curves, by.value());
-      by.onchange = () => charts.forEach((c) => c.set(curves, by.value()));
+      draw(curves);
       strip.told(r);
       trust.told(r.trust);
       const c = r.statuses;
       text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`, c.ejected && `${count(c.ejected)} ejected`].filter(Boolean).join(" · ") || "No members yet.");
       const scored = r.windows && r.windows.score_windows > 0;
       const columns = ["Rank", "Member", ...(scored ? ["Score", "Earned"] : ["Points", "Share"])];
-      if (heads.childElementCount === 0 || heads.lastChild.textContent !== columns.at(-1)) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, x)));
+      if (heads.childElementCount === 0 || heads.lastChild.textContent !== columns.at(-1)) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))));
       const worth = (m) => scored ? m.earned : m.points;
       const most = Math.max(...r.top.map(worth), 1);
       list(top, r.top, (m) => m.key,
@@ -163,10 +178,54 @@ function build(run) {
   };
 }
 
-// switcher chooses what curves are drawn against.
-function switcher() {
-  const s = { onchange: () => {}, value: () => s.el.querySelector("input:checked").value };
-  s.el = h("fieldset", { class: "switch" }, h("legend", {}, "Against"),
-    [["tokens", "tokens"], ["steps", "steps"]].map(([v, label], i) => h("label", {}, h("input", { type: "radio", name: "by", value: v, checked: i === 0, onchange: () => s.onchange() }), h("span", {}, label))));
-  return s;
+// controls choose how curves are drawn, and another run whose curves are drawn beside. changed is called when a choice changes.
+function controls(run, changed) {
+  let range = null, other = {}, name = "";
+  const radios = h("fieldset", { class: "switch" }, h("legend", {}, "Against"),
+    [["tokens", "tokens"], ["steps", "steps"]].map(([v, label], i) => h("label", {}, h("input", { type: "radio", name: "by", value: v, checked: i === 0, onchange: () => { range = null; set(); } }), h("span", {}, label))));
+  const pick = (label, options) => {
+    const e = h("select", { onchange: () => set() }, options.map(([v, t]) => h("option", { value: v }, t)));
+    return [e, h("label", {}, label, " ", e)];
+  };
+  const [axes, axesLabel] = pick("Axes", [["linear", "linear"], ["y", "log loss"], ["xy", "log–log"]]);
+  const [part, partLabel] = pick("Show", [["1", "all"], ["0.5", "the last half"], ["0.1", "the last tenth"], ["own", "as chosen"]]);
+  const [versus, versusLabel] = pick("Compare with", [["", "no other run"]]);
+  const smooth = h("input", { type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => set(), "aria-label": "Smoothing of the curves" });
+  part.lastChild.hidden = true;
+  versusLabel.hidden = true;
+  function set() {
+    if (part.value !== "own") range = null;
+    part.lastChild.hidden = !range;
+    changed();
+  }
+  versus.addEventListener("change", async () => {
+    name = versus.value;
+    other = {};
+    if (name) {
+      const answer = await ask(`/api/runs/${encodeURIComponent(name)}`).catch(() => null);
+      if (answer && name === versus.value) for (const [k, c] of Object.entries(answer.curves)) other["other/" + k] = c.buckets;
+    }
+    changed();
+  });
+  ask("/api/runs").then((a) => {
+    const others = a.runs.filter((r) => r.name !== run);
+    versus.append(...others.map((r) => h("option", { value: r.name }, r.name)));
+    versusLabel.hidden = others.length === 0;
+  }, () => {});
+  return {
+    el: h("div", { class: "controls" }, radios, axesLabel, partLabel, h("label", { class: "smooth" }, "Smooth ", smooth), versusLabel),
+    other: () => other,
+    otherName: () => name,
+    zoom(r) {
+      range = r;
+      part.value = "own";
+      set();
+    },
+    view(curves) {
+      const by = radios.querySelector("input:checked").value;
+      const ends = Object.values(curves).filter((c) => c.length).map((c) => c.at(-1)[by === "tokens" ? 2 : 1]);
+      const end = Math.max(0, ...ends);
+      return { by, axes: axes.value, smooth: Number(smooth.value), range: part.value === "own" ? range : part.value === "1" ? null : [end * (1 - part.value), Infinity] };
+    },
+  };
 }

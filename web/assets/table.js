@@ -1,6 +1,7 @@
 // A table of any length: only the rows that are seen exist, and are asked for when they come into sight.
 
-import { h, text, attr, fill } from "./dom.js";
+import { h, text, attr, fill, term } from "./dom.js";
+import { meaning } from "./text.js";
 
 const rowHeight = 36;
 const part = 100; // rows asked for at once
@@ -26,9 +27,9 @@ export class Table {
 
   heads() {
     fill(this.head, this.columns.map((c) => {
-      if (!c.sort) return h("th", { scope: "col", class: c.cls }, c.label);
+      if (!c.sort) return h("th", { scope: "col", class: c.cls }, term(c.label));
       const on = this.o.sort === c.sort;
-      const button = h("button", { type: "button" }, c.label, h("span", { "aria-hidden": "true", class: "arrow" }, on ? (this.o.up ? " ↑" : " ↓") : ""));
+      const button = h("button", { type: "button", "data-why": meaning[c.label] }, c.label, h("span", { "aria-hidden": "true", class: "arrow" }, on ? (this.o.up ? " ↑" : " ↓") : ""));
       button.addEventListener("click", () => {
         this.o.up = this.o.sort === c.sort ? !this.o.up : c.up === true;
         this.o.sort = c.sort;

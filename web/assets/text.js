@@ -60,3 +60,26 @@ const phases = {
 };
 
 export const phase = (p) => phases[p] || p || "–";
+
+// What the labels of numbers mean, by label.
+export const meaning = {
+  Step: "An update of the model. Every member applies the same one, made of all accepted results of a round.",
+  Epoch: "A stretch of rounds. Members join and leave between epochs, and a checkpoint is written at the end.",
+  Tokens: "Tokens in all accepted results. A token that was trained on twice counts twice.",
+  Throughput: "Tokens of accepted results per second, over the last rounds. Work that was not accepted does not count.",
+  Loss: "Mean negative log-likelihood of a training token, in nats, as members report it. Less is better; guessing among 256 bytes is 5.55.",
+  "Held-out": "The loss on text that is never trained on, as this participant measured it. It shows what the model has learned rather than memorized.",
+  Members: "Those that take part now: they wait for the next epoch, are ready, or train.",
+  Points: "One for each sequence of an accepted result.",
+  Share: "Part of all points ever given.",
+  Score: "What validators found a member's results to be worth, from −1 to 1, as a moving average. At 0 and below nothing is paid.",
+  Earned: "Tokens of the chain earned by scores, in all.",
+  Results: "Results of this member that were accepted.",
+  Missed: "Rounds in a row without an accepted result. Who misses too many is dropped and may come back.",
+  Stake: "Tokens that the member loses if it is convicted of cheating.",
+  Doubt: "How much more often than others its results are checked, 1 to 16. It rises when a check cannot be done or a result is missed, and falls with every check passed.",
+  Trust: "How much a validator's scores count, 0 to 255. It falls when it is silent or far from the median of the others.",
+  Agreed: "Hash of the parameters that two quorums of witnesses named, of this round's and of the next.",
+  Speed: "Tokens a second that the member states; its share of the batch may follow from it.",
+  Reward: "Tokens of the last period, which the member can claim after the next.",
+};

@@ -1,0 +1,139 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
+)
+
+// runLine is a run on the front page.
+type runLine struct {
+	runlog.Head
+	Known  bool        `json:"known"` // a state was seen
+	Speed  float64     `json:"tokens_per_second"`
+	Tokens uint64      `json:"tokens"`
+	LeftMs uint64      `json:"left_ms"` // until it ends, at its speed; 0: unknown
+	Preset string      `json:"preset"`
+	Params int         `json:"params"`
+	About  *spec.About `json:"about,omitempty"`
+	Join   string      `json:"join"` // the run and where its chain is, as commands take it
+	Scored bool        `json:"scored"`
+	Loss   [][2]figure `json:"loss"` // [step, nats a token], held out if that was measured
+}
+
+// figure is a float as pages get it.
+type figure float64
+
+// MarshalJSON writes null for what JSON cannot hold.
+func (n figure) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64(n)), nil }
+
+// leader is somebody on the leaderboard of all runs: a member, or the key that the earnings of
+// several nodes go to.
+type leader struct {
+	Key    string   `json:"key"`
+	Member string   `json:"member"` // one of its nodes, in the first of its runs
+	Tokens uint64   `json:"tokens"` // of its accepted results
+	Earned uint64   `json:"earned"` // by validators' scores
+	Runs   []string `json:"runs"`
+	Nodes  int      `json:"nodes"`
+	Active bool     `json:"active"` // takes part in a run now
+}
+
+const (
+	leadersMax = 50
+	sparkMax   = 60 // points of a run's loss on the front page
+	frontEvery = time.Second
+)
+
+// front is what the front page shows.
+type front struct {
+	Chain     string    `json:"chain"`
+	Reachable bool      `json:"reachable"`
+	Runs      []runLine `json:"runs"`
+	Leaders   []leader  `json:"leaders"` // the best first
+	Members   int       `json:"members"` // keys that ever took part
+}
+
+// serveFront answers with the front page's content, which is made once a second for everybody.
+func (s *Server) serveFront(w http.ResponseWriter, r *http.Request) {
+	s.fronting.Lock()
+	defer s.fronting.Unlock()
+	if now := time.Now(); now.Sub(s.fronted) >= frontEvery || len(s.front.Runs) == 0 {
+		s.front, s.fronted = s.newFront(now), now
+	}
+	s.front.Reachable = s.answers()
+	give(w, s.front)
+}
+
+func (s *Server) newFront(now time.Time) front {
+	f := front{Chain: s.o.Ledger.ChainID(), Runs: []runLine{}, Leaders: []leader{}}
+	all := map[string]*leader{}
+	for _, name := range s.names() {
+		f.Runs = append(f.Runs, s.desk(name).line(name, s.o.Endpoints, all, now))
+	}
+	for _, l := range all {
+		f.Leaders = append(f.Leaders, *l)
+	}
+	f.Members = len(f.Leaders)
+	slices.SortFunc(f.Leaders, func(a, b leader) int {
+		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key, b.Key))
+	})
+	f.Leaders = f.Leaders[:min(len(f.Leaders), leadersMax)]
+	return f
+}
+
+// line describes the run and adds what its members did to their rows of the leaderboard. Members
+// that were convicted are not on it.
+func (d *desk) line(name string, endpoints []string, leaders map[string]*leader, now time.Time) runLine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refresh(now)
+	l := runLine{
+		Head: d.run.Head, Known: d.version > 0, Speed: d.run.TokensPerSecond, Tokens: d.run.Tokens, LeftMs: d.run.LeftMs,
+		Join: commandTarget(name, endpoints), Scored: d.run.Windows != nil && d.run.Windows.ScoreWindows > 0, Loss: spark(d.run.HeldOut),
+	}
+	if len(l.Loss) < 2 {
+		l.Loss = spark(d.run.Loss)
+	}
+	l.Name = name
+	if d.spec != nil {
+		l.Preset, l.About = d.spec.Model.Name(), d.spec.About
+		if m, err := d.spec.Llama(); err == nil {
+			l.Params = m.Layout().Len()
+		}
+	}
+	for _, m := range d.run.Members {
+		if m.Status == "ejected" || m.Points == 0 && m.Earned == 0 {
+			continue
+		}
+		key := cmp.Or(m.Payee, m.Key)
+		row := leaders[key]
+		if row == nil {
+			row = &leader{Key: key, Member: m.Key}
+			leaders[key] = row
+		}
+		row.Nodes++
+		row.Tokens += m.Points * uint64(d.run.SeqTokens)
+		row.Earned += m.Earned
+		row.Active = row.Active || m.Present()
+		if !slices.Contains(row.Runs, name) {
+			row.Runs = append(row.Runs, name)
+		}
+	}
+	return l
+}
+
+// spark returns at most sparkMax points of a curve, the last one among them.
+func spark(c view.Curve) [][2]figure {
+	points := [][2]figure{}
+	stride := len(c)/sparkMax + 1
+	for i := (len(c) - 1) % stride; i >= 0 && i < len(c); i += stride {
+		points = append(points, [2]figure{figure(c[i].To), figure(c[i].Mean)})
+	}
+	return points
+}
