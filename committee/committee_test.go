@@ -15,48 +15,29 @@ func roundSeed(n uint64) wire.Hash {
 	return wire.SHA256(binary.LittleEndian.AppendUint64(nil, n))
 }
 
-// The places of ten members are those of Psyche's committee selection for round seed 12345, and of its shuffle for two plain
-// seeds; the others are printed by testdata/vectors.py, another implementation.
+// The vectors are printed by testdata/vectors.py, another implementation.
 func TestVectors(t *testing.T) {
 	for _, c := range []struct {
-		role    Role
-		n       uint32
-		members []uint32
-		want    []uint32
+		role   Role
+		n      uint32
+		places []uint32
+		want   []uint32
 	}{
-		{Trainers, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{1, 7, 2, 9, 5, 0, 8, 3, 4, 6}},
-		{Witnesses, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{7, 4, 9, 2, 6, 1, 0, 3, 5, 8}},
-		{Verifiers, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{2, 6, 3, 1, 5, 4, 7, 0, 8, 9}},
-		{Trainers, 257, []uint32{0, 1, 255, 256}, []uint32{210, 213, 144, 64}},
-		{Witnesses, 257, []uint32{0, 1, 255, 256}, []uint32{100, 249, 189, 50}},
-		{Trainers, 10_000, []uint32{0, 1, 255, 256, 257, 9999}, []uint32{6751, 2760, 4519, 9303, 5477, 8107}},
-		{Verifiers, 10_000, []uint32{0, 1, 255, 256, 257, 9999}, []uint32{8256, 2477, 6282, 835, 9721, 5010}},
+		{Trainers, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{7, 1, 6, 3, 9, 2, 0, 5, 4, 8}},
+		{Witnesses, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{6, 0, 9, 5, 7, 4, 8, 2, 1, 3}},
+		{Verifiers, 10, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []uint32{2, 4, 1, 3, 5, 9, 0, 6, 8, 7}},
+		{Trainers, 257, []uint32{0, 1, 255, 256}, []uint32{197, 22, 237, 140}},
+		{Witnesses, 257, []uint32{0, 1, 255, 256}, []uint32{179, 158, 198, 41}},
+		{Trainers, 10_000, []uint32{0, 1, 255, 9999}, []uint32{7677, 840, 605, 5722}},
+		{Verifiers, 10_000, []uint32{0, 1, 255, 9999}, []uint32{2756, 3987, 1825, 9736}},
 	} {
+		line := Line(roundSeed(12345), c.role, c.n, c.n)
 		var got []uint32
-		for _, m := range c.members {
-			got = append(got, Position(roundSeed(12345), c.role, c.n, m))
+		for _, p := range c.places {
+			got = append(got, line[p])
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%v: members %d of %d stand at %d, want %d", c.role, c.members, c.n, got, c.want)
-		}
-	}
-}
-
-func TestShuffleVectorsForPlainSeeds(t *testing.T) {
-	for fill, want := range [][]uint32{{9, 7, 4, 1, 8, 0, 5, 6, 3, 2}, {8, 5, 4, 7, 1, 2, 6, 9, 0, 3}} {
-		var got []uint32
-		for i := range uint32(10) {
-			s := shuffle{n: 10}
-			for j := range 32 {
-				s.src[j] = byte(fill)
-			}
-			for r := range uint8(Rounds) {
-				i = s.round(r, i)
-			}
-			got = append(got, i)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("seed of bytes %d: places are %d, want %d", fill, got, want)
+			t.Errorf("%v: at the places %d of %d stand %d, want %d", c.role, c.places, c.n, got, c.want)
 		}
 	}
 }
@@ -69,59 +50,41 @@ func anyRole(t *rapid.T) Role {
 	return rapid.SampledFrom([]Role{Trainers, Witnesses, Verifiers}).Draw(t, "role")
 }
 
-func TestEveryPlaceIsTakenByOneMember(t *testing.T) {
+func TestEveryMemberHasOnePlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, role := anySeed(t), anyRole(t)
 		n := rapid.Uint32Range(0, 700).Draw(t, "n")
-		places := Positions(seed, role, n)
+		line := Line(seed, role, n, n)
+		if uint32(len(line)) != n {
+			t.Fatalf("the line of %d members has %d places", n, len(line))
+		}
 		taken := make([]bool, n)
-		for m, at := range places {
-			if at >= n || taken[at] {
-				t.Fatalf("member %d stands at %d, which is taken or does not exist: %d", m, at, places)
+		for p, i := range line {
+			if i >= n || taken[i] {
+				t.Fatalf("at place %d stands %d, who has a place or does not exist: %d", p, i, line)
 			}
-			taken[at] = true
+			taken[i] = true
 		}
 	})
 }
 
-func TestOneMemberAtATimeAgreesWithTheWholeLine(t *testing.T) {
+func TestFirstPlacesAreThoseOfTheWholeLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, role := anySeed(t), anyRole(t)
-		n := rapid.Uint32Range(1, 3000).Draw(t, "n")
-		m := rapid.Uint32Range(0, n-1).Draw(t, "member")
-		at := Position(seed, role, n, m)
-		if whole := Positions(seed, role, n)[m]; at != whole {
-			t.Errorf("Position is %d, Positions says %d", at, whole)
-		}
-		if back := Member(seed, role, n, at); back != m {
-			t.Errorf("member %d stands at %d, where Member finds %d", m, at, back)
+		n := rapid.Uint32Range(0, 3000).Draw(t, "n")
+		w := rapid.Uint32Range(0, n+3).Draw(t, "w")
+		if got, whole := Line(seed, role, n, w), Line(seed, role, n, n); !slices.Equal(got, whole[:min(w, n)]) {
+			t.Errorf("the first %d of %d are %d", w, n, got)
 		}
 	})
-}
-
-func TestLargestLine(t *testing.T) {
-	seed := roundSeed(1)
-	for _, m := range []uint32{0, 1, MembersMax / 2, MembersMax - 1} {
-		at := Position(seed, Trainers, MembersMax, m)
-		if back := Member(seed, Trainers, MembersMax, at); at >= MembersMax || back != m {
-			t.Errorf("member %d stands at %d, where Member finds %d", m, at, back)
-		}
-	}
 }
 
 func TestElectionsAreFair(t *testing.T) {
 	const n, seats, rounds = 20, 4, 5000
 	elected := make([]int, n)
 	for r := range uint64(rounds) {
-		inRound := 0
-		for m, at := range Positions(roundSeed(r), Witnesses, n) {
-			if at < seats {
-				elected[m]++
-				inRound++
-			}
-		}
-		if inRound != seats {
-			t.Fatalf("round %d elects %d members to %d seats", r, inRound, seats)
+		for _, m := range Line(roundSeed(r), Witnesses, n, seats) {
+			elected[m]++
 		}
 	}
 	const mean = rounds * seats / n
@@ -139,29 +102,13 @@ func TestRolesAreIndependent(t *testing.T) {
 	const n, rounds = 10, 4000
 	same := 0
 	for r := range uint64(rounds) {
-		if Position(roundSeed(r), Trainers, n, 3) == Position(roundSeed(r), Witnesses, n, 3) {
+		if Line(roundSeed(r), Trainers, n, 4)[3] == Line(roundSeed(r), Witnesses, n, 4)[3] {
 			same++
 		}
 	}
 	// Binomial with mean 400 and deviation 19.
 	if same < 305 || same > 495 {
-		t.Errorf("member 3 stands at the same place in both lines in %d of %d rounds, about 400 expected", same, rounds)
-	}
-}
-
-func TestWitnessIsWhoStandsInFront(t *testing.T) {
-	const n = 40
-	seed := roundSeed(5)
-	for w := range uint32(n + 3) {
-		elected := uint32(0)
-		for m := range uint32(n) {
-			if Witness(seed, n, m, w) {
-				elected++
-			}
-		}
-		if elected != min(w, n) {
-			t.Errorf("%d members hold %d seats", elected, w)
-		}
+		t.Errorf("one member stands at place 3 of both lines in %d of %d rounds, about 400 expected", same, rounds)
 	}
 }
 
@@ -187,14 +134,10 @@ func TestQuorumIsMoreThanTwoThirds(t *testing.T) {
 	check(1<<32 - 1)
 }
 
-func TestImpossiblePlacesPanic(t *testing.T) {
+func TestImpossibleLinesPanic(t *testing.T) {
 	for name, f := range map[string]func(){
-		"member beyond the line":  func() { Position(wire.Hash{}, Trainers, 5, 5) },
-		"place beyond the line":   func() { Member(wire.Hash{}, Trainers, 5, 5) },
-		"place in an empty line":  func() { Position(wire.Hash{}, Trainers, 0, 0) },
-		"too long a line":         func() { Position(wire.Hash{}, Trainers, MembersMax+1, 0) },
-		"too long a line at once": func() { Positions(wire.Hash{}, Trainers, MembersMax+1) },
-		"no role":                 func() { Position(wire.Hash{}, 0, 5, 0) },
+		"too long a line": func() { Line(wire.Hash{}, Trainers, MembersMax+1, 0) },
+		"no role":         func() { Line(wire.Hash{}, 0, 5, 5) },
 	} {
 		func() {
 			defer func() {
@@ -207,23 +150,18 @@ func TestImpossiblePlacesPanic(t *testing.T) {
 	}
 }
 
-func ExamplePosition() {
+func ExampleLine() {
 	seed := wire.Sum("example", []byte("round 7"))
-	for member := range uint32(4) {
-		fmt.Print(Position(seed, Trainers, 4, member), " ")
-	}
-	// Output: 1 2 0 3
+	fmt.Println(Line(seed, Trainers, 4, 4))
+	fmt.Println(Line(seed, Witnesses, 1000, 3))
+	// Output:
+	// [3 0 1 2]
+	// [588 239 826]
 }
 
-func BenchmarkPosition(b *testing.B) {
+func BenchmarkLine10000(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		Position(wire.Hash{}, Trainers, 10_000, 17)
-	}
-}
-
-func BenchmarkPositions10000(b *testing.B) {
-	for b.Loop() {
-		Positions(wire.Hash{}, Trainers, 10_000)
+		Line(wire.Hash{}, Trainers, 10_000, 10_000)
 	}
 }

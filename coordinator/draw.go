@@ -23,13 +23,10 @@ func (s State) drawChecks(env Env, number Round) {
 		return
 	}
 	seed := s.slot(s.Round()).Seed()
-	line := make([]Member, n) // verifiers in their order
-	for rank, p := range committee.Positions(seed, committee.Verifiers, n) {
-		line[p] = members[rank]
-	}
+	line := seats(seed, committee.Verifiers, members, n)
 	limits := s.chances(a, uint64(percent))
 	src := prng.New(seed, "checks")
-	k, drawn := uint32(0), uint32(0)
+	k, drawn, spans := uint32(0), uint32(0), a.Spans()
 	for _, d := range a.deal() {
 		i := d.member
 		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.cases().Doubt(i)] {
@@ -48,7 +45,7 @@ func (s State) drawChecks(env Env, number Round) {
 		}
 		dispute.Check{
 			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
-			Share: batch.Hash(d.spans), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
+			Share: batch.Hash(batch.Cut(spans, d.from, d.count)), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
 		}.Put(s.buffer().Check(k))
 		drawn++
 	}

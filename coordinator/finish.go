@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
@@ -211,6 +212,7 @@ func (s State) judge(env Env, r RoundState) {
 	a.b.SetAcceptedLen(accepted)
 	a.b.SetFinal(true)
 	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
+	spans := a.Spans()
 	for _, d := range a.deal() {
 		i := d.member
 		if a.Accepted(i) {
@@ -220,7 +222,7 @@ func (s State) judge(env Env, r RoundState) {
 			continue
 		}
 		s.book().Missed(i, a.Number())
-		for _, v := range d.spans {
+		for _, v := range batch.Cut(spans, d.from, d.count) {
 			s.pushRedo(v)
 		}
 		refused := uint32(counts[i])+quorum <= reports
@@ -299,15 +301,14 @@ func (s State) chooseCheckpointers(env Env, r RoundState) {
 	if len(from) == 0 {
 		from = s.activeMembers()
 	}
-	n := uint32(len(from))
 	roundSeed := r.Seed()
 	seed := wire.Sum("entrain/checkpointers", env.Seed[:], roundSeed[:])
-	chosen := min(n, checkpointersMax)
-	s.h().SetCheckpointersLen(uint8(chosen))
+	chosen := seats(seed, committee.Trainers, from, checkpointersMax)
+	s.h().SetCheckpointersLen(uint8(len(chosen)))
 	for p := range uint32(checkpointersMax) {
 		i := Member(0)
-		if p < chosen {
-			i = from[committee.Member(seed, committee.Trainers, n, p)]
+		if p < uint32(len(chosen)) {
+			i = chosen[p]
 		}
 		s.h().SetCheckpointer(p, i)
 	}

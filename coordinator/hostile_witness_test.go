@@ -88,7 +88,7 @@ func TestBlindWitnessesBlindNobody(t *testing.T) {
 			n, w    uint32
 			gang    Member
 			overlap uint8
-		}{{16, 16, 6, 0}, {16, 16, 6, 1}, {12, 3, 1, 0}, {30, 30, 11, 1}} {
+		}{{16, 16, 6, 0}, {16, 16, 6, 1}, {12, 3, 2, 0}, {30, 30, 11, 1}} {
 			t.Run(fmt.Sprint(name, c), func(t *testing.T) {
 				p := committees(t, c.n, uint16(c.w), c.overlap, nil)
 				blinded := 0

@@ -242,10 +242,8 @@ func (s State) fill(r RoundState, members []Member) {
 		copy(r.expected(), r.active())
 		return
 	}
-	for rank, p := range committee.Positions(r.Seed(), committee.Trainers, n) {
-		if p < total { // the first total members have one sequence each
-			setBit(r.expected(), members[rank])
-		}
+	for _, i := range seats(r.Seed(), committee.Trainers, members, total) { // one sequence each
+		setBit(r.expected(), i)
 	}
 }
 
@@ -272,9 +270,8 @@ func (s State) elect(r RoundState, members []Member) {
 	}
 	w = min(w, n)
 	r.b.SetElectedLen(uint8(w))
-	for p := range w {
-		rank := committee.Member(r.Seed(), committee.Witnesses, n, p)
-		s.l.Elect(r.b, p).SetMember(members[rank])
+	for p, i := range seats(r.Seed(), committee.Witnesses, members, w) {
+		s.l.Elect(r.b, uint32(p)).SetMember(i)
 	}
 	a, ok := s.At(r.Number() - Round(s.h().Overlap()))
 	if !ok || a.Final() {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
@@ -82,15 +83,16 @@ func (r RoundState) Expected(i Member) bool { return bit(r.expected(), i) }
 func (r RoundState) ExpectedCount() uint32 { return r.b.ExpectedLen() }
 
 // Position returns member i's rank among the round's trainers, which determines the size of its
-// share: committee.Position of its rank among the active members. It is false if the member is not
-// active in the round.
+// share: the place of its number among the active members in the line of trainers. It is false if
+// the member is not active in the round.
 func (r RoundState) Position(i Member) (uint32, bool) {
 	if !r.Active(i) {
 		return 0, false
 	}
 	active := r.active()
 	rank := ones(active[:i>>3]) + uint32(bits.OnesCount8(active[i>>3]&(1<<(i&7)-1)))
-	return committee.Position(r.Seed(), committee.Trainers, r.ActiveCount(), rank), true
+	line := committee.Line(r.Seed(), committee.Trainers, r.ActiveCount(), r.ActiveCount())
+	return uint32(slices.Index(line, rank)), true
 }
 
 // Final reports whether it is settled which of the round's results are accepted. Drain rounds have

@@ -5,6 +5,7 @@ import (
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // This file divides a round's batch into shares. All code that needs the owner of a sequence uses
@@ -16,23 +17,23 @@ const ShareMost = 4
 
 func (s State) sharing() Sharing { return Sharing(s.h().Sharing()) }
 
-// dealt is the share of one member.
+// dealt is the share of one member: count sequences of the round's batch, the first of them is at
+// from.
 type dealt struct {
-	member Member
-	count  uint32
-	spans  []batch.Span
+	member      Member
+	from, count uint32
 }
 
 // deal returns the shares of a round, in the order of positions.
 func (r RoundState) deal() []dealt {
-	line, spans := r.line(), r.Spans()
+	line := r.line()
 	list := make([]dealt, 0, len(line))
 	from := uint32(0)
 	for p, count := range r.parts(line) {
 		if count == 0 {
 			break // all members after it have none either
 		}
-		list = append(list, dealt{member: line[p], count: count, spans: batch.Cut(spans, from, count)})
+		list = append(list, dealt{member: line[p], from: from, count: count})
 		from += count
 	}
 	return list
@@ -40,17 +41,24 @@ func (r RoundState) deal() []dealt {
 
 // line returns the active members of round a, in the order of positions.
 func (a RoundState) line() []Member {
-	n := a.ActiveCount()
-	at := committee.Positions(a.Seed(), committee.Trainers, n)
-	line := make([]Member, n)
-	rank := uint32(0)
+	active := make([]Member, 0, a.ActiveCount())
 	for i := range a.s.Count() {
-		if a.Active(i) && rank < n {
-			line[at[rank]] = i
-			rank++
+		if a.Active(i) {
+			active = append(active, i)
 		}
 	}
-	return line
+	return seats(a.Seed(), committee.Trainers, active, a.ActiveCount())
+}
+
+// seats returns those of the members, in ascending order, that have the first w places in the line
+// for a role.
+func seats(seed wire.Hash, role committee.Role, members []Member, w uint32) []Member {
+	line := committee.Line(seed, role, uint32(len(members)), w)
+	at := make([]Member, len(line))
+	for p, rank := range line {
+		at[p] = members[rank]
+	}
+	return at
 }
 
 // parts returns the number of sequences of each member in a line.
@@ -95,12 +103,12 @@ func (r RoundState) Share(i Member) []batch.Span {
 	return batch.Cut(r.Spans(), from, count)
 }
 
-// Shares calls visit for each member with a share in the round, in the order of places. It is two
-// orders of magnitude cheaper than calling Share for each member, which finds each position on its
-// own.
+// Shares calls visit for each member with a share in the round, in the order of places. It
+// makes the line once, where Share makes it for each member.
 func (r RoundState) Shares(visit func(member Member, spans []batch.Span)) {
-	for _, v := range r.deal() {
-		visit(v.member, v.spans)
+	spans := r.Spans()
+	for _, d := range r.deal() {
+		visit(d.member, batch.Cut(spans, d.from, d.count))
 	}
 }
 

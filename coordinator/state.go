@@ -14,7 +14,7 @@ const PageBytes = record.PageBytes
 
 const (
 	magic   = 0x52544e45 // "ENTR"
-	version = 4
+	version = 5
 
 	checkpointersMax = 3
 )

@@ -280,8 +280,8 @@ func (r *round) sequences(i uint32) uint64 {
 		return uint64(d.shares[n])
 	}
 	seed, _ := wire.ParseHash(r.Seed)
-	position := committee.Position(seed, committee.Trainers, r.Active, uint32(rankIn(d.active, i)))
-	_, n := batch.Split(r.Batch, r.Active, position)
+	line := committee.Line(seed, committee.Trainers, r.Active, r.Active)
+	_, n := batch.Split(r.Batch, r.Active, uint32(slices.Index(line, uint32(rankIn(d.active, i)))))
 	return uint64(n)
 }
 

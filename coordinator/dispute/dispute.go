@@ -140,8 +140,8 @@ func (d dispute) drawTies(env Env) {
 	id := s.h().ID()
 	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.b.ID()))
 	d.b.SetTiesLen(uint8(min(n, record.TiesMax)))
-	for p := range d.ties() {
-		d.putTie(p, TieVote{Member: from[committee.Member(seed, committee.Verifiers, n, p)]})
+	for p, rank := range committee.Line(seed, committee.Verifiers, n, d.ties()) {
+		d.putTie(uint32(p), TieVote{Member: from[rank]})
 	}
 	if n == 0 {
 		d.countVotes(env, wire.Hash{})

@@ -39,9 +39,10 @@ def shuffle(g, n):
     return a
 
 
-seed = bytes(range(32))
-g = source(seed, b"shuffle")
-print("Uint64 ", [next(g) for _ in range(4)])
-print("Shuffle", shuffle(source(seed, b"shuffle"), 12))
-g = source(seed, b"")
-print("Uint64n(3<<62)", [below(g, 3 << 62) for _ in range(6)])
+if __name__ == "__main__":
+    seed = bytes(range(32))
+    g = source(seed, b"shuffle")
+    print("Uint64 ", [next(g) for _ in range(4)])
+    print("Shuffle", shuffle(source(seed, b"shuffle"), 12))
+    g = source(seed, b"")
+    print("Uint64n(3<<62)", [below(g, 3 << 62) for _ in range(6)])
