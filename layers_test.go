@@ -38,7 +38,7 @@ codec codec/codectest codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn chance
+chain/bittensor loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet
 engine
@@ -88,7 +88,11 @@ var importers = []struct {
 	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},
 	{"github.com/multiformats/", []string{"p2p/lp2p"}, "addresses of libp2p"},
 	{"github.com/spf13/", []string{"cmd/entrain", "cmd/lab"}, "only commands parse command lines"},
-	{"github.com/oasisprotocol/curve25519-voi/", []string{"key"}, "one rule decides whether a signature is valid"},
+	{"github.com/oasisprotocol/curve25519-voi/primitives/ed25519", []string{"key"}, "one rule decides whether a signature is valid"},
+	{"github.com/oasisprotocol/curve25519-voi/primitives/sr25519", []string{"chain/bittensor"}, "signatures of Bittensor's accounts"},
+	{"golang.org/x/crypto/blake2b", []string{"chain/bittensor"}, "hashes of Bittensor"},
+	{"github.com/cespare/xxhash/", []string{"chain/bittensor"}, "places in Bittensor's storage"},
+	{"github.com/mr-tron/base58", []string{"chain/bittensor"}, "addresses of Bittensor"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},

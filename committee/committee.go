@@ -2,9 +2,9 @@
 // own the same order of trainers and the same witnesses.
 //
 // The members of a round are numbered 0 to n-1. For each role a seeded shuffle puts them into a
-// line; the first in the line hold the role's seats. The shuffle is that of Fisher and Yates (Knuth,
-// "The Art of Computer Programming", volume 2, algorithm P), from the first place up, with the
-// choices of package prng for the round's seed and the role's name:
+// line; the first in the line hold the role's seats. The shuffle is that of Fisher and Yates
+// (Knuth, "The Art of Computer Programming", volume 2, algorithm P), from the first place up, with
+// the choices of package prng for the round's seed and the role's name:
 //
 //	line = 0, 1, .., n-1
 //	for p = 0, 1, ..: exchange line[p] and line[p + Uint64n(n - p)]

@@ -103,7 +103,7 @@ func groups(c console) []struct {
 		{"money", "Money:", []*cobra.Command{walletCommand(c), poolCommand(c)}},
 		{"models", "Models:", []*cobra.Command{modelCommand(c)}},
 		{"data", "Data:", []*cobra.Command{dataCommand(c)}},
-		{"chain", "Chain:", []*cobra.Command{chainCommand(c)}},
+		{"chain", "Chain:", []*cobra.Command{chainCommand(c), bittensorCommand(c)}},
 		{"more", "More:", []*cobra.Command{versionCommand(c), upgradeCommand(c)}},
 	}
 }

@@ -1,0 +1,325 @@
+package bittensor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/oasisprotocol/curve25519-voi/primitives/sr25519"
+	"golang.org/x/crypto/blake2b"
+)
+
+// description builds metadata as a runtime would.
+type description struct {
+	types [][]byte
+}
+
+func str(s string) []byte { return appendBytes(nil, []byte(s)) }
+
+func list(parts ...[]byte) []byte {
+	return append(appendCompact(nil, uint64(len(parts))), bytes.Join(parts, nil)...)
+}
+
+func cat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func num(v uint64) []byte { return appendCompact(nil, v) }
+
+// add appends a type without parameters and returns its number.
+func (d *description) add(path string, def ...[]byte) uint64 {
+	return d.addWith(path, list(), def...)
+}
+
+func (d *description) addWith(path string, params []byte, def ...[]byte) uint64 {
+	id := uint64(len(d.types))
+	p := list()
+	if path != "" {
+		p = list(str("some"), str(path))
+	}
+	d.types = append(d.types, cat(num(id), p, params, cat(def...), list()))
+	return id
+}
+
+func field(id uint64) []byte { return cat([]byte{0}, num(id), []byte{0}, list()) }
+
+// choice is an option of a variant: a name, a number and the types of its fields.
+func choice(name string, index byte, fields ...uint64) []byte {
+	var f [][]byte
+	for _, id := range fields {
+		f = append(f, field(id))
+	}
+	return cat(str(name), list(f...), []byte{index}, list())
+}
+
+// item is an item of a pallet's storage with the hashers of its keys.
+func storageItem(name string, value uint64, byDefault []byte, hashers ...byte) []byte {
+	kind := cat([]byte{0}, num(value))
+	if len(hashers) > 0 {
+		kind = cat([]byte{1}, appendBytes(nil, hashers), num(0), num(value))
+	}
+	return cat(str(name), []byte{1}, kind, appendBytes(nil, byDefault), list())
+}
+
+func palletOf(name string, index byte, items []byte, calls, errors []byte) []byte {
+	return cat(str(name), []byte{1}, str(name), items, calls, []byte{0}, list(), errors, []byte{index})
+}
+
+func some(id uint64) []byte { return append([]byte{1}, num(id)...) }
+
+// The numbers of the test runtime's errors and calls.
+const (
+	callSetWeights, callRegister, callCommit = 3, 7, 5
+	errTooFast, errNotRegistered             = 9, 11
+)
+
+// runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes.
+func runtime(unknown string) []byte {
+	d := &description{}
+	none := d.add("", []byte{tuple}, list())
+	u8 := d.add("", []byte{primitive, 3})
+	u32 := d.add("", []byte{primitive, 5})
+	two := d.add("", []byte{tuple}, list(num(u8), num(u8)))
+	four := d.add("", []byte{array}, binary.LittleEndian.AppendUint32(nil, 4), num(u8))
+	module := d.add("ModuleError", []byte{composite}, list(field(u8), field(four)))
+	failed := d.add("DispatchError", []byte{variant}, list(choice("Other", 0), choice("Module", 3, module)))
+	system := d.add("Event", []byte{variant}, list(choice("ExtrinsicSuccess", 0, u32), choice("ExtrinsicFailed", 1, failed, u32)))
+	other := d.add("Event", []byte{variant}, list(choice("Deposited", 0, u32, four)))
+	event := d.add("RuntimeEvent", []byte{variant}, list(choice("System", 0, system), choice("SubtensorModule", 7, other)))
+	phase := d.add("Phase", []byte{variant}, list(choice("ApplyExtrinsic", 0, u32), choice("Initialization", 2)))
+	topics := d.add("", []byte{sequence}, num(u8))
+	record := d.add("EventRecord", []byte{composite}, list(field(phase), field(event), field(topics)))
+	events := d.add("", []byte{sequence}, num(record))
+	calls := d.add("Call", []byte{variant}, list(choice("set_weights", callSetWeights), choice("burned_register", callRegister)))
+	commits := d.add("Call", []byte{variant}, list(choice("set_commitment", callCommit)))
+	errs := d.add("Error", []byte{variant}, list(choice("SettingWeightsTooFast", errTooFast), choice("HotKeyNotRegisteredInSubNet", errNotRegistered)))
+	address := d.add("MultiAddress", []byte{variant}, list(choice("Id", 0, four)))
+	extrinsic := d.addWith("UncheckedExtrinsic", list(cat(str("Address"), some(address))), []byte{composite}, list())
+	extensions := [][]byte{}
+	for _, name := range []string{"CheckNonZeroSender", "CheckSpecVersion", "CheckGenesis", "CheckMortality", "CheckNonce", "ChargeTransactionPayment", "CheckMetadataHash"} {
+		extensions = append(extensions, cat(str(name), num(none), num(none)))
+	}
+	if unknown != "" {
+		extensions = append(extensions, cat(str(unknown), num(two), num(none)))
+	}
+	zero := make([]byte, 8)
+	return cat([]byte("meta\x0e"), list(d.types...), list(
+		palletOf("System", 0, list(storageItem("Events", events, list())), []byte{0}, []byte{0}),
+		palletOf("SubtensorModule", 7, list(
+			storageItem("NetworksAdded", u8, zero[:1], 6), storageItem("SubnetworkN", u8, zero[:2], 6), storageItem("Keys", u8, make([]byte, 32), 6, 6),
+			storageItem("Uids", u8, nil, 6, 2), storageItem("Weights", u8, list(), 6, 6), storageItem("WeightsVersionKey", u8, zero, 6),
+			storageItem("CommitRevealWeightsEnabled", u8, zero[:1], 6)), some(calls), some(errs)),
+		palletOf("Commitments", 18, list(storageItem("CommitmentOf", u8, nil, 6, 5)), some(commits), []byte{0}),
+	), num(extrinsic), []byte{4}, list(extensions...), num(none))
+}
+
+// node is an endpoint of a chain that checks transactions and carries out the three calls.
+type node struct {
+	*httptest.Server
+	t    *testing.T
+	meta *metadata
+
+	mu     sync.Mutex
+	state  map[string][]byte
+	blocks [][]byte // the transaction in each, if one
+	events [][]byte
+	nonces map[Account]uint64
+	drop   bool // take transactions, and put none into a block
+	fast   bool // refuse weights: too fast
+}
+
+func newNode(t *testing.T, unknown string) *node {
+	text := runtime(unknown)
+	meta, err := parseMetadata(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, meta: meta, state: map[string][]byte{}, nonces: map[Account]uint64{}, blocks: make([][]byte, 1), events: make([][]byte, 1)}
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Method string
+			Params []any
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		answer := map[string]any{"jsonrpc": "2.0", "id": 1}
+		if v, err := n.answer(q.Method, q.Params, text); err != nil {
+			answer["error"] = map[string]any{"code": 1010, "message": "Invalid Transaction", "data": err.Error()}
+		} else {
+			answer["result"] = v
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(n.Close)
+	return n
+}
+
+func blockHash(height int) []byte { return blake(nil, []byte{byte(height), byte(height >> 8)}, 32) }
+
+func (n *node) at(hash any) int {
+	for i := range n.blocks {
+		if hash == tohex(blockHash(i)) {
+			return i
+		}
+	}
+	n.t.Errorf("asked for block %v", hash)
+	return 0
+}
+
+func (n *node) answer(method string, params []any, meta []byte) (any, error) {
+	switch method {
+	case "state_getMetadata":
+		return tohex(meta), nil
+	case "state_getRuntimeVersion":
+		return map[string]any{"specVersion": 425, "transactionVersion": 1}, nil
+	case "chain_getBlockHash":
+		if h := int(params[0].(float64)); h < len(n.blocks) {
+			return tohex(blockHash(h)), nil
+		}
+		if n.drop { // time passes
+			n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+		}
+		return nil, nil
+	case "chain_getFinalizedHead":
+		return tohex(blockHash(len(n.blocks) - 1)), nil
+	case "chain_getHeader":
+		return map[string]any{"number": fmt.Sprintf("0x%x", n.at(params[0]))}, nil
+	case "chain_getBlock":
+		var list []string
+		if tx := n.blocks[n.at(params[0])]; tx != nil {
+			list = []string{"0x280403000b", tohex(tx)}
+		}
+		return map[string]any{"block": map[string]any{"extrinsics": list}}, nil
+	case "system_accountNextIndex":
+		a, err := ParseAccount(params[0].(string))
+		return n.nonces[a], err
+	case "state_getStorage":
+		if len(params) == 2 {
+			return tohex(n.events[n.at(params[1])]), nil
+		}
+		if v, ok := n.state[params[0].(string)]; ok {
+			return tohex(v), nil
+		}
+		return nil, nil
+	case "author_submitExtrinsic":
+		tx, err := unhex(params[0].(string))
+		if err != nil {
+			return nil, err
+		}
+		return tohex(blake(nil, tx, 32)), n.take(tx)
+	}
+	return nil, fmt.Errorf("no method %s", method)
+}
+
+// put sets an item of the storage.
+func (n *node) put(v []byte, pallet, name string, args ...[]byte) {
+	k, _, err := n.meta.key(pallet, name, args...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.state[k] = v
+}
+
+func (n *node) has(pallet, name string, args ...[]byte) []byte {
+	k, _, err := n.meta.key(pallet, name, args...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return n.state[k]
+}
+
+// take checks a transaction's form and signature, and carries it out in a block of its own.
+func (n *node) take(tx []byte) error {
+	r := &reader{b: tx}
+	r = &reader{b: r.bytes()}
+	if r.u8() != 0x84 || r.u8() != 0 {
+		return fmt.Errorf("not a signed transaction of version 4 by an account")
+	}
+	from := r.account()
+	if r.u8() != 1 {
+		return fmt.Errorf("not an sr25519 signature")
+	}
+	signature := bytes.Clone(r.take(64))
+	extra := r.b
+	era := r.u16()
+	nonce := r.compact()
+	r.take(2) // the tip, and no hash of the metadata
+	extra = extra[:len(extra)-len(r.b)]
+	call := r.b
+	birth := len(n.blocks) - 1
+	if r.err != nil || era != uint16(birth%64)<<4|5 {
+		return fmt.Errorf("era %x", era)
+	}
+	if nonce != n.nonces[from] {
+		return fmt.Errorf("Transaction is outdated")
+	}
+	msg := cat(call, extra, binary.LittleEndian.AppendUint32(nil, 425), blockHash(0), blockHash(birth), []byte{0})
+	if len(msg) > 256 {
+		sum := blake2b.Sum256(msg)
+		msg = sum[:]
+	}
+	pub, err := sr25519.NewPublicKeyFromBytes(from[:])
+	if err != nil {
+		return err
+	}
+	var sig sr25519.Signature
+	if err := sig.UnmarshalBinary(signature); err != nil || !pub.Verify(signing.NewTranscriptBytes(msg), &sig) {
+		return fmt.Errorf("Transaction has a bad signature")
+	}
+	n.nonces[from]++
+	if n.drop {
+		return nil
+	}
+	result := []byte{0, 0, 0, 0, 0, 0} // System.ExtrinsicSuccess
+	if code := n.carryOut(from, call); code != 0 {
+		result = []byte{0, 1, 3, 7, code, 0, 0, 0, 0, 0, 0, 0} // System.ExtrinsicFailed: Module 7, its error
+	}
+	event := func(number byte, event []byte) []byte { return cat([]byte{0, number, 0, 0, 0}, event, list()) }
+	events := list(event(0, []byte{0, 0, 1, 2, 3, 4}), cat([]byte{2, 7, 0, 0, 0, 0, 0, 9, 9, 9, 9}, list()), event(1, result))
+	n.blocks, n.events = append(n.blocks, tx), append(n.events, events)
+	return nil
+}
+
+// carryOut returns the number of the pallet's error, or 0.
+func (n *node) carryOut(from Account, call []byte) byte {
+	r := &reader{b: call[2:]}
+	netuid := r.take(2)
+	registered := n.has(module, "Uids", netuid, from[:]) != nil
+	switch [2]byte(call) {
+	case [2]byte{7, callRegister}:
+		hotkey := r.account()
+		uid := []byte{0, 0}
+		if v := n.has(module, "SubnetworkN", netuid); v != nil {
+			uid = v
+		}
+		n.put(hotkey[:], module, "Keys", netuid, uid)
+		n.put(uid, module, "Uids", netuid, hotkey[:])
+		n.put([]byte{uid[0] + 1, 0}, module, "SubnetworkN", netuid)
+	case [2]byte{18, callCommit}:
+		n.put(append(make([]byte, 12), r.b...), "Commitments", "CommitmentOf", netuid, from[:])
+	case [2]byte{7, callSetWeights}:
+		switch {
+		case !registered:
+			return errNotRegistered
+		case n.fast:
+			return errTooFast
+		}
+		var row [][]byte
+		uids := r.bytesOf(2)
+		weights := r.bytesOf(2)
+		for i := 0; i < len(uids); i += 2 {
+			row = append(row, cat(uids[i:i+2], weights[i:i+2]))
+		}
+		n.put(list(row...), module, "Weights", netuid, n.has(module, "Uids", netuid, from[:]))
+	}
+	return 0
+}
+
+// bytesOf reads a list of things of the given size.
+func (r *reader) bytesOf(size int) []byte { return r.take(size * r.count()) }

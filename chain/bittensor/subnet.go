@@ -1,0 +1,164 @@
+// Package bittensor connects a run to a subnet of Bittensor: miners commit who they are in the run,
+// and validators set the subnet's weights by the run's scores. It needs an endpoint of the chain
+// and the wallet's keys; the run itself stays on its own chain.
+//
+// The numbers of calls, the places of storage and what a transaction carries are read from the
+// runtime's own description, so that the package outlives upgrades that keep the names.
+package bittensor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/entrain-network/entrain/key"
+)
+
+// module is the pallet of the subnets.
+const module = "SubtensorModule"
+
+// Subnet is a subnet of a chain.
+type Subnet struct {
+	Client *Client
+	NetUID uint16
+	// Poll is how often to look for new blocks.
+	Poll time.Duration
+}
+
+func (s Subnet) netuid() []byte { return binary.LittleEndian.AppendUint16(nil, s.NetUID) }
+
+// Exists returns an error if the chain has no such subnet.
+func (s Subnet) Exists(ctx context.Context) error {
+	r, err := s.Client.get(ctx, module, "NetworksAdded", s.netuid())
+	if err == nil && r.u8() == 0 {
+		err = fmt.Errorf("the chain has no subnet %d; check --netuid", s.NetUID)
+	}
+	return err
+}
+
+// Neuron is a registered hotkey of a subnet.
+type Neuron struct {
+	UID    uint16
+	Hotkey Account
+	// Member is the key that the hotkey is in runs, zero if it has not committed to one.
+	Member key.Public
+	// Where is what it committed besides, the address of its bucket.
+	Where string
+}
+
+// Neurons returns the registered hotkeys in the order of their numbers.
+func (s Subnet) Neurons(ctx context.Context) ([]Neuron, error) {
+	r, err := s.Client.get(ctx, module, "SubnetworkN", s.netuid())
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Neuron, r.u16())
+	for i := range list {
+		uid := uint16(i)
+		r, err := s.Client.get(ctx, module, "Keys", s.netuid(), binary.LittleEndian.AppendUint16(nil, uid))
+		if err != nil {
+			return nil, err
+		}
+		n := Neuron{UID: uid, Hotkey: r.account()}
+		if r.err != nil {
+			return nil, r.err
+		}
+		if n.Member, n.Where, err = s.link(ctx, n.Hotkey); err != nil {
+			return nil, err
+		}
+		list[i] = n
+	}
+	return list, nil
+}
+
+// UID returns the number of a hotkey on the subnet, and whether it has one.
+func (s Subnet) UID(ctx context.Context, hotkey Account) (uint16, bool, error) {
+	r, err := s.Client.get(ctx, module, "Uids", s.netuid(), hotkey[:])
+	if err != nil || len(r.b) < 2 { // nothing is one byte
+		return 0, false, err
+	}
+	return r.u16(), true, r.err
+}
+
+// Register registers a hotkey for the subnet's current price, which the coldkey pays.
+func (s Subnet) Register(ctx context.Context, coldkey Key, hotkey Account) error {
+	call, err := s.Client.meta.call(module, "burned_register")
+	if err != nil {
+		return err
+	}
+	call = append(append(call, s.netuid()...), hotkey[:]...)
+	return s.Client.submit(ctx, coldkey, call, s.Poll)
+}
+
+// Weights returns what the hotkey of the given number has set: by number, of 65,535.
+func (s Subnet) Weights(ctx context.Context, uid uint16) (map[uint16]uint16, error) {
+	r, err := s.Client.get(ctx, module, "Weights", s.netuid(), binary.LittleEndian.AppendUint16(nil, uid))
+	if err != nil {
+		return nil, err
+	}
+	m := map[uint16]uint16{}
+	for range r.count() {
+		to := r.u16()
+		m[to] = r.u16()
+	}
+	return m, r.err
+}
+
+// ErrCommitReveal says that the subnet wants weights hidden at first.
+var ErrCommitReveal = errors.New("the subnet wants weights committed before they are shown, which entrain does not do; its owner can switch commit-reveal off")
+
+// SetWeights sets the hotkey's weights, given by number; they need not add up to anything.
+func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]float64) error {
+	call, err := s.Client.meta.call(module, "set_weights")
+	if err != nil {
+		return err
+	}
+	if r, err := s.Client.get(ctx, module, "CommitRevealWeightsEnabled", s.netuid()); err == nil && r.u8() == 1 {
+		return ErrCommitReveal
+	}
+	r, err := s.Client.get(ctx, module, "WeightsVersionKey", s.netuid())
+	if err != nil {
+		return err
+	}
+	uids, weights := scaled(scores)
+	if len(uids) == 0 {
+		return errors.New("nobody has a positive score, so there are no weights to set")
+	}
+	call = append(call, s.netuid()...)
+	call = appendU16s(appendU16s(call, uids), weights)
+	call = binary.LittleEndian.AppendUint64(call, r.u64())
+	return s.Client.submit(ctx, hotkey, call, s.Poll)
+}
+
+// scaled returns the positive scores in the order of the numbers, so that the largest is 65,535.
+func scaled(scores map[uint16]float64) (uids, weights []uint16) {
+	largest := 0.0
+	for _, v := range scores {
+		if !math.IsInf(v, 0) {
+			largest = max(largest, v)
+		}
+	}
+	for uid := range uint32(math.MaxUint16 + 1) {
+		v, ok := scores[uint16(uid)]
+		if w := math.Round(v / largest * math.MaxUint16); ok && v > 0 && w >= 1 && w <= math.MaxUint16 {
+			uids, weights = append(uids, uint16(uid)), append(weights, uint16(w))
+		}
+	}
+	return uids, weights
+}
+
+// Scores returns the positive scores of members by the numbers of their hotkeys; of returns the
+// score of a member, and 0 for a key that is none. A member that several hotkeys name counts once,
+// for the lowest number.
+func Scores(neurons []Neuron, of func(key.Public) float64) map[uint16]float64 {
+	scores, seen := map[uint16]float64{}, map[key.Public]bool{{}: true}
+	for _, n := range neurons {
+		if v := of(n.Member); v > 0 && !seen[n.Member] {
+			seen[n.Member], scores[n.UID] = true, v
+		}
+	}
+	return scores
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entrain-network/entrain/chain/bittensor"
+	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
+)
+
+// subnetOptions are the flags of all commands on a subnet of Bittensor.
+type subnetOptions struct {
+	endpoint, hotkey string
+	netuid           uint16
+}
+
+// blockTime is how often Bittensor makes a block; a wait looks for new ones several times as often.
+const blockTime = 12 * time.Second
+
+func bittensorCommand(c console) *cobra.Command {
+	var o subnetOptions
+	cmd := group("bittensor", "Connect a run to a subnet of Bittensor",
+		`The run stays on its own chain; a subnet of Bittensor pays for it. Miners register a hotkey and commit
+the key that they have in the run. Validators set the subnet's weights by the run's scores.
+
+docs/chains.md says what each chain gives and costs.`,
+		bittensorStatusCommand(c, &o), bittensorRegisterCommand(c, &o), bittensorCommitCommand(c, &o), bittensorWeightsCommand(c, &o))
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.endpoint, "endpoint", "wss://entrypoint-finney.opentensor.ai", "`URL` of a node of Bittensor's chain")
+	f.Uint16Var(&o.netuid, "netuid", 0, "`number` of the subnet")
+	f.StringVar(&o.hotkey, "hotkey", "", "`file` of the hotkey, as btcli makes it in ~/.bittensor/wallets/NAME/hotkeys")
+	_ = cmd.MarkPersistentFlagFilename("hotkey")
+	_ = cmd.MarkPersistentFlagRequired("netuid")
+	return cmd
+}
+
+// open asks the endpoint for the subnet.
+func (o subnetOptions) open(ctx context.Context) (bittensor.Subnet, error) {
+	client, err := bittensor.Dial(ctx, o.endpoint)
+	if err != nil {
+		return bittensor.Subnet{}, fmt.Errorf("--endpoint: %w", err)
+	}
+	s := bittensor.Subnet{Client: client, NetUID: o.netuid, Poll: blockTime / 4}
+	return s, s.Exists(ctx)
+}
+
+// key reads the hotkey.
+func (o subnetOptions) key() (bittensor.Key, error) {
+	if o.hotkey == "" {
+		return bittensor.Key{}, errors.New("say which hotkey with --hotkey FILE")
+	}
+	k, err := bittensor.ReadKey(o.hotkey)
+	if err != nil {
+		err = fmt.Errorf("--hotkey: %w", err)
+	}
+	return k, err
+}
+
+// subnetNeuron is a line of bittensor status.
+type subnetNeuron struct {
+	UID    uint16      `json:"uid"`
+	Hotkey string      `json:"hotkey"`
+	Member *key.Public `json:"member,omitempty"`
+	Bucket string      `json:"bucket,omitempty"`
+	Weight *uint16     `json:"weight,omitempty"`
+}
+
+func bittensorStatusCommand(c console, o *subnetOptions) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show a subnet's hotkeys, and which members of runs they are",
+		Long: `Shows the registered hotkeys of a subnet, the key in runs to which each has committed, and, with
+--hotkey, the weights that this hotkey has set, of 65,535.`,
+		Example: "  entrain bittensor status --netuid 12\n  entrain bittensor status --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			s, err := o.open(ctx)
+			if err != nil {
+				return err
+			}
+			neurons, err := s.Neurons(ctx)
+			if err != nil {
+				return err
+			}
+			weights := map[uint16]uint16{}
+			if o.hotkey != "" {
+				k, err := o.key()
+				if err != nil {
+					return err
+				}
+				switch uid, ok, err := s.UID(ctx, k.Account()); {
+				case err != nil:
+					return err
+				case !ok:
+					c.say("%s is not registered on subnet %d", k.Account(), o.netuid)
+				default:
+					if weights, err = s.Weights(ctx, uid); err != nil {
+						return err
+					}
+				}
+			}
+			list := make([]subnetNeuron, len(neurons))
+			for i, n := range neurons {
+				list[i] = subnetNeuron{UID: n.UID, Hotkey: n.Hotkey.String(), Bucket: n.Where}
+				if !n.Member.IsZero() {
+					list[i].Member = &n.Member
+				}
+				if w, ok := weights[n.UID]; ok {
+					list[i].Weight = &w
+				}
+			}
+			return printAll(c, asJSON, list, printNeurons)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func printNeurons(w io.Writer, list []subnetNeuron) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "UID\tHOTKEY\tMEMBER\tBUCKET\tWEIGHT")
+	for _, n := range list {
+		member, weight := "-", "-"
+		if n.Member != nil {
+			member = n.Member.String()
+		}
+		if n.Weight != nil {
+			weight = fmt.Sprint(*n.Weight)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", n.UID, n.Hotkey, member, n.Bucket, weight)
+	}
+	return t.Flush()
+}
+
+func bittensorRegisterCommand(c console, o *subnetOptions) *cobra.Command {
+	var coldkey string
+	cmd := &cobra.Command{
+		Use:   "register",
+		Short: "Register a hotkey on a subnet, for the subnet's price",
+		Long: `Registers a hotkey on a subnet. The coldkey pays the subnet's present price, which is not given back.
+
+The coldkey's file must not be encrypted. If yours is, register with btcli, which asks for its password.`,
+		Example: "  entrain bittensor register --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --coldkey ./coldkey",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hot, err := o.key()
+			if err != nil {
+				return err
+			}
+			if coldkey == "" {
+				return errors.New("say who pays with --coldkey FILE")
+			}
+			cold, err := bittensor.ReadKey(coldkey)
+			if err != nil {
+				return fmt.Errorf("--coldkey: %w", err)
+			}
+			s, err := o.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			c.say("waiting for a block; one comes every %v", blockTime)
+			if err := s.Register(cmd.Context(), cold, hot.Account()); err != nil {
+				return err
+			}
+			uid, _, err := s.UID(cmd.Context(), hot.Account())
+			if err != nil {
+				return err
+			}
+			c.say("%s is number %d of subnet %d; next: entrain bittensor commit", hot.Account(), uid, o.netuid)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&coldkey, "coldkey", "", "`file` of the key that pays")
+	_ = cmd.MarkFlagFilename("coldkey")
+	return cmd
+}
+
+func bittensorCommitCommand(c console, o *subnetOptions) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "commit [BUCKET]",
+		Short: "Bind a hotkey to your key in runs",
+		Long: `Commits, on the subnet, that the hotkey is your key in runs, and the address of your bucket if you
+give one. Both keys sign: nobody else can claim your work. A new commitment replaces the one before.`,
+		Example: "  entrain bittensor commit --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hot, err := o.key()
+			if err != nil {
+				return err
+			}
+			path, err := c.keyPath(file)
+			if err != nil {
+				return err
+			}
+			member, err := c.loadKey(path)
+			if err != nil {
+				return err
+			}
+			s, err := o.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			where := ""
+			if len(args) > 0 {
+				where = args[0]
+			}
+			c.say("waiting for a block; one comes every %v", blockTime)
+			if err := s.Commit(cmd.Context(), hot, member, where); err != nil {
+				return err
+			}
+			c.say("on subnet %d, %s is the member %s", o.netuid, hot.Account(), member.Public())
+			return nil
+		},
+	}
+	keyFlag(cmd, &file)
+	return cmd
+}
+
+func bittensorWeightsCommand(c console, o *subnetOptions) *cobra.Command {
+	var chain []string
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "weights RUN | RUN@HOST | TICKET",
+		Short: "Set a subnet's weights by a run's scores",
+		Long: `Sets the weights of a validator's hotkey: each hotkey that has committed to a member of the run gets
+weight in proportion to the member's score, as the run's chain has combined it from all validators. A
+member that several hotkeys name counts once, for the lowest number. Run it again after each scoring
+period; the subnet limits how often.`,
+		Example: "  entrain bittensor weights my-run --netuid 12 --dry-run\n" +
+			"  entrain bittensor weights my-run --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
+		Args:              needTarget,
+		ValidArgsFunction: c.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			to, err := onchain.ParseTarget(args[0], &chain)
+			if err != nil {
+				return err
+			}
+			var hot bittensor.Key
+			if !dry {
+				if hot, err = o.key(); err != nil {
+					return err
+				}
+			}
+			s, err := o.open(ctx)
+			if err != nil {
+				return err
+			}
+			neurons, err := s.Neurons(ctx)
+			if err != nil {
+				return err
+			}
+			scores := map[uint16]float64{}
+			if err := c.onRun(ctx, chain, to, func(_ ledger.Chain, on onchain.Run) error {
+				s := on.Snapshot.State
+				scores = bittensor.Scores(neurons, func(pub key.Public) float64 {
+					if i, ok := s.Find(pub); ok && s.Member(i).Scored {
+						return float64(s.Member(i).Score) / score.One
+					}
+					return 0
+				})
+				return nil
+			}); err != nil {
+				return err
+			}
+			for _, n := range neurons {
+				if v, ok := scores[n.UID]; ok {
+					fmt.Fprintf(c.out, "%d %s %.4f\n", n.UID, n.Member, v)
+				}
+			}
+			if dry {
+				return nil
+			}
+			c.say("waiting for a block; one comes every %v", blockTime)
+			if err := s.SetWeights(ctx, hot, scores); err != nil {
+				return err
+			}
+			c.say("set the weights of %d hotkeys", len(scores))
+			return nil
+		},
+	}
+	chainFlag(cmd, &chain)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the scores, and set nothing")
+	return cmd
+}
