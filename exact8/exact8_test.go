@@ -18,6 +18,9 @@ import (
 // product is Gemm, or a Multiplier's.
 type product func(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool)
 
+// forced replaces the kernels of products, unless it is nil.
+var forced *kernel
+
 // products passes the products that this processor can compute, by name, to f.
 func products(t *testing.T, f func(t *testing.T, multiply product)) {
 	t.Run("definition", func(t *testing.T) { f(t, Gemm) })
@@ -25,6 +28,9 @@ func products(t *testing.T, f func(t *testing.T, multiply product)) {
 		for _, workers := range []int{1, 3} {
 			pool := exact.NewPoolOf(workers, k)
 			m := NewMultiplier(pool)
+			if forced != nil {
+				m.kernel = *forced
+			}
 			name := fmt.Sprintf("%s of a pool of %s, %d workers", m.Kernel(), k.Name(), workers)
 			t.Run(name, func(t *testing.T) { f(t, m.Gemm) })
 			var p Packed

@@ -6,6 +6,12 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
+// avxVNNI is for processors with dot products of bytes and without AVX-512.
+var avxVNNI = kernel{
+	name: "avxvnni", flip: 0x80808080, tile: tileAVXVNNI, row: rowAVXVNNI, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVXVNNI,
+	quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2,
+}
+
 // kernelOf returns the kernel for pools with a kernel of package exact.
 func kernelOf(k exact.Kernel) kernel {
 	switch name := k.Name(); {
@@ -14,6 +20,8 @@ func kernelOf(k exact.Kernel) kernel {
 			name: "avx512vnni", flip: 0x80808080, tile: tileVNNI, row: rowVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
 			transpose: transposeAVX2, sums: sumsVNNI,
 		}
+	case (name == "avx512" || name == "avx2") && cpu.X86.HasAVXVNNI:
+		return avxVNNI
 	case name == "avx512" || name == "avx2":
 		return kernel{
 			name: "avx2", tile: tileAVX2, row: rowAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2, quantizeRight: quantizeRightAVX2,

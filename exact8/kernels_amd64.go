@@ -66,3 +66,18 @@ func quantizeRightAVX2(src *float32, stride uintptr, dst *byte, scale, sums *uin
 //
 //go:noescape
 func sumsAVX2(n int, src *byte, sums *uint32)
+
+// tileAVXVNNI is the tile kernel for AVX-VNNI; see tilePlain.
+//
+//go:noescape
+func tileAVXVNNI(t *tileArgs)
+
+// rowAVXVNNI is tileAVXVNNI for a tile of one row.
+//
+//go:noescape
+func rowAVXVNNI(t *tileArgs)
+
+// quantizeLeftAVXVNNI is quantizeLeftPlain.
+//
+//go:noescape
+func quantizeLeftAVXVNNI(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)

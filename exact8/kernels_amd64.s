@@ -4297,3 +4297,945 @@ block:
 	JNE block
 	VZEROUPPER
 	RET
+
+// func tileAVXVNNI(t *tileArgs)
+TEXT ·tileAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ 8(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ 72(AX), R11
+	MOVQ 16(AX), R12
+tile:
+	XORQ R14, R14
+group:
+	MOVQ 0(AX), SI
+	MOVQ 32(AX), BX
+	MOVQ 80(AX), CX
+	MOVQ 40(AX), DI
+	ADDQ R14, DI
+	MOVQ 48(AX), R13
+	ADDQ R14, R13
+	MOVQ 56(AX), R15
+	ADDQ R14, R15
+	CMPQ 88(AX), $0
+	JNE block
+	MOVQ 64(AX), DX
+	ADDQ R14, DX
+	VPXOR Y0, Y0, Y0
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	ADDQ R11, DX
+block:
+	MOVQ 64(AX), DX
+	ADDQ R14, DX
+	VMOVDQU 0(R15), Y0
+	VMOVDQA Y0, Y2
+	VMOVDQA Y0, Y4
+	VMOVDQA Y0, Y6
+	VMOVDQA Y0, Y8
+	VMOVDQA Y0, Y10
+	VMOVDQU 32(R15), Y1
+	VMOVDQA Y1, Y3
+	VMOVDQA Y1, Y5
+	VMOVDQA Y1, Y7
+	VMOVDQA Y1, Y9
+	VMOVDQA Y1, Y11
+	VMOVDQU 0(DI), Y12
+	VMOVDQU 32(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 128(DI), Y12
+	VMOVDQU 160(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 256(DI), Y12
+	VMOVDQU 288(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 384(DI), Y12
+	VMOVDQU 416(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 512(DI), Y12
+	VMOVDQU 544(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 640(DI), Y12
+	VMOVDQU 672(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 768(DI), Y12
+	VMOVDQU 800(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VMOVDQU 896(DI), Y12
+	VMOVDQU 928(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VPBROADCASTD (SI)(R8*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm3
+	VPBROADCASTD (SI)(R8*2), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xed; // {vex} vpdpbusd %ymm13, %ymm14, %ymm5
+	VPBROADCASTD (SI)(R9*1), Y15
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x05; BYTE $0x50; BYTE $0xfd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm7
+	VPBROADCASTD (SI)(R8*4), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm9
+	VPBROADCASTD (SI)(R10*1), Y15
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm15, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x05; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm15, %ymm11
+	ADDQ R12, SI
+	VPBROADCASTD 0(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y0, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y1, Y1
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y1, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	VPBROADCASTD 4(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y2, Y2
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y2, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y3, Y3
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y3, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	VPBROADCASTD 8(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y4, Y4
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y4, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y5, Y5
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y5, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	VPBROADCASTD 12(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y6, Y6
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y6, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y7, Y7
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y7, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	VPBROADCASTD 16(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y8, Y8
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y8, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y9, Y9
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y9, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	VPBROADCASTD 20(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y10, Y10
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y10, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y11, Y11
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y11, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	ADDQ R11, DX
+	ADDQ $1024, DI
+	ADDQ $192, BX
+	ADDQ $128, R13
+	ADDQ $128, R15
+	DECQ CX
+	JNE block
+	ADDQ $64, R14
+	CMPQ R14, $128
+	JNE group
+	ADDQ R11, 64(AX)
+	ADDQ R11, 64(AX)
+	ADDQ R11, 64(AX)
+	ADDQ R11, 64(AX)
+	ADDQ R11, 64(AX)
+	ADDQ R11, 64(AX)
+	MOVQ 24(AX), DX
+	ADDQ DX, 0(AX)
+	ADDQ $24, 32(AX)
+	DECQ 96(AX)
+	JNE tile
+	VZEROUPPER
+	RET
+
+// func rowAVXVNNI(t *tileArgs)
+TEXT ·rowAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ 8(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ 72(AX), R11
+	MOVQ 16(AX), R12
+tile:
+	XORQ R14, R14
+group:
+	MOVQ 0(AX), SI
+	MOVQ 32(AX), BX
+	MOVQ 80(AX), CX
+	MOVQ 40(AX), DI
+	ADDQ R14, DI
+	MOVQ 48(AX), R13
+	ADDQ R14, R13
+	MOVQ 56(AX), R15
+	ADDQ R14, R15
+	CMPQ 88(AX), $0
+	JNE block
+	MOVQ 64(AX), DX
+	ADDQ R14, DX
+	VPXOR Y0, Y0, Y0
+	VMOVUPS Y0, 0(DX)
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	ADDQ R11, DX
+block:
+	MOVQ 64(AX), DX
+	ADDQ R14, DX
+	VMOVDQU 0(R15), Y0
+	VMOVDQU 32(R15), Y1
+	VMOVDQU 64(R15), Y2
+	VMOVDQU 96(R15), Y3
+	VMOVDQU 0(DI), Y12
+	VMOVDQU 32(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 64(DI), Y12
+	VMOVDQU 96(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 128(DI), Y12
+	VMOVDQU 160(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 192(DI), Y12
+	VMOVDQU 224(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 256(DI), Y12
+	VMOVDQU 288(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 320(DI), Y12
+	VMOVDQU 352(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 384(DI), Y12
+	VMOVDQU 416(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 448(DI), Y12
+	VMOVDQU 480(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 512(DI), Y12
+	VMOVDQU 544(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 576(DI), Y12
+	VMOVDQU 608(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 640(DI), Y12
+	VMOVDQU 672(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 704(DI), Y12
+	VMOVDQU 736(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 768(DI), Y12
+	VMOVDQU 800(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 832(DI), Y12
+	VMOVDQU 864(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VMOVDQU 896(DI), Y12
+	VMOVDQU 928(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xcd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm1
+	VMOVDQU 960(DI), Y12
+	VMOVDQU 992(DI), Y13
+	VPBROADCASTD (SI), Y14
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm14, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $0xdd; // {vex} vpdpbusd %ymm13, %ymm14, %ymm3
+	ADDQ R12, SI
+	VPBROADCASTD 0(BX), Y12
+	VPADDD 0(R13), Y12, Y13
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS 0(DX), Y14
+	VFMADD231PS Y0, Y13, Y14
+	VMOVUPS Y14, 0(DX)
+	VPADDD 32(R13), Y12, Y13
+	VCVTDQ2PS Y1, Y1
+	VMOVUPS 32(DX), Y14
+	VFMADD231PS Y1, Y13, Y14
+	VMOVUPS Y14, 32(DX)
+	VPADDD 64(R13), Y12, Y13
+	VCVTDQ2PS Y2, Y2
+	VMOVUPS 64(DX), Y14
+	VFMADD231PS Y2, Y13, Y14
+	VMOVUPS Y14, 64(DX)
+	VPADDD 96(R13), Y12, Y13
+	VCVTDQ2PS Y3, Y3
+	VMOVUPS 96(DX), Y14
+	VFMADD231PS Y3, Y13, Y14
+	VMOVUPS Y14, 96(DX)
+	ADDQ R11, DX
+	ADDQ $1024, DI
+	ADDQ $192, BX
+	ADDQ $128, R13
+	ADDQ $128, R15
+	DECQ CX
+	JNE block
+	ADDQ $128, R14
+	CMPQ R14, $128
+	JNE group
+	ADDQ R11, 64(AX)
+	MOVQ 24(AX), DX
+	ADDQ DX, 0(AX)
+	ADDQ $4, 32(AX)
+	DECQ 96(AX)
+	JNE tile
+	VZEROUPPER
+	RET
+
+// func quantizeLeftAVXVNNI(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+TEXT ·quantizeLeftAVXVNNI(SB), NOSPLIT, $0-40
+	MOVQ src+0(FP), SI
+	MOVQ stride+8(FP), R9
+	MOVQ dst+16(FP), DI
+	MOVQ scale+24(FP), DX
+	LEAQ (R9)(R9*2), R11
+	VPBROADCASTD magnitude<>(SB), Y14
+	VPBROADCASTD flip<>(SB), Y13
+	MOVQ SI, AX
+	VPXOR Y0, Y0, Y0
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 0(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 0(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPBROADCASTD carry<>(SB), Y1
+	VPADDD Y1, Y0, Y0
+	VPSRLD $23, Y0, Y0
+	VPBROADCASTD least<>(SB), Y1
+	VPMAXSD Y1, Y0, Y0
+	VPBROADCASTD c260<>(SB), Y6
+	VPSUBD Y0, Y6, Y6
+	VPSLLD $23, Y6, Y6
+	VPBROADCASTD c133<>(SB), Y1
+	VPSUBD Y1, Y0, Y0
+	VPSLLD $23, Y0, Y0
+	VMOVDQU Y0, 0(DX)
+	VPXOR Y8, Y8, Y8
+	MOVQ SI, AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 0(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 192(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 384(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 576(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 768(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 960(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 1152(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 0(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 0(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 0(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 0(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 1344(DI)
+	MOVQ SI, AX
+	VPXOR Y0, Y0, Y0
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	LEAQ (AX)(R9*4), AX
+	VPAND 32(AX), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R9*2), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPAND 32(AX)(R11*1), Y14, Y1
+	VPMAXSD Y1, Y0, Y0
+	VPBROADCASTD carry<>(SB), Y1
+	VPADDD Y1, Y0, Y0
+	VPSRLD $23, Y0, Y0
+	VPBROADCASTD least<>(SB), Y1
+	VPMAXSD Y1, Y0, Y0
+	VPBROADCASTD c260<>(SB), Y6
+	VPSUBD Y0, Y6, Y6
+	VPSLLD $23, Y6, Y6
+	VPBROADCASTD c133<>(SB), Y1
+	VPSUBD Y1, Y0, Y0
+	VPSLLD $23, Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VPXOR Y8, Y8, Y8
+	MOVQ SI, AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 32(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 224(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 416(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 608(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 800(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 992(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 1184(DI)
+	LEAQ (AX)(R9*4), AX
+	VMULPS 32(AX), Y6, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS 32(AX)(R9*1), Y6, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS 32(AX)(R9*2), Y6, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS 32(AX)(R11*1), Y6, Y3
+	VCVTPS2DQ Y3, Y3
+	VPSLLD $8, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $24, Y3, Y3
+	VPADDD Y1, Y0, Y0
+	VPADDD Y3, Y2, Y2
+	VPADDD Y13, Y0, Y0
+	VPADDD Y2, Y0, Y0
+	VMOVDQU Y0, 1376(DI)
+	VZEROUPPER
+	RET

@@ -10,7 +10,7 @@ func writeAVX2(f *asm.File) {
 	tileAVX2(f, "tileAVX2", "is the tile kernel for AVX2, of an A whose bytes are q; see tilePlain.", rows, 2)
 	tileAVX2(f, "rowAVX2", "is tileAVX2 for a tile of one row.", 1, 1)
 	quantizeRowAVX2(f)
-	quantizeLeftAVX2(f)
+	quantizeLeftAVX2(f, "quantizeLeftAVX2", false)
 	quantizeRightAVX2(f)
 	sumsAVX2(f)
 }
@@ -167,9 +167,9 @@ func quantizeRowAVX2(f *asm.File) {
 }
 
 // columnsAVX2 quantizes a block of 8 columns, vector v of a row of memory, wide bytes from four k
-// to four k. base is the constant that exponents are stored less. With sums it leaves those of q in
-// Y8.
-func columnsAVX2(f *asm.File, v, wide int, base string, sums bool) {
+// to four k, to q+128 if flip is set. base is the constant that exponents are stored less. With
+// sums it leaves those of q in Y8.
+func columnsAVX2(f *asm.File, v, wide int, base string, sums, flip bool) {
 	f.Op("MOVQ SI, AX")
 	f.Op("VPXOR Y0, Y0, Y0")
 	for s := range fours {
@@ -211,7 +211,9 @@ func columnsAVX2(f *asm.File, v, wide int, base string, sums bool) {
 		f.Op("VPADDD Y3, Y2, Y2")
 		f.Op("VPADDD Y13, Y0, Y0")
 		f.Op("VPADDD Y2, Y0, Y0")
-		f.Op("VPXOR Y13, Y0, Y0")
+		if !flip {
+			f.Op("VPXOR Y13, Y0, Y0")
+		}
 		f.Op("VMOVDQU Y0, %d(DI)", wide*s+32*v)
 		if s+1 < fours {
 			f.Op("LEAQ (AX)(R9*4), AX")
@@ -220,14 +222,14 @@ func columnsAVX2(f *asm.File, v, wide int, base string, sums bool) {
 }
 
 // quantizeLeftAVX2 quantizes a block of 16 columns.
-func quantizeLeftAVX2(f *asm.File) {
-	f.Function("quantizeLeftAVX2", "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, "is quantizeLeftPlain.")
+func quantizeLeftAVX2(f *asm.File, name string, flip bool) {
+	f.Function(name, "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, "is quantizeLeftPlain.")
 	load(f, "src stride dst scale", "SI", "R9", "DI", "DX")
 	f.Op("LEAQ (R9)(R9*2), R11")
 	f.Op("VPBROADCASTD magnitude<>(SB), Y14")
 	f.Op("VPBROADCASTD flip<>(SB), Y13")
 	for v := range 2 {
-		columnsAVX2(f, v, 4*panelA, "c133", false)
+		columnsAVX2(f, v, 4*panelA, "c133", false, flip)
 	}
 	f.Op("VZEROUPPER")
 	f.Op("RET")
@@ -242,7 +244,7 @@ func quantizeRightAVX2(f *asm.File) {
 	f.Op("VPBROADCASTD flip<>(SB), Y13")
 	f.Op("VPXOR Y12, Y12, Y12")
 	for v := range 4 {
-		columnsAVX2(f, v, 128, "c6", true)
+		columnsAVX2(f, v, 128, "c6", true, false)
 		f.Op("VPSLLD $7, Y8, Y8")
 		f.Op("VPSUBD Y8, Y12, Y8")
 		f.Op("VMOVDQU Y8, %d(BX)", 32*v)

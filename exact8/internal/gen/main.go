@@ -7,7 +7,7 @@
 //	go run ./internal/gen arm64.go > kernels_arm64.go
 //
 // `go generate ./exact8` runs it; a test of package exact8 fails when the files are not what it
-// writes.
+// writes. amd64.evex is amd64 for machines with AVX-512 that test the kernels for AVX-VNNI.
 package main
 
 import (
@@ -19,14 +19,22 @@ import (
 
 // files returns what can be written, by name.
 func files() map[string]string {
-	amd64, arm64 := asm.New("exact8/internal/gen", "exact8"), asm.New("exact8/internal/gen", "exact8")
-	constants(amd64)
-	writeVNNI(amd64)
-	writeAVX2(amd64)
+	amd64, arm64 := amd64Of(dotVEX), asm.New("exact8/internal/gen", "exact8")
 	writeNEON(arm64)
 	return map[string]string{
 		"amd64": amd64.Source(), "amd64.go": amd64.Declarations(), "arm64": arm64.Source(), "arm64.go": arm64.Declarations(),
+		"amd64.evex": amd64Of(dotEVEX).Source(),
 	}
+}
+
+// amd64Of returns the kernels for amd64, those for AVX-VNNI with d.
+func amd64Of(d dot) *asm.File {
+	f := asm.New("exact8/internal/gen", "exact8")
+	constants(f)
+	writeVNNI(f)
+	writeAVX2(f)
+	writeAVXVNNI(f, d)
+	return f
 }
 
 func main() {

@@ -127,6 +127,9 @@ func tileVNNI(f *asm.File, name, doc string, rows int) {
 	f.Op("RET")
 }
 
+// sixRows are the rows of a tile of A that begins at SI, with R9 = 3·R8 and R10 = 5·R8.
+var sixRows = []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(SI)(R8*4)", "(SI)(R10*1)"}
+
 // blockVNNI multiplies one block of k and adds it to the tile of C.
 func blockVNNI(f *asm.File, rows int) {
 	f.Op("VMOVDQU32 0(R15), Z0")
@@ -138,7 +141,7 @@ func blockVNNI(f *asm.File, rows int) {
 	for s := range fours {
 		f.Op("VMOVDQU32 %d(DI), Z24", 128*s)
 		f.Op("VMOVDQU32 %d(DI), Z25", 128*s+64)
-		for i, at := range []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(SI)(R8*4)", "(SI)(R10*1)"}[:rows] {
+		for i, at := range sixRows[:rows] {
 			f.Op("VPBROADCASTD %s, Z%d", at, 26+i)
 			f.Op("VPDPBUSD Z24, Z%d, Z%d", 26+i, 2*i)
 			f.Op("VPDPBUSD Z25, Z%d, Z%d", 26+i, 2*i+1)
