@@ -1,6 +1,7 @@
 // Package metrics measures a participation: a [Meter] turns the records of a runlog into numbers
-// under names that people who train models know ([Scalar]). Three sinks of a runlog.Writer pass
-// them on: [JSONLines] to metrics.jsonl, [TensorBoard] to event files, and [Gauges] to Prometheus.
+// under names that people who train models know ([Scalar]). Four sinks of a runlog.Writer pass
+// them on: [JSONLines] to metrics.jsonl, [TensorBoard] to event files, [WandB] to an offline run of
+// Weights & Biases, and [Gauges] to Prometheus.
 //
 // Gauges keeps the newest number for each name, with underscores for slashes: train/loss becomes
 // entrain_train_loss. It also reports whether the participant is healthy. A collector of another

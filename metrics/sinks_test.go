@@ -2,12 +2,19 @@ package metrics
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -171,5 +178,174 @@ func TestTensorBoardReadsTheEvents(t *testing.T) {
 				t.Errorf("%s: value %d is %v, want %v", tag, i, got[tag][i], v)
 			}
 		}
+	}
+}
+
+// offlineRun writes the steps for Weights & Biases and returns the directory of the run.
+func offlineRun(t *testing.T) string {
+	dir := t.TempDir()
+	w, err := NewWandB(dir, "opticks", map[string]string{"chain": "newton"}, time.Unix(1_000_000_000, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range steps() {
+		if err := w.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "offline-run-20010909_014640-????????"))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%v, %v", runs, err)
+	}
+	return runs[0]
+}
+
+// A record that does not fit into a block is cut into pieces, whose heads and checksums are those of LevelDB's log.
+func TestOfflineRunsAreFramed(t *testing.T) {
+	w, err := NewWandB(t.TempDir(), "opticks", nil, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want [][]byte
+	for _, n := range []int{10, wandBBlock, 3*wandBBlock - 5, 1} { // the second ends within seven bytes of a block's end, or not
+		body := bytes.Repeat([]byte{byte(n)}, n)
+		want = append(want, body)
+		w.record(4, body)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(w.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records [][]byte
+	for at, kind := 7, byte(4); at < len(b); {
+		if left := wandBBlock - at%wandBBlock; left < wandBHeader {
+			at += left
+			continue
+		}
+		n := int(binary.LittleEndian.Uint16(b[at+4:]))
+		typed := b[at+6 : at+wandBHeader+n]
+		if binary.LittleEndian.Uint32(b[at:]) != crc32.ChecksumIEEE(typed) {
+			t.Fatalf("wrong checksum at byte %d", at)
+		}
+		if begins := typed[0] < 3; begins != (kind == 1 || kind == 4) {
+			t.Fatalf("a piece of kind %d follows one of kind %d", typed[0], kind)
+		}
+		if kind = typed[0]; kind < 3 {
+			records = append(records, nil)
+		}
+		records[len(records)-1] = append(records[len(records)-1], typed[1:]...)
+		at += wandBHeader + n
+	}
+	if len(records) != 3+len(want) {
+		t.Fatalf("%d records", len(records))
+	}
+	for i, body := range want {
+		if !bytes.HasSuffix(records[2+i], body) {
+			t.Errorf("record %d came back as another", 2+i)
+		}
+	}
+}
+
+// cloud stands in for the server of Weights & Biases: it takes whatever `wandb sync` uploads.
+func cloud(t *testing.T) (url string, history func() []map[string]float64) {
+	var mu sync.Mutex
+	var lines []map[string]float64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			if z, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
+				b, _ = io.ReadAll(z)
+			}
+		}
+		answer := `{}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/file_stream"):
+			var sent struct {
+				Files map[string]struct{ Content []string }
+			}
+			if err := json.Unmarshal(b, &sent); err != nil {
+				t.Errorf("%s: %v", b, err)
+			}
+			for _, l := range sent.Files["wandb-history.jsonl"].Content {
+				var line map[string]float64
+				if err := json.Unmarshal([]byte(l), &line); err != nil {
+					t.Errorf("%s: %v", l, err)
+				}
+				mu.Lock()
+				lines = append(lines, line)
+				mu.Unlock()
+			}
+		case bytes.Contains(b, []byte("upsertBucket")):
+			answer = `{"data":{"upsertBucket":{"inserted":true,"bucket":{"id":"x","name":"x","displayName":"x","config":"{}","historyLineCount":0,
+				"project":{"id":"p","name":"entrain","entity":{"id":"e","name":"me"}}}}}}`
+		case bytes.Contains(b, []byte("createRunFiles")):
+			answer = `{"data":{"createRunFiles":{"runID":"x","uploadHeaders":[],"files":[]}}}`
+		case strings.HasSuffix(r.URL.Path, "/graphql"):
+			answer = `{"data":{"viewer":{"id":"v","entity":"me","username":"me","flags":"{}","teams":{"edges":[]}},"serverInfo":{},"model":{"bucket":null}}}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []map[string]float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(lines)
+	}
+}
+
+func TestWandBSyncsTheRun(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not here: the offline run is not checked with wandb")
+	}
+	if err := exec.Command(python, "-c", "import wandb").Run(); err != nil {
+		t.Skip("python3 has no wandb (pip install wandb): the offline run is not checked with it")
+	}
+	url, history := cloud(t)
+	sync := func(dir, want string) {
+		t.Helper()
+		cmd := exec.Command(python, "-m", "wandb", "sync", dir)
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), "WANDB_BASE_URL="+url, "WANDB_API_KEY="+strings.Repeat("a", 40), "HOME="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(want)) {
+			t.Fatalf("wandb sync: %v\n%s", err, out)
+		}
+	}
+	sync(offlineRun(t), "Finished syncing")
+	want := []map[string]float64{
+		{"_step": 1, "train/loss": 4.5, "train/lr": 0.5, "perf/flops_share": 0.25},
+		{"_step": 2, "train/loss": 6, "eval/heldout_loss": 4.5, "eval/piqa/acc": 0.5},
+	}
+	got := history()
+	if len(got) != len(want) {
+		t.Fatalf("%d lines of history came: %v", len(got), got)
+	}
+	for i, line := range want {
+		for key, v := range line {
+			if got[i][key] != v {
+				t.Errorf("step %d: %s is %v, want %v", i+1, key, got[i][key], v)
+			}
+		}
+	}
+	// A participant that was killed leaves a record cut short: what is before it comes.
+	dir := offlineRun(t)
+	runs, _ := filepath.Glob(filepath.Join(dir, "*.wandb"))
+	b, err := os.ReadFile(runs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(runs[0], b[:len(b)-600], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sync(dir, "incomplete record")
+	if n := len(history()) - len(got); n != 1 {
+		t.Errorf("of a file cut short in its second step, %d lines came", n)
 	}
 }

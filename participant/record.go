@@ -19,6 +19,7 @@ const (
 	LogDir         = "log" // the event log, for entrain watch --replay
 	metricsFile    = "metrics.jsonl"
 	tensorBoardDir = "tensorboard"
+	wandBDir       = "wandb"
 	specFile       = "spec.toml" // the run's specification, for those who read the log later
 )
 
@@ -42,14 +43,20 @@ func (p *Participant) Record(address string, sinks ...runlog.Sink) (r *Recording
 	if err := atomicfile.WriteBytes(filepath.Join(p.State, specFile), 0o644, p.Text); err != nil {
 		return nil, errors.Join(fmt.Errorf("specification: %w", err), lines.Close(), board.Close())
 	}
+	bias, err := metrics.NewWandB(filepath.Join(p.State, wandBDir), p.Target.Run, map[string]string{
+		"chain": p.Client.ChainID(), "run": p.Target.Run, "member": p.Key.Public().String(), "model": p.Trainer.Spec.Model.Name(),
+	}, time.Now())
+	if err != nil {
+		return nil, errors.Join(err, lines.Close(), board.Close())
+	}
 	gauges := metrics.New(time.Now)
 	gauges.PeersFrom(p.Peers)
 	r = &Recording{}
 	r.writer, err = runlog.Create(filepath.Join(p.State, LogDir), runlog.Options{
-		Sinks: append([]runlog.Sink{lines, board, gauges}, sinks...), Log: p.Log, Chain: p.Client.ChainID(), Own: p.Key.Public().String(),
+		Sinks: append([]runlog.Sink{lines, board, bias, gauges}, sinks...), Log: p.Log, Chain: p.Client.ChainID(), Own: p.Key.Public().String(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, lines.Close(), board.Close())
+		return nil, errors.Join(err, lines.Close(), board.Close(), bias.Close())
 	}
 	if address != "" {
 		if r.server, err = metrics.Serve(address, gauges.Handler(r.writer.Dropped), p.Log); err != nil {
