@@ -38,7 +38,7 @@ codec codec/codectest codec/distro codec/dense codec/slice codec/sparseloco
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-chain/bittensor loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn chance
+chain/bittensor loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet
 engine

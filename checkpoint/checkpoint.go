@@ -15,6 +15,8 @@
 //	                         model.safetensors.index.json says which tensor is where
 //	tokenizer.json           see package tokenizer
 //	tokenizer_config.json
+//	chat_template.jinja      how conversations are written, if that is known (package
+//	                         tokenizer/chat)
 //	README.md                the model card
 //	training.json            position in the data, hashes of the members' optimizer states
 //	manifest.json            the SHA-256 of every other file; its own SHA-256 is on the ledger
@@ -92,8 +94,9 @@ const (
 	TokenizerFile  = "tokenizer.json"
 	CardFile       = "README.md"
 	TrainingFile   = "training.json"
+	ChatFile       = "chat_template.jinja"
 
-	tokenizerConfigFile = "tokenizer_config.json"
+	TokenizerConfigFile = "tokenizer_config.json"
 	weightsSuffix       = ".safetensors"
 )
 
@@ -109,6 +112,7 @@ type Model struct {
 	Params    []float32
 	Card      Card
 	Training  *Training // how a run resumes from it; nil if unknown
+	Chat      string    // the chat template; "" if unknown
 }
 
 // Options configure Write.
@@ -135,8 +139,11 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	w.bytes(ConfigFile, m.Config.configBytes(o.DType))
 	w.bytes(GenerationFile, m.Config.generationBytes())
 	w.bytes(TokenizerFile, m.Tokenizer.JSON())
-	w.bytes(tokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context))
+	w.bytes(TokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context))
 	w.bytes(CardFile, m.card(params, o.DType))
+	if m.Chat != "" {
+		w.bytes(ChatFile, []byte(m.Chat))
+	}
 	w.weights(m, o)
 	if m.Training != nil {
 		t := m.Training.sorted()

@@ -8,6 +8,7 @@ const (
 	StatesMax        = 10_000      // members of the largest run
 	ConfigBytesMax   = 1 << 20     // of config.json; real ones have about 1 KB
 	IndexBytesMax    = 16 << 20    // of model.safetensors.index.json: tensor.MaxTensors lines
+	ChatBytesMax     = 1 << 20     // of chat_template.jinja; real ones have up to 20 KB
 	FilesMax         = 4096        // in a checkpoint: 5 GB each make 20 TB
 	RunBytesMax      = 64          // of a run's name
 	// of the numbers in config.json; vocabularies are the largest of them

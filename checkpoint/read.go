@@ -158,6 +158,15 @@ func (s *Saved) File(name string, maxBytes int) ([]byte, error) {
 	return b, nil
 }
 
+// Chat returns the chat template, or "" if the checkpoint has none.
+func (s *Saved) Chat() (string, error) {
+	if _, ok := s.Manifest.find(ChatFile); !ok {
+		return "", nil
+	}
+	b, err := s.File(ChatFile, ChatBytesMax)
+	return string(b), err
+}
+
 // Params reads the parameters into flat, which has layout's length. Each tensor of layout must be
 // present once, with its shape, and no other. After an error the contents of flat are undefined.
 func (s *Saved) Params(layout tensor.Layout, flat []float32) error {

@@ -157,12 +157,21 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 }
 
 // Reset forgets all tokens.
-func (g *Generator) Reset() {
-	g.read = g.read[:0]
-	for l := range g.layers {
-		c := &g.layers[l]
-		c.keys, c.values = c.keys[:0], c.values[:0]
+func (g *Generator) Reset() { g.Keep(nil) }
+
+// Keep forgets all tokens but those that a text begins with, and returns how many those are, less
+// than the text's. Read then takes the rest of the text.
+func (g *Generator) Keep(text []uint32) int {
+	n := 0
+	for n+1 < len(text) && n < len(g.read) && g.read[n] == text[n] {
+		n++
 	}
+	g.read = g.read[:n]
+	for l := range g.layers {
+		c, kv := &g.layers[l], g.cfg.KVHeads*g.cfg.HeadDim
+		c.keys, c.values = c.keys[:n*kv], c.values[:n*kv]
+	}
+	return n
 }
 
 // forget drops the older half of a full context and reads the newer half again.

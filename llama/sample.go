@@ -86,12 +86,12 @@ func (g *Generator) Generate(prompt []uint32, n int, s Sampling, source *prng.So
 		return err
 	}
 	logits, err := g.Read(prompt...)
-	for range n {
+	for i := range n {
 		if err != nil {
 			return err
 		}
 		token := s.Choose(logits, source)
-		if !emit(token) {
+		if !emit(token) || i+1 == n {
 			return nil
 		}
 		logits, err = g.Read(token)

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint/gguf"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 )
 
 // onHub matches the name of a model on a hub.
@@ -52,6 +53,16 @@ func Import(dir, name string) (checkpoint.Model, error) {
 		return fault(err)
 	}
 	m := checkpoint.Model{Run: name, Config: saved.Config, Tokenizer: words, Layout: config.Layout(), Params: make([]float32, config.Layout().Len())}
+	tokens, errTokens := saved.File(checkpoint.TokenizerConfigFile, tokenizer.JSONBytesMax)
+	template, errTemplate := saved.File(checkpoint.ChatFile, checkpoint.ChatBytesMax)
+	for _, err := range []error{errTokens, errTemplate} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fault(err)
+		}
+	}
+	if m.Chat, err = chat.Source(template, tokens); err != nil {
+		return fault(err)
+	}
 	if m.Config.EOS == nil {
 		end := words.End()
 		m.Config.EOS = &end
@@ -87,9 +98,13 @@ func WriteBF16(ctx context.Context, dir string, m Model) error {
 		return err
 	}
 	from := m.Saved.Manifest
+	template, err := m.Saved.Chat()
+	if err != nil {
+		return err
+	}
 	_, err = Write(ctx, dir, checkpoint.Model{
 		Run: from.Run, Epoch: from.Epoch, Round: from.Round, Step: from.Step,
-		Config: m.Saved.Config, Tokenizer: words, Layout: m.Config.Layout(), Params: m.Params,
+		Config: m.Saved.Config, Tokenizer: words, Layout: m.Config.Layout(), Params: m.Params, Chat: template,
 	}, checkpoint.Options{DType: checkpoint.BF16})
 	return err
 }
@@ -100,5 +115,9 @@ func GGUF(m Model) (gguf.Model, error) {
 	if err != nil {
 		return gguf.Model{}, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
 	}
-	return gguf.Model{Name: m.Saved.Manifest.Run, Config: m.Saved.Config, Layout: m.Config.Layout(), Params: m.Params, Tokenizer: text}, nil
+	template, err := m.Saved.Chat()
+	if err != nil {
+		return gguf.Model{}, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+	}
+	return gguf.Model{Name: m.Saved.Manifest.Run, Config: m.Saved.Config, Layout: m.Config.Layout(), Params: m.Params, Tokenizer: text, Chat: template}, nil
 }

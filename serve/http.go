@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,6 +25,7 @@ import (
 //
 //	GET  /v1/models        the model's name
 //	POST /v1/completions   a text that is continued, whole or streamed
+//	POST /v1/chat/completions   a conversation, likewise
 //
 // What a request asks beyond what is known is refused and named, so that no answer silently ignores
 // a part of the question.
@@ -40,6 +42,7 @@ const (
 	bodyMax     = 4 << 20 // bytes of a request
 	waitingMost = 64      // requests that wait for a slot; more are refused
 	tokensUsual = 16      // max_tokens where a request says none, as in OpenAI's API
+	stopsAsked  = 4
 )
 
 // NewServer returns a server that computes the given number of answers at the same time, at least
@@ -71,8 +74,9 @@ func (s *Server) Handler() http.Handler {
 		writeJSON(w, http.StatusOK, s.described())
 	})
 	mux.HandleFunc("POST /v1/completions", s.completions)
+	mux.HandleFunc("POST /v1/chat/completions", s.completions)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, http.StatusNotFound, "", fmt.Errorf("%s %.80s: this server has GET /v1/models and POST /v1/completions", r.Method, r.URL.Path))
+		writeError(w, http.StatusNotFound, "", fmt.Errorf("%s %.80s: this server has GET /v1/models, POST /v1/completions and POST /v1/chat/completions", r.Method, r.URL.Path))
 	})
 	return mux
 }
@@ -82,19 +86,22 @@ func (s *Server) described() map[string]any {
 	return map[string]any{"id": s.Model.Name, "object": "model", "created": s.started.Unix(), "owned_by": "entrain"}
 }
 
-// request is the body of POST /v1/completions. Fields of OpenAI's API that would change the answer
-// and are not known are refused unless they have the value that changes nothing.
+// request is the body of POST /v1/completions and /v1/chat/completions. Fields of OpenAI's API that
+// would change the answer and are not known are refused unless they have the value that changes
+// nothing.
 type request struct {
-	Model       string          `json:"model"`
-	Prompt      json.RawMessage `json:"prompt"` // text, tokens, or a list with one text
-	MaxTokens   *int            `json:"max_tokens"`
-	Temperature *float32        `json:"temperature"`
-	TopP        *float32        `json:"top_p"`
-	TopK        int             `json:"top_k"` // not in OpenAI's API
-	Seed        *int64          `json:"seed"`
-	Stop        json.RawMessage `json:"stop"` // a text or some
-	Stream      bool            `json:"stream"`
-	Options     *struct {
+	Model             string          `json:"model"`
+	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list with one text
+	chat.Conversation                 // in place of the prompt
+	MaxTokens         *int            `json:"max_tokens"`
+	MaxAnswer         *int            `json:"max_completion_tokens"` // the same, of a chat
+	Temperature       *float32        `json:"temperature"`
+	TopP              *float32        `json:"top_p"`
+	TopK              int             `json:"top_k"` // not in OpenAI's API
+	Seed              *int64          `json:"seed"`
+	Stop              json.RawMessage `json:"stop"` // a text or some
+	Stream            bool            `json:"stream"`
+	Options           *struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
@@ -107,12 +114,24 @@ type request struct {
 	Presence float64         `json:"presence_penalty"`
 	Frequent float64         `json:"frequency_penalty"`
 	User     string          `json:"user"` // ignored
+
+	Choice    json.RawMessage `json:"tool_choice"`
+	Format    json.RawMessage `json:"response_format"`
+	Functions json.RawMessage `json:"functions"`
 }
 
 // unknown returns the name of what r asks that no answer can have, or "".
 func (r *request) unknown() string {
-	logprobs := string(r.Logprobs)
+	logprobs, asked := string(r.Logprobs), func(v json.RawMessage, usual string) bool {
+		return len(v) > 0 && string(v) != "null" && string(v) != usual
+	}
 	switch {
+	case asked(r.Choice, `"auto"`):
+		return "tool_choice"
+	case asked(r.Format, "") && !strings.Contains(string(r.Format), `"text"`):
+		return "response_format"
+	case asked(r.Functions, "[]"):
+		return "functions"
 	case r.N != nil && *r.N != 1:
 		return "n"
 	case r.BestOf != nil && *r.BestOf != 1:
@@ -133,11 +152,16 @@ func (r *request) unknown() string {
 	return ""
 }
 
-// question returns what r asks.
-func (s *Server) question(r *request) (Question, error) {
+// question returns what r asks, in a conversation or not.
+func (s *Server) question(r *request, converse bool) (Question, error) {
 	q := Question{Most: tokensUsual, Temperature: 1, TopP: 1, TopK: r.TopK, Stop: []string{}}
-	if r.MaxTokens != nil {
-		q.Most = *r.MaxTokens
+	if converse {
+		q.Most = s.Model.config.Context
+	}
+	for _, most := range []*int{r.MaxTokens, r.MaxAnswer} {
+		if most != nil {
+			q.Most = *most
+		}
 	}
 	if r.Temperature != nil {
 		q.Temperature = *r.Temperature
@@ -160,8 +184,19 @@ func (s *Server) question(r *request) (Question, error) {
 			return q, errors.New("stop: neither a text nor a list of texts")
 		}
 	}
+	if len(q.Stop) > stopsAsked {
+		return q, fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsAsked)
+	}
 	var texts []string
 	switch {
+	case converse:
+		var err error
+		if q.Prompt, err = s.Model.converse(r.Conversation, time.Now()); err != nil {
+			return q, err
+		}
+		if end := s.Model.format.End(); end != "" {
+			q.Stop = append(q.Stop, end)
+		}
 	case json.Unmarshal(r.Prompt, &one) == nil:
 		q.Prompt = s.Model.encode(one)
 	case json.Unmarshal(r.Prompt, &q.Prompt) == nil:
@@ -171,6 +206,14 @@ func (s *Server) question(r *request) (Question, error) {
 		return q, errors.New("prompt: neither one text nor one list of tokens")
 	}
 	return q, s.Model.check(q)
+}
+
+// converse returns the tokens that ask for the next message of a conversation.
+func (m *Model) converse(c chat.Conversation, now time.Time) ([]uint32, error) {
+	if m.format == nil {
+		return nil, m.noChat
+	}
+	return m.format.Prompt(c, now)
 }
 
 // encode returns the tokens of a prompt, which begins as texts of the model do.
@@ -186,7 +229,7 @@ func (m *Model) encode(text string) []uint32 {
 	return ids
 }
 
-// completions answers POST /v1/completions.
+// completions answers POST /v1/completions and /v1/chat/completions.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	// A page of another origin can post any other type without asking.
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
@@ -211,9 +254,13 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, "model", fmt.Errorf("there is no model %.80q here, only %q", asked.Model, s.Model.Name))
 		return
 	}
-	q, err := s.question(&asked)
+	converse := r.URL.Path != "/v1/completions"
+	q, err := s.question(&asked, converse)
 	if err != nil {
-		param, _, _ := strings.Cut(err.Error(), ":")
+		param, _, ok := strings.Cut(err.Error(), ":")
+		if !ok || strings.Contains(param, " ") {
+			param = ""
+		}
 		writeError(w, http.StatusBadRequest, param, err)
 		return
 	}
@@ -227,22 +274,14 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	select {
 	case reader := <-s.slots:
 		defer func() { s.slots <- reader }()
-		s.reply(w, r, reader, q, &asked)
+		s.reply(w, r, reader, q, &asked, converse)
 	case <-r.Context().Done():
 	}
 }
 
 // reply computes an answer and writes it, whole or as a stream.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Generator, q Question, asked *request) {
-	var id [12]byte
-	_, _ = rand.Read(id[:])
-	// part is a completion, or a chunk of one: they look the same.
-	part := func(text, end any) map[string]any {
-		return map[string]any{
-			"id": "cmpl-" + hex.EncodeToString(id[:]), "object": "text_completion", "created": time.Now().Unix(), "model": s.Model.Name,
-			"choices": []any{map[string]any{"index": 0, "text": text, "logprobs": nil, "finish_reason": end}},
-		}
-	}
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Generator, q Question, asked *request, converse bool) {
+	part := s.parts(asked, converse)
 	usage := func(a answer) map[string]any {
 		return map[string]any{"prompt_tokens": len(q.Prompt), "completion_tokens": len(a.Tokens), "total_tokens": len(q.Prompt) + len(a.Tokens)}
 	}
@@ -299,6 +338,29 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Gen
 		}
 	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// parts returns a function that makes a completion, or a chunk of one, of a text.
+func (s *Server) parts(asked *request, converse bool) func(text string, end any) map[string]any {
+	var id [12]byte
+	_, _ = rand.Read(id[:])
+	return func(text string, end any) map[string]any {
+		choice := map[string]any{"index": 0, "logprobs": nil, "finish_reason": end}
+		answer := map[string]any{
+			"id": "cmpl-" + hex.EncodeToString(id[:]), "object": "text_completion", "created": time.Now().Unix(), "model": s.Model.Name,
+			"choices": []any{choice},
+		}
+		message := map[string]any{"role": "assistant", "content": text}
+		switch {
+		case !converse:
+			choice["text"] = text
+		case asked.Stream:
+			answer["object"], choice["delta"] = "chat.completion.chunk", message
+		default:
+			answer["object"], choice["message"] = "chat.completion", message
+		}
+		return answer
+	}
 }
 
 // errorJSON is an error as OpenAI's clients expect it. param names a field of the request, or is

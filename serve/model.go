@@ -17,10 +17,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,6 +35,8 @@ type Model struct {
 	ends   []uint32 // tokens that end an answer
 	hash   wire.Hash
 	first  *llama.Generator // others are forked from it; it reads nothing itself
+	format *chat.Format     // nil if there is none, for the reason noChat
+	noChat error
 }
 
 // Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
@@ -49,6 +53,13 @@ func Open(dir string) (*Model, error) {
 	if eos := from.Saved.Config.EOS; eos != nil && *eos != m.ends[0] {
 		m.ends = append(m.ends, *eos)
 	}
+	template, err := from.Saved.Chat()
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
+	}
+	if m.format, m.noChat = chat.NewFormat(template, m.words); template == "" {
+		m.format, m.noChat = nil, fmt.Errorf("the checkpoint has no %s, so nothing says how the model converses: import the model again from a directory with one", checkpoint.ChatFile)
+	}
 	if m.first, err = llama.NewGenerator(from.Config, from.Params); err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
 	}
@@ -63,7 +74,7 @@ type Question struct {
 	TopK        int      `json:"top_k"`       // 0: all
 	TopP        float32  `json:"top_p"`       // 1: all
 	Seed        string   `json:"seed"`        // 32 bytes in hex
-	Stop        []string `json:"stop"`        // at most 4 texts that end the answer, no part of it
+	Stop        []string `json:"stop"`        // at most 5 texts that end the answer, no part of it
 }
 
 // Reasons why an answer ends.
@@ -73,7 +84,7 @@ const (
 )
 
 const (
-	stopsMax    = 4
+	stopsMax    = 5 // one of which is the end of a message
 	stopBytes   = 256
 	receiptName = "entrain/answer/1"
 )
@@ -120,16 +131,16 @@ type answer struct {
 	text   []byte
 }
 
-// answer computes the answer to a checked question with reader, which it resets. It passes the
-// text to emit as it becomes certain, unless emit is nil.
+// answer computes the answer to a checked question with reader, which need not read again what the
+// question before began with. It passes the text to emit as it becomes certain, unless emit is nil.
 func (m *Model) answer(ctx context.Context, reader *llama.Generator, q Question, emit func(text []byte) error) (answer, error) {
-	reader.Reset()
+	kept := reader.Keep(q.Prompt)
 	var seed wire.Hash
 	_, _ = hex.Decode(seed[:], []byte(q.Seed)) // check has seen it
 	source := prng.New(seed, "entrain/sample")
 	a, said := answer{End: endLength, Tokens: []uint32{}}, 0
 	var failed error
-	err := reader.Generate(q.Prompt, min(q.Most, m.config.Context-len(q.Prompt)), q.sampling(), &source, func(token uint32) bool {
+	err := reader.Generate(q.Prompt[kept:], min(q.Most, m.config.Context-len(q.Prompt)), q.sampling(), &source, func(token uint32) bool {
 		if failed = ctx.Err(); failed != nil {
 			return false
 		}

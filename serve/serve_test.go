@@ -31,6 +31,7 @@ func openOf(t *testing.T, seed string, cfg llama.Config) *Model {
 	t.Helper()
 	m := checkpoint.Model{
 		Run: "tiny", Config: model.CheckpointConfig(cfg), Tokenizer: tokenizer.Bytes{}, Layout: cfg.Layout(), Params: llama.Init(cfg, wire.Sum(seed)),
+		Chat: "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}a:{% endif %}",
 	}
 	for i := range m.Params { // far from an even choice of tokens
 		m.Params[i] *= 3
@@ -60,7 +61,11 @@ type completion struct {
 // post sends a request and returns what is answered.
 func post(t *testing.T, server *httptest.Server, body string) (c completion, status int, raw []byte) {
 	t.Helper()
-	r, err := http.Post(server.URL+"/v1/completions", "application/json", strings.NewReader(body))
+	path := "/v1/completions"
+	if strings.Contains(body, `"messages"`) {
+		path = "/v1/chat/completions"
+	}
+	r, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +264,13 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"prompt":"a","stop":[""]}`:                   "stop",
 		`{"prompt":"a","stop":7}`:                      "stop",
 		`{"prompt":"a","stop":["a","b","c","d","e"]}`:  "5 texts",
+		`{"messages":[]}`:                              "messages: want a list",
+		`{"messages":[{"role":"x","content":"a"}]}`:    "role",
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is no text",
+		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "no room",
+		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                 "tool_choice",
+		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`: "response_format",
+		`{"messages":[{"role":"user","content":"a"}],"tools":{}}`:                               "tools",
 	} {
 		c, status, _ := post(t, server, body)
 		if status < 400 || status >= 500 || !strings.Contains(c.Error.Message, want) {
@@ -310,6 +322,14 @@ parts = list(client.completions.create(model="tiny", prompt="The rays", max_toke
 assert parts[-1].usage.total_tokens == whole.usage.total_tokens
 streamed = [p for p in parts if p.choices]
 assert streamed[-1].model_extra["receipt"] == whole.model_extra["receipt"]
+talk = dict(model="tiny", messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": [{"type": "text", "text": "Light?"}]}], max_completion_tokens=9, seed=2)
+said = client.chat.completions.create(**talk)
+assert said.object == "chat.completion" and said.choices[0].message.role == "assistant" and said.usage.completion_tokens <= 9
+assert bytes(said.model_extra["receipt"]["prompt"]).decode() == "s:Be brief.;u:Light?;a:"
+parts = list(client.chat.completions.create(stream=True, **talk))
+assert "".join(p.choices[0].delta.content for p in parts).replace("\ufffd", "") == said.choices[0].message.content.replace("\ufffd", "")
+assert parts[-1].choices[0].finish_reason == said.choices[0].finish_reason and parts[-1].model_extra["receipt"] == said.model_extra["receipt"]
+print(json.dumps(said.model_extra["receipt"]))
 try:
     client.completions.create(model="tiny", prompt="a", n=2)
     raise SystemExit("n=2 was accepted")
@@ -327,12 +347,18 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	r, err := ParseReceipt(out)
-	if err == nil {
-		_, err = m.Verify(t.Context(), r)
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if len(lines) != 2 {
+		t.Fatalf("it printed %s", out)
 	}
-	if err != nil {
-		t.Errorf("the receipt that the client got: %v", err)
+	for _, line := range lines {
+		r, err := ParseReceipt(line)
+		if err == nil {
+			_, err = m.Verify(t.Context(), r)
+		}
+		if err != nil {
+			t.Errorf("the receipt %s that the client got: %v", line, err)
+		}
 	}
 }
 

@@ -47,19 +47,24 @@ func newAddedTokens(list []addedToken, n normalizer) addedTokens {
 type encoding func(dst []uint32, text []byte, atFront bool) []uint32
 
 // split appends the ids of text: the added tokens in it, and the result of encode for the text
-// between them, normalized.
-func (a *addedTokens) split(dst []uint32, text []byte, special bool, n normalizer, encode encoding) []uint32 {
+// between them, normalized. Special tokens are recognized where special allows it, and nowhere if
+// it is nil. Those that are matched late have no place in the text: only everywhere allows them.
+func (a *addedTokens) split(dst []uint32, text []byte, special func(at int) bool, n normalizer, encode encoding) []uint32 {
+	late := special
+	if special != nil && !special(-1) {
+		late = nil
+	}
 	return a.pass(dst, text, special, false, func(dst []uint32, text []byte, outer bool) []uint32 {
-		return a.pass(dst, n.apply(text), special, true, func(dst []uint32, text []byte, inner bool) []uint32 {
+		return a.pass(dst, n.apply(text), late, true, func(dst []uint32, text []byte, inner bool) []uint32 {
 			return encode(dst, text, outer && inner)
 		})
 	})
 }
 
 // pass matches one kind of added tokens.
-func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode encoding) []uint32 {
+func (a *addedTokens) pass(dst []uint32, text []byte, special func(at int) bool, late bool, encode encoding) []uint32 {
 	first := &a.first[0]
-	if special {
+	if special != nil {
 		first = &a.first[1]
 	}
 	done := 0 // bytes of text that have ids
@@ -68,7 +73,7 @@ func (a *addedTokens) pass(dst []uint32, text []byte, special, late bool, encode
 			i++
 			continue
 		}
-		t := a.find(text, i, special, late)
+		t := a.find(text, i, special != nil && special(i), late)
 		if t == nil {
 			i++
 			continue

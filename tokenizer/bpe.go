@@ -52,13 +52,18 @@ func (t *BPE) JSON() []byte { return slices.Clone(t.json) }
 // Encode appends the ids of text. The spelling of a special token in text is ordinary text, so that
 // no document can end another or pose as a system prompt. The tokenizers library does the same with
 // encode_special_tokens set. Added tokens that are not special are matched.
-func (t *BPE) Encode(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, false) }
+func (t *BPE) Encode(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, nil) }
 
 // EncodeSpecial appends the ids of text, and recognizes the spellings of special tokens, for
 // prompts by the user of the model.
-func (t *BPE) EncodeSpecial(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, true) }
+func (t *BPE) EncodeSpecial(dst []uint32, text []byte) []uint32 {
+	return t.encode(dst, text, everywhere)
+}
 
-func (t *BPE) encode(dst []uint32, text []byte, special bool) []uint32 {
+// everywhere lets special tokens be recognized wherever they are.
+func everywhere(int) bool { return true }
+
+func (t *BPE) encode(dst []uint32, text []byte, special func(at int) bool) []uint32 {
 	var m merger
 	return t.added.split(dst, text, special, t.normal, func(dst []uint32, text []byte, atFront bool) []uint32 {
 		if t.sentence != nil {

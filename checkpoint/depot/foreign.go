@@ -14,7 +14,8 @@ import (
 )
 
 // FetchModel downloads a model that is no checkpoint of entrain, in Hugging Face's layout, into the
-// directory dir, which must not exist: config.json, tokenizer.json, and the weights, in one file or
+// directory dir, which must not exist: config.json, tokenizer.json, what there is of its chat
+// template, and the weights, in one file or
 // in those that the index names. Nothing vouches for their bytes but the server. It leaves nothing
 // of an incomplete model.
 func (d *Depot) FetchModel(ctx context.Context, dir string) error {
@@ -35,9 +36,10 @@ func (d *Depot) fetchModel(ctx context.Context, dir string) error {
 	for _, file := range []struct {
 		name string
 		most int
-	}{{checkpoint.ConfigFile, checkpoint.ConfigBytesMax}, {checkpoint.IndexFile, checkpoint.IndexBytesMax}, {checkpoint.TokenizerFile, tokenizer.JSONBytesMax}} {
+	}{{checkpoint.ConfigFile, checkpoint.ConfigBytesMax}, {checkpoint.IndexFile, checkpoint.IndexBytesMax}, {checkpoint.TokenizerFile, tokenizer.JSONBytesMax},
+		{checkpoint.TokenizerConfigFile, tokenizer.JSONBytesMax}, {checkpoint.ChatFile, checkpoint.ChatBytesMax}} {
 		b, err := f.small(ctx, file.name, file.most)
-		if missing(err) && file.name == checkpoint.IndexFile {
+		if missing(err) && file.name != checkpoint.ConfigFile && file.name != checkpoint.TokenizerFile {
 			continue
 		}
 		if err != nil {

@@ -36,6 +36,7 @@ type Model struct {
 	Layout    tensor.Layout // of Params, with the names of Hugging Face's Llama
 	Params    []float32
 	Tokenizer []byte // tokenizer.json
+	Chat      string // chat_template.jinja, "" if there is none
 }
 
 // A Type is the encoding of matrix elements in a file. Vectors, which are few, are always F32.

@@ -114,6 +114,9 @@ func (m Model) pairs(t Type) (pairs, error) {
 	}
 	p.flag("tokenizer.ggml.add_bos_token", false)
 	p.flag("tokenizer.ggml.add_eos_token", false)
+	if m.Chat != "" {
+		p.text("tokenizer.chat_template", m.Chat)
+	}
 	return p, nil
 }
 

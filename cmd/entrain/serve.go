@@ -18,9 +18,12 @@ func serveCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve CHECKPOINT",
 		Short: "Answer requests of OpenAI's API with a model",
-		Long: `Answers GET /v1/models and POST /v1/completions, as OpenAI's API does, with the model of a checkpoint
-directory, or of a participant's state directory, whose newest checkpoint is used. Answers stream if a request
-says so. What a request asks that is not known here is refused and named.
+		Long: `Answers GET /v1/models, POST /v1/completions and POST /v1/chat/completions, as OpenAI's API does, with the
+model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is used.
+Answers stream if a request says so. What a request asks that is not known here is refused and named.
+
+Chats need a checkpoint with a chat_template.jinja, which "entrain model import" takes from the model. What a
+message spells is text: only the template writes special tokens.
 
 ` + aboutAddresses + `
 

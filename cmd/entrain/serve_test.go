@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -56,6 +57,35 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 			t.Errorf("%s: %v, status %d, want %d", c.new, err, statusOf(err), c.status)
 		}
 	}
+	s.fails([]string{"model", "chat", dir}, "no chat_template.jinja")
 	s.fails([]string{"model", "verify", dir}, "say a checkpoint and a file")
 	s.fails([]string{"model", "serve", dir, "--parallel", "0"}, "--parallel 0")
+}
+
+// A model that comes with a chat template converses, in the terminal and exported.
+func TestAModelConverses(t *testing.T) {
+	s := newShell(t)
+	from, _ := writeForeign(t)
+	writeFile(t, filepath.Join(from, "tokenizer_config.json"), `{"eos_token":"<|endoftext|>","chat_template":"{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{% if messages[0].content == 'no' %}{{ raise_exception('not that') }}{% endif %}{{ 'a:' if add_generation_prompt }}"}`)
+	dir := filepath.Join(t.TempDir(), "imported")
+	s.ok("model", "import", from, "-o", dir)
+	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
+	if err != nil || !strings.HasPrefix(string(template), "{% set eos_token = '<|endoftext|>' %}\n{% for m") {
+		t.Fatalf("%s, %v", template, err)
+	}
+	s.console.in = strings.NewReader("the\n\n/new\n" + strings.Repeat("the light ", 20) + "\nthe\n/new\nhe\n")
+	out, words, err := s.run("model", "chat", dir)
+	if err != nil || strings.Count(out, "\n") < 3 || !strings.Contains(words, "fills the model's context of 64 tokens") {
+		t.Errorf("%q, %q, %v", out, words, err)
+	}
+	s.console.in = strings.NewReader("no\n")
+	s.fails([]string{"model", "chat", dir}, "not that")
+	bf16, gguf := filepath.Join(t.TempDir(), "bf16"), filepath.Join(t.TempDir(), "m.gguf")
+	s.ok("model", "export", dir, "-o", bf16, "--type", "hf-bf16")
+	s.ok("model", "export", dir, "-o", gguf)
+	for _, path := range []string{filepath.Join(bf16, "chat_template.jinja"), gguf} {
+		if b, err := os.ReadFile(path); err != nil || !strings.Contains(string(b), string(template)) {
+			t.Errorf("%s lacks the template: %v", path, err)
+		}
+	}
 }

@@ -22,10 +22,10 @@ checkpoints used last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says,
 removes the others.`
 
 func modelCommand(c console) *cobra.Command {
-	return group("model", "Generate text with a model, serve, score, import or export it",
+	return group("model", "Generate text with a model, chat with it, serve, score, import or export it",
 		`A checkpoint is a directory with a model, its tokenizer and a manifest of hashes. entrain join writes them
 into its state directory, in the layout of Hugging Face.`,
-		generateCommand(c), serveCommand(c), verifyCommand(c), evalCommand(c), importCommand(c), exportCommand(c))
+		generateCommand(c), chatCommand(c), serveCommand(c), verifyCommand(c), evalCommand(c), importCommand(c), exportCommand(c))
 }
 
 // checkpointSource is where a command has its checkpoint from: a directory or an address.

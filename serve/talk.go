@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/tokenizer/chat"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// ErrTooLong reports that a conversation leaves no room in the model's context.
+var ErrTooLong = errors.New("the conversation fills the model's context")
+
+// A Talk is one conversation with a Model.
+type Talk struct {
+	model    *Model
+	reader   *llama.Generator
+	messages []said
+}
+
+type said struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Talk begins a conversation. It returns an error if nothing says how the model converses.
+func (m *Model) Talk() (*Talk, error) {
+	if m.format == nil {
+		return nil, m.noChat
+	}
+	return &Talk{model: m, reader: m.first.Fork()}, nil
+}
+
+// Forget begins the conversation again.
+func (t *Talk) Forget() { t.messages = nil }
+
+// Say adds what the user says, and the model's answer, which it writes to out as it is made. After
+// an error the conversation is as before.
+func (t *Talk) Say(ctx context.Context, text string, out io.Writer) error {
+	m, all := t.model, append(t.messages[:len(t.messages):len(t.messages)], said{"user", text})
+	b, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	q := Question{Most: m.config.Context, Temperature: talkTemperature, TopP: 1}
+	if q.Prompt, err = m.converse(chat.Conversation{Messages: b}, time.Now()); err != nil {
+		return err
+	}
+	if len(q.Prompt) >= m.config.Context {
+		return fmt.Errorf("%w of %d tokens", ErrTooLong, m.config.Context)
+	}
+	if end := m.format.End(); end != "" {
+		q.Stop = []string{end}
+	}
+	var seed wire.Hash
+	if _, err := rand.Read(seed[:]); err != nil {
+		return err
+	}
+	q.Seed = hex.EncodeToString(seed[:])
+	a, err := m.answer(ctx, t.reader, q, func(text []byte) error {
+		_, err := out.Write(text)
+		return err
+	})
+	if err == nil {
+		t.messages = append(all, said{"assistant", string(a.text)})
+	}
+	return err
+}
+
+// talkTemperature is that of the other commands that write text.
+const talkTemperature = 0.8

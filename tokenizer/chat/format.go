@@ -1,0 +1,325 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/entrain-network/entrain/tokenizer"
+)
+
+// A Format turns conversations into the tokens that a model reads: by a template, and a tokenizer.
+// What messages spell is ordinary text: only the template writes special tokens, so nobody ends a
+// message from within it. It is safe for concurrent use.
+type Format struct {
+	template *Template
+	words    tokenizer.Tokenizer
+	end      string
+}
+
+// NewFormat reads a template.
+func NewFormat(source string, words tokenizer.Tokenizer) (*Format, error) {
+	t, err := Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	f := &Format{template: t, words: words}
+	// Some templates refuse so short a conversation: those have no end that is known.
+	said := string(probe)
+	if text, err := f.render([]any{message("user", "x"), message("assistant", said)}, nil, false, time.Time{}); err == nil {
+		if i := strings.Index(text, said); i >= 0 {
+			i += len(said)
+			f.end = strings.TrimSpace(text[i:f.ended(text, i)])
+		}
+	}
+	return f, nil
+}
+
+// probe stands for what an assistant says. Unicode keeps it free.
+const probe = '\uFDD1'
+
+// End returns the special token that ends what an assistant says, or "" if none does.
+func (f *Format) End() string { return f.end }
+
+func message(role, content string) *Dict {
+	d := &Dict{}
+	d.set("role", role)
+	d.set("content", content)
+	return d
+}
+
+// Conversation is a conversation as JSON of OpenAI's API: messages of the roles system, developer,
+// user, assistant and tool, each a text or a list of texts, and tools, which may be nil.
+type Conversation struct {
+	Messages json.RawMessage `json:"messages"`
+	Tools    json.RawMessage `json:"tools,omitempty"`
+}
+
+// roles that a message may have. A role is written between special tokens, so it is not any text.
+var roles = []string{"system", "developer", "user", "assistant", "tool"}
+
+// values returns the messages and tools of a conversation as a template takes them.
+func (f *Format) values(c Conversation) (messages []any, tools any, err error) {
+	plain := func(s string) string {
+		return strings.ReplaceAll(tokenizer.Guarded(f.words, s), string(probe), "")
+	}
+	v, err := decodeJSON(c.Messages, plain)
+	if err != nil {
+		return nil, nil, fmt.Errorf("messages: %w", err)
+	}
+	messages, ok := v.([]any)
+	if !ok || len(messages) == 0 {
+		return nil, nil, errors.New("messages: want a list of at least one message")
+	}
+	for i, m := range messages {
+		d, ok := m.(*Dict)
+		if !ok {
+			return nil, nil, fmt.Errorf("messages: message %d is %s, not an object", i, kindOf(m))
+		}
+		if role, _ := d.get("role"); !slices.Contains(roles, fmt.Sprint(role)) {
+			return nil, nil, fmt.Errorf("messages: the role of message %d is none of %s", i, strings.Join(roles, ", "))
+		}
+		if err := plainContent(d); err != nil {
+			return nil, nil, fmt.Errorf("messages: message %d: %w", i, err)
+		}
+	}
+	if len(c.Tools) > 0 {
+		if tools, err = decodeJSON(c.Tools, plain); err != nil {
+			return nil, nil, fmt.Errorf("tools: %w", err)
+		}
+		if _, ok := tools.([]any); !ok && tools != nil {
+			return nil, nil, fmt.Errorf("tools: %s, not a list", kindOf(tools))
+		}
+	}
+	return messages, tools, nil
+}
+
+// plainContent makes a list of texts one text, and the arguments of calls values, as templates
+// expect them.
+func plainContent(d *Dict) error {
+	content, _ := d.get("content")
+	switch content := content.(type) {
+	case nil, string:
+	case []any:
+		var texts []string
+		for _, p := range content {
+			part, _ := p.(*Dict)
+			if part == nil {
+				part = &Dict{}
+			}
+			text, ok := part.values["text"].(string)
+			if !ok || part.values["type"] != "text" {
+				return errors.New("its content has a part that is no text")
+			}
+			texts = append(texts, text)
+		}
+		d.set("content", strings.Join(texts, "\n"))
+	default:
+		return fmt.Errorf("its content is %s, not a text", kindOf(content))
+	}
+	calls, _ := d.values["tool_calls"].([]any)
+	for _, c := range calls {
+		call, _ := c.(*Dict)
+		if call == nil {
+			return errors.New("a call of a tool is no object")
+		}
+		if f, ok := call.values["function"].(*Dict); ok {
+			if text, ok := f.values["arguments"].(string); ok {
+				if v, err := decodeJSON([]byte(text), func(s string) string { return s }); err == nil {
+					f.set("arguments", v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// names are the tokens that templates write by name, and the variable that each is in.
+var names = []string{"bos_token", "eos_token", "unk_token", "pad_token"}
+
+func (f *Format) render(messages []any, tools any, ask bool, now time.Time) (string, error) {
+	return f.template.render(map[string]any{"messages": messages, "tools": tools, "documents": nil, "add_generation_prompt": ask}, now)
+}
+
+// Prompt returns the tokens that ask for an assistant's next message. now is the time that the
+// template may write, if it is not zero.
+func (f *Format) Prompt(c Conversation, now time.Time) ([]uint32, error) {
+	messages, tools, err := f.values(c)
+	if err != nil {
+		return nil, err
+	}
+	text, err := f.render(messages, tools, true, now)
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.EncodeGuarded(f.words, nil, text), nil
+}
+
+// Lesson returns the tokens of a conversation, and of each whether the assistant says it: what
+// changes in the text when its message does, and the special token after that.
+func (f *Format) Lesson(c Conversation) (ids []uint32, said []bool, err error) {
+	messages, tools, err := f.values(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := f.render(messages, tools, false, time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	var spans []span
+	for i, m := range messages {
+		if m.(*Dict).values["role"] != "assistant" {
+			continue
+		}
+		other := slices.Clone(messages)
+		other[i] = message("assistant", string(probe))
+		changed, err := f.render(other, tools, false, time.Time{})
+		if err != nil {
+			return nil, nil, err
+		}
+		if at, ok := difference(text, changed); ok {
+			at.to = f.ended(text, at.to)
+			spans = append(spans, at)
+		}
+	}
+	ids, said = f.mark(text, spans)
+	return ids, said, nil
+}
+
+// span is a part of a text, in bytes.
+type span struct{ from, to int }
+
+// difference returns the part of a that b has otherwise.
+func difference(a, b string) (span, bool) {
+	if a == b {
+		return span{}, false
+	}
+	from := 0
+	for from < len(a) && from < len(b) && a[from] == b[from] {
+		from++
+	}
+	for from > 0 && from < len(a) && !utf8.RuneStart(a[from]) {
+		from--
+	}
+	n := 0
+	for n < len(a)-from && n < len(b)-from && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	to := len(a) - n
+	for to < len(a) && !utf8.RuneStart(a[to]) {
+		to++
+	}
+	return span{from, to}, true
+}
+
+// ended returns where a message that ends at byte i of text ends with the special token that
+// follows, if one does.
+func (f *Format) ended(text string, i int) int {
+	blank := len(text[i:]) - len(strings.TrimLeft(text[i:], " \n\t"))
+	if n := tokenizer.SpecialAt(f.words, text[i+blank:]); n > 0 {
+		return i + blank + n
+	}
+	return i
+}
+
+// mark returns the tokens of text, and whether each has a part in one of the spans.
+func (f *Format) mark(text string, spans []span) (ids []uint32, said []bool) {
+	ids = tokenizer.EncodeGuarded(f.words, nil, text)
+	said = make([]bool, len(ids))
+	// Where tokens do not spell the text byte for byte, the parts are encoded one by one.
+	var b []byte
+	ends := make([]int, len(ids))
+	for i, id := range ids {
+		b, _ = f.words.Decode(b, []uint32{id})
+		ends[i] = len(b)
+	}
+	if plain, where := unguarded(text, spans); string(b) == plain {
+		at := 0
+		for i := range ids {
+			for _, s := range where {
+				said[i] = said[i] || at < s.to && ends[i] > s.from
+			}
+			at = ends[i]
+		}
+		return ids, said
+	}
+	ids, said = nil, nil
+	add := func(part string, by bool) {
+		ids = tokenizer.EncodeGuarded(f.words, ids, part)
+		for len(said) < len(ids) {
+			said = append(said, by)
+		}
+	}
+	at := 0
+	for _, s := range spans {
+		add(text[at:max(at, s.from)], false)
+		add(text[max(at, s.from):max(at, s.to)], true)
+		at = max(at, s.to)
+	}
+	add(text[at:], false)
+	return ids, said
+}
+
+// unguarded returns text without Guards, and the spans in it.
+func unguarded(text string, spans []span) (string, []span) {
+	place := func(i int) int {
+		return i - strings.Count(text[:i], string(tokenizer.Guard))*utf8.RuneLen(tokenizer.Guard)
+	}
+	moved := make([]span, len(spans))
+	for i, s := range spans {
+		moved[i] = span{place(s.from), place(s.to)}
+	}
+	return strings.ReplaceAll(text, string(tokenizer.Guard), ""), moved
+}
+
+// Source returns the chat template of a model in Hugging Face's layout: template is its
+// chat_template.jinja, or nil, and config its tokenizer_config.json, or nil. What the
+// template returned begins with are the tokens that config names, so that it needs no other file.
+// It is "" if the model has none.
+func Source(template, config []byte) (string, error) {
+	var c struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	values := make(map[string]json.RawMessage)
+	if config != nil {
+		if err := errors.Join(json.Unmarshal(config, &c), json.Unmarshal(config, &values)); err != nil {
+			return "", fmt.Errorf("tokenizer_config.json: %w", err)
+		}
+	}
+	source := string(template)
+	if template == nil && json.Unmarshal(c.Template, &source) != nil {
+		var several []struct{ Name, Template string }
+		if err := json.Unmarshal(c.Template, &several); len(c.Template) > 0 && err != nil {
+			return "", fmt.Errorf("tokenizer_config.json: chat_template: %w", err)
+		}
+		for _, t := range several {
+			if t.Name == "default" {
+				source = t.Template
+			}
+		}
+	}
+	if source == "" {
+		return "", nil
+	}
+	head := ""
+	for _, name := range names {
+		var token string
+		if json.Unmarshal(values[name], &token) != nil {
+			var added struct{ Content string }
+			_ = json.Unmarshal(values[name], &added)
+			token = added.Content
+		}
+		if token != "" && strings.Contains(source, name) {
+			// The newline belongs to the tag: what follows begins a line, as before.
+			head += "{% set " + name + " = " + pythonString(token) + " %}\n"
+		}
+	}
+	if len(head)+len(source) > SourceBytesMax {
+		return "", fmt.Errorf("the chat template has more than %d bytes", SourceBytesMax)
+	}
+	return head + source, nil
+}
