@@ -39,13 +39,13 @@ func (d Devices) String() string {
 	}
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "device\tname\tkind\tmemory\tmode\tproducts\tdriver")
+	fmt.Fprintln(t, "device\tname\tkind\tmemory\tmode\tproducts\tin 8 bits\tdriver")
 	for _, r := range d.Devices {
-		mode, speed := r.Mode, flopsText(r.OperationsSec)
+		mode, speed, eight := r.Mode, flopsText(r.OperationsSec), flopsText(r.EightSec)
 		if mode == "" {
-			mode, speed = "none", "-"
+			mode, speed, eight = "none", "-", "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Is, r.Kind, view.Bytes(r.Memory), mode, speed, r.Driver)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Is, r.Kind, view.Bytes(r.Memory), mode, speed, eight, r.Driver)
 	}
 	_ = t.Flush() // a Builder takes everything
 	for _, r := range d.Devices {
@@ -90,7 +90,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "entrain")
 	}
-	device, err := vulkan.Choose(o.Device, cache, func(string) {})
+	device, err := vulkan.Choose(o.Device, cache, cfg.Numerics, func(string) {})
 	if err != nil {
 		return m, err
 	}

@@ -101,9 +101,14 @@ func (p Preview) Write(out io.Writer) error {
 	if fault := p.Theft.Fault(); fault != nil {
 		fmt.Fprintf(out, "\nIt would be refused: %v.\n", fault)
 	}
+	gpu := view.Bytes(p.Needs.DeviceMemory)
+	if p.Needs.DeviceLeast < p.Needs.DeviceMemory {
+		gpu += fmt.Sprintf(", at least %s,", view.Bytes(p.Needs.DeviceLeast))
+	}
 	_, err := fmt.Fprintf(out, "\nA member needs about %s of memory, and fetches a model of %s when it joins.\n"+
+		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
-		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
+		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
 	return err
 }
 

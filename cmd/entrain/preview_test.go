@@ -39,11 +39,12 @@ min = 5
 			t.Errorf("%+v after %+v", step, before)
 		}
 	}
-	if p.Received != 4*p.Needs.Payload || p.Needs.Model != 4*p.Needs.Parameters || p.Needs.Memory < 3*p.Needs.Model {
+	if p.Received != 4*p.Needs.Payload || p.Needs.Model != 4*p.Needs.Parameters || p.Needs.Memory < 3*p.Needs.Model ||
+		p.Needs.DeviceMemory <= p.Needs.DeviceLeast || p.Needs.DeviceLeast < 2*p.Needs.Model {
 		t.Errorf("%+v", p)
 	}
 	out := s.ok("run", "create", "--dry-run", "-f", file)
-	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "with 5 members", "####"} {
+	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "of the GPU's memory", "with 5 members", "####"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -265,17 +266,18 @@ func (d *Device) Close() {
 	}
 }
 
-// Choose returns the device of a choice, or nil for the processors. Explain is told why.
-func Choose(choice, cache string, explain func(text string)) (*Device, error) {
+// Choose returns the device of a choice, or nil for the processors. Auto compares products of
+// numerics. Explain is told why.
+func Choose(choice, cache string, n llama.Numerics, explain func(text string)) (*Device, error) {
 	if choice == CPU || choice == "" {
 		return nil, nil
 	}
 	if choice != Auto {
-		n, err := number(choice)
+		number, err := number(choice)
 		if err != nil {
 			return nil, Check(choice)
 		}
-		d, err := Open(n, cache)
+		d, err := Open(number, cache)
 		if err != nil {
 			return nil, fmt.Errorf("--device %s: %w", choice, err)
 		}
@@ -288,22 +290,22 @@ func Choose(choice, cache string, explain func(text string)) (*Device, error) {
 	}
 	infos := instance.Devices()
 	instance.Close()
-	best, most := (*Device)(nil), processors()
-	for n, info := range infos {
+	best, most := (*Device)(nil), processors(n)
+	for i, info := range infos {
 		if info.Kind == gpu.Processor {
 			continue
 		}
-		d, err := Open(n, cache)
+		d, err := Open(i, cache)
 		if err != nil {
-			explain(fmt.Sprintf("vulkan:%d is not used: %v", n, err))
+			explain(fmt.Sprintf("vulkan:%d is not used: %v", i, err))
 			continue
 		}
-		s, err := d.Speed()
+		s, err := d.Speed(n)
 		if err == nil && s <= most {
 			err = fmt.Errorf("%.0f Gflop/s, and the fastest here %.0f", s/1e9, most/1e9)
 		}
 		if err != nil {
-			explain(fmt.Sprintf("vulkan:%d is not used: %v", n, err))
+			explain(fmt.Sprintf("vulkan:%d is not used: %v", i, err))
 			d.Close()
 			continue
 		}
@@ -348,8 +350,8 @@ func speed(run func(side int) error) (best float64, err error) {
 	return best, nil
 }
 
-// Speed measures products on the device, in operations a second.
-func (d *Device) Speed() (float64, error) {
+// Speed measures products of numerics on the device, in operations a second.
+func (d *Device) Speed(n llama.Numerics) (float64, error) {
 	most := sides[len(sides)-1]
 	var at [3]gpu.Words
 	for i := range at {
@@ -359,24 +361,37 @@ func (d *Device) Speed() (float64, error) {
 		}
 		defer at[i].Free()
 	}
+	left, right := packed(most, most, most), packed(most, most, most)
+	eight, err := d.device.New(left + right)
+	if err != nil {
+		return 0, err
+	}
+	defer eight.Free()
 	if err := d.device.Run(func(c *gpu.Commands) { c.Clear(at[0]); c.Clear(at[1]) }); err != nil {
 		return 0, err
 	}
 	return speed(func(side int) error {
 		return d.device.Run(func(c *gpu.Commands) {
-			d.k.Gemm(c, side, side, side, kernel.Rows(at[0], side), kernel.Columns(at[1], side), at[2], side, false, kernel.Full, kernel.One)
+			m := &memory{left: eight.First(left), right: eight.At(left)}
+			r := &recorder{Kernels: d.k, sizes: sizes{Config: llama.Config{Numerics: n}}, m: m, c: c}
+			r.product(at[2], kernel.Rows(at[0], side), kernel.Rows(at[1], side), side, side, side, side, false)
 		})
 	})
 }
 
 // processors measures the same products on the processors.
-func processors() float64 {
+func processors(n llama.Numerics) float64 {
 	most := sides[len(sides)-1]
 	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
 	defer pool.Close()
+	eight := exact8.NewMultiplier(pool)
 	x, y, z := make([]float32, most*most), make([]float32, most*most), make([]float32, most*most)
 	s, _ := speed(func(side int) error { // never fails
-		exact.Gemm(pool, side, side, side, x, side, 1, y, 1, side, z, side, false)
+		if n == llama.Exact8 {
+			eight.Gemm(side, side, side, x, side, 1, y, 1, side, z, side, false)
+		} else {
+			exact.Gemm(pool, side, side, side, x, side, 1, y, 1, side, z, side, false)
+		}
 		return nil
 	})
 	return s
@@ -391,6 +406,7 @@ type Row struct {
 	Memory        uint64  `json:"memory_bytes"`
 	Mode          string  `json:"mode,omitempty"` // "" if no mode gives the right bits
 	OperationsSec float64 `json:"operations_per_second,omitempty"`
+	EightSec      float64 `json:"exact8_operations_per_second,omitempty"` // of products in 8 bits
 	Fault         string  `json:"fault,omitempty"`
 	Proof         Proof   `json:"proof"`
 }
@@ -410,7 +426,9 @@ func List() ([]Row, error) {
 		d, err := Open(n, "")
 		if err == nil {
 			r.Mode, r.Proof = d.Proof.Mode.String(), d.Proof
-			r.OperationsSec, err = d.Speed()
+			if r.OperationsSec, err = d.Speed(llama.Exact); err == nil {
+				r.EightSec, err = d.Speed(llama.Exact8)
+			}
 			d.Close()
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/llama"
 )
 
 // A proof is found again for the same device, driver and shaders, and a damaged one is made again.
@@ -39,7 +40,7 @@ func TestProofsAreKept(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte(`{"mode": 0, "right": false, "reason": "it adds like an abacus"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Choose("vulkan:0", cache, func(string) {}); err == nil || !strings.Contains(err.Error(), "abacus") {
+	if _, err := Choose("vulkan:0", cache, llama.Exact, func(string) {}); err == nil || !strings.Contains(err.Error(), "abacus") {
 		t.Errorf("a device that is known to be wrong: %v", err)
 	}
 }
@@ -55,15 +56,15 @@ func TestChoices(t *testing.T) {
 			t.Errorf("%q is a device", choice)
 		}
 	}
-	if d, err := Choose(CPU, "", nil); d != nil || err != nil {
+	if d, err := Choose(CPU, "", llama.Exact, nil); d != nil || err != nil {
 		t.Error(d, err)
 	}
-	if _, err := Choose("vulkan:200", "", nil); err == nil || !strings.Contains(err.Error(), "--device vulkan:200") {
+	if _, err := Choose("vulkan:200", "", llama.Exact, nil); err == nil || !strings.Contains(err.Error(), "--device vulkan:200") {
 		t.Errorf("device 200: %v", err)
 	}
 	// The only devices of a machine without a GPU are its processors, which auto does not take twice.
 	var told []string
-	d, err := Choose(Auto, t.TempDir(), func(text string) { told = append(told, text) })
+	d, err := Choose(Auto, t.TempDir(), llama.Exact8, func(text string) { told = append(told, text) })
 	if err != nil || d == nil && len(told) == 0 {
 		t.Error(d, told, err)
 	}

@@ -44,14 +44,15 @@ func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int) (*Model, error
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if cfg.Tied {
-		most = 1 // see the comment of package llama
-	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	m := &Model{k: k, sizes: sizes{cfg, seq, most}, passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
+	m := &Model{k: k, sizes: newSizes(cfg, seq, most), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
 	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
 		m.sequences = (m.sequences + 1) / 2
+	}
+	if m.bytes() > k.Device.MemoryBytes {
+		return nil, fmt.Errorf("one sequence of the model takes %d MB of the device's memory, of which there are %d: %w",
+			m.bytes()>>20, k.Device.MemoryBytes>>20, vk.OutOfDeviceMemory)
 	}
 	err := m.allocate()
 	for err != nil && m.sequences > 1 && errors.Is(err, vk.OutOfDeviceMemory) {
@@ -121,6 +122,10 @@ func (m *Model) String() string { return m.name }
 
 // Memory returns the bytes of the device's memory that the model takes.
 func (m *Model) Memory() uint64 { return m.bytes() }
+
+// Memory returns the bytes that a Model takes of a device's memory for most sequences of seq tokens
+// at once. The kernels take some MB more.
+func Memory(cfg llama.Config, seq, most int) uint64 { return newSizes(cfg, seq, most).bytes() }
 
 // Start implements cpu.Model.
 func (m *Model) Start(params []float32, gradient bool) error {

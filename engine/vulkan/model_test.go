@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/vk"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tensor"
@@ -167,6 +168,38 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 			}
 			m.Close()
 		}
+	}
+}
+
+// Fewer sequences are computed at once if the device's memory is too small for all, to the same bits,
+// and a model that cannot fit is refused before any of it is allocated.
+func TestModelsFitTheDevicesMemory(t *testing.T) {
+	d := device(t)
+	const seq = 20
+	defer func(n uint64) { d.k.Device.MemoryBytes = n }(d.k.Device.MemoryBytes)
+	params, tokens := llama.Init(small, wire.Sum("fit")), random(small, 4*(seq+1), rand.New(rand.NewPCG(6, 6)))
+	var want []float32
+	for _, c := range []struct {
+		limit uint64
+		most  int
+	}{{Memory(small, seq, 4) * 2, 4}, {Memory(small, seq, 3), 2}, {Memory(small, seq, 1), 1}} {
+		d.k.Device.MemoryBytes = c.limit
+		m, err := d.NewModel(small, seq, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := gradient(t, m, params, tokens, 4, 4)
+		if want == nil {
+			want = got
+		}
+		if m.sequences != c.most || !slices.Equal(got, want) {
+			t.Errorf("%d bytes: %d sequences at once, want %d, same gradient %v", c.limit, m.sequences, c.most, slices.Equal(got, want))
+		}
+		m.Close()
+	}
+	d.k.Device.MemoryBytes = Memory(small, seq, 1) - 1
+	if _, err := d.NewModel(small, seq, 4); !errors.Is(err, vk.OutOfDeviceMemory) || !strings.Contains(err.Error(), "one sequence of the model takes") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

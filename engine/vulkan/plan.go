@@ -51,6 +51,14 @@ type sizes struct {
 	sequences int // computed at once
 }
 
+// newSizes returns the sizes for at most most sequences at once.
+func newSizes(cfg llama.Config, seq, most int) sizes {
+	if cfg.Tied {
+		most = 1 // see the comment of package llama
+	}
+	return sizes{cfg, seq, most}
+}
+
 // Bounds of memory that does not grow with the model. Tests make them small.
 var (
 	logitsFloats = 16 << 20 // of the head's output at a time

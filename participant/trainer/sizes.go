@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -13,6 +14,10 @@ type Sizes struct {
 	Model      uint64 `json:"model_bytes"`   // fetched once
 	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
 	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
+	// DeviceMemory is what --device takes of a GPU's memory besides, and DeviceLeast what it takes at
+	// least, for one sequence at a time.
+	DeviceMemory uint64 `json:"device_memory_bytes"`
+	DeviceLeast  uint64 `json:"device_memory_least_bytes"`
 }
 
 // SizesOf estimates what a run takes.
@@ -44,6 +49,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		states += 2
 	}
 	z = Sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
+	z.DeviceMemory, z.DeviceLeast = vulkan.Memory(model, s.Data.Sequence, MicroBatch), vulkan.Memory(model, s.Data.Sequence, 1)
 	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
 }

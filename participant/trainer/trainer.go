@@ -98,7 +98,7 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "entrain")
 	}
-	if t.device, err = vulkan.Choose(m.Device, cache, m.Tell); err != nil || t.device == nil {
+	if t.device, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || t.device == nil {
 		return err
 	}
 	model, err := t.device.NewModel(t.Model, t.Run.Sequence, o.Micro)

@@ -3,7 +3,8 @@
 #include "gemm_args.glsl"
 
 // The fast kernel: a workgroup computes a tile of 16*each_ by 16*each_ elements, an invocation each_ by
-// each_, from tiles of A and B in shared memory.
+// each_, from tiles of A and B in shared memory. Neighbours have neighbouring columns, which are in
+// different banks of that memory.
 //
 // Where the device flushes subnormals, the least exponents of the tiles decide whether one can occur.
 // All products are multiples of 2^(a + b - 46), a and b being the least exponents, and so are all sums,
@@ -28,7 +29,7 @@ void main() {
 	uint a0 = s * as + h * ah, b0 = s * bs + h / each * bh, c0 = s * cs + h * ch;
 	uint row = gl_WorkGroupID.y * wide, col = gl_WorkGroupID.x * wide, from, to;
 	uint flag = (z * gl_NumWorkGroups.y + gl_WorkGroupID.y) * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-	uint id = gl_LocalInvocationIndex, ti = id / 16u * each_, tj = id % 16u * each_;
+	uint id = gl_LocalInvocationIndex, ti = id / 16u * each_, tj = id % 16u;
 	const bool guard = (mode & guarded) != 0u;
 	if (guard && id == 0u) unsafe.at[flag] = 0u;
 	if (bounds(row, wide, col, from, to)) return;
@@ -37,7 +38,7 @@ void main() {
 	float sum[each_][each_];
 	for (uint i = 0u; i < each_; i++)
 		for (uint j = 0u; j < each_; j++) {
-			uint r = row + ti + i, q = col + tj + j;
+			uint r = row + ti + i, q = col + tj + 16u * j;
 			sum[i][j] = acc != 0u && r < m && q < n ? c.at[c0 + r * ldc + q] : 0.0;
 			if (guard) atomicMin(least[2], exponent(sum[i][j]));
 		}
@@ -67,7 +68,7 @@ void main() {
 			float x[each_], y[each_];
 			for (uint i = 0u; i < each_; i++) {
 				x[i] = at[q][ti + i];
-				y[i] = bt[q][tj + i];
+				y[i] = bt[q][tj + 16u * i];
 			}
 			for (uint i = 0u; i < each_; i++)
 				for (uint j = 0u; j < each_; j++) sum[i][j] = fma(x[i], y[j], sum[i][j]);
@@ -75,7 +76,7 @@ void main() {
 	}
 	for (uint i = 0u; i < each_; i++)
 		for (uint j = 0u; j < each_; j++) {
-			uint r = row + ti + i, q = col + tj + j;
+			uint r = row + ti + i, q = col + tj + 16u * j;
 			if (r < m && q < n) c.at[c0 + r * ldc + q] = sum[i][j];
 		}
 }

@@ -33,12 +33,12 @@ float hard(int dot_, uint e, float c) {
 }
 
 void main() {
-	uint row = gl_WorkGroupID.y * wide, col = gl_WorkGroupID.x * wide, id = gl_LocalInvocationIndex, ti = id / 16u * each_, tj = id % 16u * each_;
+	uint row = gl_WorkGroupID.y * wide, col = gl_WorkGroupID.x * wide, id = gl_LocalInvocationIndex, ti = id / 16u * each_, tj = id % 16u;
 	float sum[each_][each_];
 	bool small = false;
 	for (uint i = 0u; i < each_; i++)
 		for (uint j = 0u; j < each_; j++) {
-			uint r = row + ti + i, q = col + tj + j;
+			uint r = row + ti + i, q = col + tj + 16u * j;
 			sum[i][j] = acc != 0u && r < m && q < n ? c.at[r * ldc + q] : 0.0;
 			uint bits = floatBitsToUint(sum[i][j]) & 0x7fffffffu;
 			small = small || (mode & guarded) != 0u && bits != 0u && bits < 24u << 23;
@@ -65,7 +65,7 @@ void main() {
 				uint x[each_], y[each_];
 				for (uint i = 0u; i < each_; i++) {
 					x[i] = at[w][ti + i];
-					y[i] = bt[w][tj + i];
+					y[i] = bt[w][tj + 16u * i];
 				}
 				for (uint i = 0u; i < each_; i++)
 					for (uint j = 0u; j < each_; j++) dots[i][j] += dot4(x[i], y[j]);
@@ -73,7 +73,7 @@ void main() {
 			uint x[each_], y[each_], mx = 0u, my = 0u;
 			for (uint i = 0u; i < each_; i++) {
 				x[i] = xe[q][ti + i];
-				y[i] = ye[q][tj + i];
+				y[i] = ye[q][tj + 16u * i];
 				mx = max(mx, x[i]);
 				my = max(my, y[i]);
 			}
@@ -85,7 +85,7 @@ void main() {
 	}
 	for (uint i = 0u; i < each_; i++)
 		for (uint j = 0u; j < each_; j++) {
-			uint r = row + ti + i, q = col + tj + j;
+			uint r = row + ti + i, q = col + tj + 16u * j;
 			if (r < m && q < n) c.at[r * ldc + q] = sum[i][j];
 		}
 }
