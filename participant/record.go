@@ -101,15 +101,24 @@ func Whose(state string) (runlog.Head, error) {
 	}
 }
 
-// OpNames returns a function that names the operations of the run whose log, or whose file of a
-// log, is at a path, by the specification in the state directory: see verify.OpNames.
-func OpNames(log string) func(sequences, op uint32) string {
+// Specification returns that of the run whose log, or whose file of a log, is at a path, from the
+// state directory; nil if it is not there.
+func Specification(log string) []byte {
 	dir := filepath.Clean(log)
 	for range 2 {
 		dir = filepath.Dir(dir)
 		if text, err := atomicfile.ReadBounded(filepath.Join(dir, specFile), host.SpecBytesMax); err == nil {
-			return verify.OpNames(text)
+			return text
 		}
+	}
+	return nil
+}
+
+// OpNames returns a function that names the operations of the run whose log is at a path: see
+// Specification and verify.OpNames.
+func OpNames(log string) func(sequences, op uint32) string {
+	if text := Specification(log); text != nil {
+		return verify.OpNames(text)
 	}
 	return func(uint32, uint32) string { return "" }
 }

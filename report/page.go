@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -87,10 +88,13 @@ type (
 func percent(v float64) figure { return figure(strconv.FormatFloat(100*v, 'f', 1, 64) + " %") }
 
 // writePage writes index.html.
-func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
+func writePage(w io.Writer, r view.Run, s *spec.Spec, charts []Chart, now time.Time) error {
 	p := &page{}
 	p.WriteString(strings.Replace(pageHead, "TITLE", html.EscapeString(r.Name), 1))
 	p.summary(r, now)
+	if s != nil && s.About != nil {
+		p.about(s.About)
+	}
 	p.curves(r, charts)
 	p.agreed(r)
 	p.members(r)
@@ -107,7 +111,7 @@ func writePage(w io.Writer, r view.Run, charts []Chart, now time.Time) error {
 		}
 	}
 	p.add("<h2>Data</h2>\n<p>")
-	for _, name := range append(links, "run.json") {
+	for _, name := range append(links, "run.json", "README.md") {
 		if name != links[0] {
 			p.add(", ")
 		}
@@ -136,6 +140,19 @@ func (p *page) summary(r view.Run, now time.Time) {
 		p.add("<div><dt>Held-out loss</dt><dd>%.3f</dd></div>\n", v)
 	}
 	p.add("<div><dt>Members</dt><dd>%v</dd></div>\n</dl>\n", len(r.Members))
+}
+
+// about writes what the owner tells of the run.
+func (p *page) about(a *spec.About) {
+	if a.Description != "" {
+		p.add("<p>%v</p>\n", a.Description)
+	}
+	if a.License != "" {
+		p.add("<p>License of the model: %v</p>\n", a.License)
+	}
+	for _, l := range a.Links {
+		p.add("<p><a href=\"%v\" rel=\"noopener noreferrer nofollow\">%v</a></p>\n", l, l)
+	}
 }
 
 // curves writes the charts, and what the model wrote.

@@ -2,6 +2,7 @@
 // archives.
 //
 //	index.html        the run on one page, without scripts; it shows the pictures beside it
+//	README.md         a model card
 //	loss.svg          and so on: every curve that has data, against the tokens trained so far
 //	curves.csv        every point of these curves
 //	members.csv       members, best first
@@ -25,6 +26,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -91,12 +93,12 @@ func fileWord(name string) string {
 }
 
 // Write writes the report of a run into a directory, which it creates if needed. Each file replaces
-// that of an earlier report atomically. The page has the date now.
-func Write(dir string, r view.Run, now time.Time) error {
+// that of an earlier report atomically. The page has the date now. The specification may be nil.
+func Write(dir string, r view.Run, s *spec.Spec, now time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	files := map[string][]byte{"curves.csv": curvesCSV(r), "members.csv": membersCSV(r), "rounds.csv": roundsCSV(r)}
+	files := map[string][]byte{"curves.csv": curvesCSV(r), "members.csv": membersCSV(r), "rounds.csv": roundsCSV(r), "README.md": card(r, s, now)}
 	if r.Trust != nil {
 		files["convictions.csv"] = convictionsCSV(r)
 	}
@@ -116,7 +118,7 @@ func Write(dir string, r view.Run, now time.Time) error {
 		files[c.File+".svg"] = paint(c)
 	}
 	var page bytes.Buffer
-	if err := writePage(&page, r, charts, now); err != nil {
+	if err := writePage(&page, r, s, charts, now); err != nil {
 		return fmt.Errorf("report: page: %w", err)
 	}
 	files["index.html"] = page.Bytes()

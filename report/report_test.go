@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -54,7 +55,7 @@ func sample() view.Run {
 func TestReportIsWhole(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "report")
 	for range 2 { // a second one takes the place of the first
-		if err := Write(dir, sample(), time.Unix(1_900_000_200, 0)); err != nil {
+		if err := Write(dir, sample(), nil, time.Unix(1_900_000_200, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,14 +109,14 @@ func TestReportIsWhole(t *testing.T) {
 			t.Errorf("%s has %d lines, want %d: %v", name, len(all), lines, err)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 8+4 {
-		t.Errorf("%d files, want 12: %v", len(entries), err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 9+4 {
+		t.Errorf("%d files, want 13: %v", len(entries), err)
 	}
 }
 
 func TestReportOfARunThatHasNotBegun(t *testing.T) {
 	dir := t.TempDir()
-	if err := Write(dir, view.Run{Head: runlog.Head{Name: "new", Phase: "WaitingForMembers"}}, time.Unix(0, 0)); err != nil {
+	if err := Write(dir, view.Run{Head: runlog.Head{Name: "new", Phase: "WaitingForMembers"}}, nil, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "index.html"))
@@ -132,5 +133,36 @@ func TestFlatCurveIsDrawn(t *testing.T) {
 				t.Errorf("the picture has %s: %s", bad, svg)
 			}
 		}
+	}
+}
+
+// An owner, and a model, may write anything; none of it becomes markup or a key of the card's head.
+func TestTheModelCardIsHarmless(t *testing.T) {
+	s, err := spec.Parse([]byte("name = \"opticks\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.About = &spec.About{Description: "<script>x</script>\n---\n# Big *news* [here](javascript:x)", License: "MIT\ntags: [x]", Links: []string{"https://example.org/a?b=<c>"}}
+	text := string(card(sample(), &s, time.Unix(1_900_000_200, 0)))
+	for _, want := range []string{
+		"license: \"mit\\ntags: [x]\"\n", "# opticks\n", "&lt;script&gt;", "\n\\---\n\\# Big \\*news\\* \\[here\\]\\(javascript:x\\)", "<https://example.org/a?b=%3Cc%3E>",
+		"300 of 300, after 614,400 tokens", "2 took part", "| held-out loss, nats a token | 0.0183 | 300 |", "piqa/../x, accuracy on 50 items | 0.0183", "988,544 parameters",
+		"    The rays  | <are> bent", "--hash " + strings.Repeat("ab", 32), "41 were computed again by others: 40 passed. Convicted of cheating: 1.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the card lacks %q:\n%s", want, text)
+		}
+	}
+	for _, bad := range []string{"<script>", "\ntags: [x]\n", "](javascript"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the card has %q", bad)
+		}
+	}
+	dir := t.TempDir()
+	if err := Write(dir, sample(), &s, time.Unix(1_900_000_200, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := os.ReadFile(filepath.Join(dir, "index.html")); err != nil || !strings.Contains(string(page), "&lt;script&gt;x") || strings.Contains(string(page), "<script") {
+		t.Errorf("the page tells something else than the owner: %v", err)
 	}
 }

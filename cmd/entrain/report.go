@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/view"
 )
@@ -58,12 +59,13 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 		}
 	}
 	now := time.Now()
-	chainID, err := c.foldChain(ctx, fold, to, chain)
+	chainID, text, err := c.foldChain(ctx, fold, to, chain)
 	if err != nil {
 		if state == "" {
 			return err
 		}
 		c.say("without what the chain says now: %v", err)
+		text = participant.Specification(filepath.Join(state, participant.LogDir))
 	}
 	r := fold.Run(now)
 	switch {
@@ -75,10 +77,14 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 	if chainID != "" {
 		r.Chain = chainID
 	}
-	if err := report.Write(out, r, now); err != nil {
+	var s *spec.Spec // nil if it is not at hand
+	if parsed, err := spec.Parse(text); err == nil {
+		s = &parsed
+	}
+	if err := report.Write(out, r, s, now); err != nil {
 		return err
 	}
-	c.say("wrote %s", filepath.Join(out, "index.html"))
+	c.say("wrote %s, and a model card, README.md, beside it", filepath.Join(out, "index.html"))
 	return nil
 }
 
@@ -99,16 +105,17 @@ func foldLog(ctx context.Context, fold *view.Fold, dir string) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// foldChain adds what the chain says of a run now, and returns the chain's name.
-func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, err error) {
+// foldChain adds what the chain says of a run now, and returns the chain's name and the run's
+// specification.
+func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, text []byte, err error) {
 	err = c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error {
 		if log, now := fold.Run(time.Now()).ID, on.Snapshot.State.ID().String(); log != "" && log != now {
 			return fmt.Errorf("the log is of run %s, but run %q of chain %q is %s", log, to.Run, client.ChainID(), now)
 		}
-		id = client.ChainID()
+		id, text = client.ChainID(), on.Text
 		fold.NameOps(verify.OpNames(on.Text))
 		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})
 		return nil
 	})
-	return id, err
+	return id, text, err
 }
