@@ -58,7 +58,15 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := example(context.Background(), dir); err != nil {
+	err = example(context.Background(), dir, specification, func(ev event.Event) {
+		switch ev := ev.(type) {
+		case event.Applied:
+			fmt.Println("step", ev.Step)
+		case event.Finished:
+			fmt.Println("finished")
+		}
+	})
+	if err != nil {
 		log.Fatal(err)
 	}
 	// Output:
@@ -67,7 +75,33 @@ func Example() {
 	// finished
 }
 
-func example(ctx context.Context, dir string) error {
+// A member with a policy of its own: it takes part until it has earned what it wants, and leaves the
+// run, which goes on without it. Observe must not wait; to leave, it ends the member's context.
+func Example_policy() {
+	dir, err := os.MkdirTemp("", "entrain-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	const enough = 6 // points: sequences of accepted results
+	long := strings.Replace(specification, "steps = 2\n", "steps = 1000000\n", 1)
+	err = example(ctx, dir, long, func(ev event.Event) {
+		if now, ok := ev.(event.State); ok && now.Points >= enough {
+			leave()
+		}
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		log.Fatal(err)
+	}
+	fmt.Println("earned enough:", ctx.Err() != nil)
+	// Output:
+	// earned enough: true
+}
+
+// example runs a chain and a run on it, and takes part until the run has finished or ctx ends.
+func example(ctx context.Context, dir, specification string, observe func(event.Event)) error {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	own, err := keyfile.New(rand.Reader)
 	if err != nil {
@@ -95,7 +129,7 @@ func example(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	serving, stop := context.WithCancel(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // a member that leaves still needs it
 	ended := make(chan error, 1)
 	go func() { ended <- replica.Run(serving) }()
 	defer func() { stop(); <-ended }()
@@ -117,15 +151,7 @@ func example(ctx context.Context, dir string) error {
 
 	// The member.
 	member, err := participant.New(ctx, participant.Options{
-		Target: onchain.Target{Run: "example"}, Key: own, Endpoints: endpoints, State: in("state"), Data: in("data"), Workers: 1,
-		Observe: func(ev event.Event) {
-			switch ev := ev.(type) {
-			case event.Applied:
-				fmt.Println("step", ev.Step)
-			case event.Finished:
-				fmt.Println("finished")
-			}
-		},
+		Target: onchain.Target{Run: "example"}, Key: own, Endpoints: endpoints, State: in("state"), Data: in("data"), Workers: 1, Observe: observe,
 	})
 	if err != nil {
 		return err
