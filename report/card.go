@@ -13,8 +13,8 @@ import (
 )
 
 // card writes README.md: a model card as model hubs show it beside a model's files. It tells what
-// the model is, how to use it and how to check it. Texts of the owner and of the model cannot become
-// markup.
+// the model is, how to use it and how to check it. Texts of the owner and of the model cannot
+// become markup.
 func card(r view.Run, s *spec.Spec, now time.Time) []byte {
 	var b bytes.Buffer
 	add := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
