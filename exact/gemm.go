@@ -187,6 +187,10 @@ func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []f
 // packed reports whether A has mr rows nonetheless.
 func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
+	tile := w.kernel.tile
+	if m == 1 && w.kernel.row != nil {
+		tile, packed = w.kernel.row, true // it reads one row
+	}
 	if m < mr && !packed {
 		w.a = grow(w.a, panels(kc, m, mr))
 		w.kernel.packPanelsA(w.a, a, kc, m, rs, cs)
@@ -197,7 +201,7 @@ func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c [
 			copy(w.c[i*nr:i*nr+n], c[i*ldc:])
 		}
 	}
-	w.kernel.tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0, nil, nil, nil)
+	tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0, nil, nil, nil)
 	for i := range m {
 		copy(c[i*ldc:i*ldc+n], w.c[i*nr:(i+1)*nr])
 	}

@@ -8,7 +8,9 @@ type Kernel struct {
 	mr, nr int // rows and columns of a tile of a product
 	// tile computes C (count·mr, nr) = A·B or C + A·B, tile by tile, as tilePlain defines. Unless
 	// side is nil, it may meanwhile copy pieces from from to to.
-	tile       func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
+	tile func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
+	// row is tile for one row, without sideCopy. It may be nil.
+	row        func(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
 	sideCopies bool // tile copies from from to to
 	// packB and packA copy rows to panels of nr and mr columns, as packPanel defines.
 	packB, packA func(rows, panels int, dst *float32, panel uintptr, src *float32, stride uintptr)

@@ -20,12 +20,14 @@ type tile struct {
 	register string // Y or Z
 	bytes    int    // size of a register
 	count    int    // number of registers
-	side     []move // that copy a piece of a sideCopy, through registers of broadcasts
+	side     []move // that copy a piece of a sideCopy, through registers of broadcasts; nil: never
 }
 
 var tilesAMD64 = []tile{
 	{"tileAVX512", 8, 2, "Z", 64, 32, []move{{"VMOVUPS", "Y18", 8}}},
 	{"tileAVX2", 6, 2, "Y", 32, 16, []move{{"VMOVUPS", "X14", 4}, {"VMOVSD", "X15", 2}}},
+	{"rowAVX512", 1, 2, "Z", 64, 32, nil},
+	{"rowAVX2", 1, 2, "Y", 32, 16, nil},
 }
 
 func (t tile) reg(i int) string { return fmt.Sprintf("%s%d", t.register, i) }
@@ -47,19 +49,9 @@ func (t tile) write(a *assembly) {
 	a.Op("MOVQ a+8(FP), SI")
 	a.Op("MOVQ b+32(FP), DI")
 	t.begin(a)
-	a.Op("CMPQ side+80(FP), $0")
-	a.Op("JEQ %sLoop", t.name)
-	a.Label(t.name + "Side")
-	a.Op("CMPQ CX, $%d", sideEvery)
-	a.Op("JLE %sLoop", t.name)
-	a.Op("SUBQ $%d, CX", sideEvery)
-	a.Op("MOVQ $%d, AX", sideEvery)
-	a.Label(t.name + "Few")
-	t.multiply(a)
-	a.Op("DECQ AX")
-	a.Op("JNE %sFew", t.name)
-	t.copyPiece(a)
-	a.Op("JMP %sSide", t.name)
+	if t.side != nil {
+		t.multiplyAndCopy(a)
+	}
 	a.Label(t.name + "Loop")
 	t.multiply(a)
 	a.Op("DECQ CX")
@@ -76,6 +68,23 @@ func (t tile) write(a *assembly) {
 	a.Op("JNZ %sTile", t.name)
 	a.Op("VZEROUPPER")
 	a.Op("RET")
+}
+
+// multiplyAndCopy writes a loop that multiplies, and copies a piece of a sideCopy now and then.
+func (t tile) multiplyAndCopy(a *assembly) {
+	a.Op("CMPQ side+80(FP), $0")
+	a.Op("JEQ %sLoop", t.name)
+	a.Label(t.name + "Side")
+	a.Op("CMPQ CX, $%d", sideEvery)
+	a.Op("JLE %sLoop", t.name)
+	a.Op("SUBQ $%d, CX", sideEvery)
+	a.Op("MOVQ $%d, AX", sideEvery)
+	a.Label(t.name + "Few")
+	t.multiply(a)
+	a.Op("DECQ AX")
+	a.Op("JNE %sFew", t.name)
+	t.copyPiece(a)
+	a.Op("JMP %sSide", t.name)
 }
 
 // multiply adds the products of one column of A and one row of B.
