@@ -99,19 +99,18 @@ func (m *Model) auditWeight() error {
 // auditAttention computes the probabilities of a row of the first layer that are still there: those
 // of the heads that the backward pass treated last.
 func (m *Model) auditAttention() error {
-	sequences, groups := m.attended()
-	u := heads{sizes: m.sizes, first: (m.sequences - 1) / sequences * sequences, group: (m.KVHeads - 1) / groups * groups}
-	u.count, u.groups = m.sequences-u.first, m.KVHeads-u.group
-	s, g, e, row := m.below(u.count), m.below(u.groups), m.below(m.each()), m.below(m.seq)
-	a, d, width, n := &m.m.layers[0], m.HeadDim, m.width(), row+1
+	var u heads
+	m.eachHeads(func(last heads) { u = last })
+	s, g, e, row := m.below(u.count), m.below(u.groups), m.below(u.each), m.below(u.size)
+	a, d, width, n := &m.m.layers[0], m.HeadDim, m.width(), u.low+row+1
 	q, keys := make([]float32, d), make([]float32, n*d)
 	want, got := make([]float32, n), make([]float32, n)
 	at := s * m.seq * width
-	place := (s*u.groups+g)*m.each() + e
-	if err := read(q, u.queries(a.qkv, width).At(at+row*width+(g*m.each()+e)*d), got, m.m.p.At((place*m.seq+row)*m.seq)); err != nil {
+	place := (s*u.groups+g)*u.each + e
+	if err := read(q, u.query(a.qkv, width).At(at+row*width+(g*u.each+e)*d), got, m.m.p.At((place*u.size+row)*m.seq)); err != nil {
 		return err
 	}
-	if err := gpu.ReadRows(keys, u.keys(a.qkv).At(at+g*d), width, d); err != nil {
+	if err := gpu.ReadRows(keys, u.key(a.qkv).At(at+g*d), width, d); err != nil {
 		return err
 	}
 	exact.Gemm(nil, 1, n, d, q, d, 1, keys, 1, d, want, n, false)

@@ -150,6 +150,7 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 		for _, v := range []struct{ logits, scores, most, each int }{
 			{37 * cfg.Vocab, 2 * seq * seq, 3, 3}, // rows of logits by 37, attention by one group of heads
 			{1, 8 * seq * seq, 2, 3},              // by 1, by two sequences; sequences by two
+			{1 << 20, 64 * seq, 3, 3},             // attention by 64 queries of a head
 		} {
 			logitsFloats, scoresFloats = v.logits, v.scores
 			m, err := d.NewModel(cfg, seq, v.most)

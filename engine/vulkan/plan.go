@@ -62,7 +62,7 @@ func newSizes(cfg llama.Config, seq, most int) sizes {
 // Bounds of memory that does not grow with the model. Tests make them small.
 var (
 	logitsFloats = 16 << 20 // of the head's output at a time
-	scoresFloats = 64 << 20 // of attention's scores at a time, unless one group of heads has more
+	scoresFloats = 64 << 20 // of attention's scores at a time, or those of 64 queries
 )
 
 func (s sizes) rows() int   { return s.sequences * s.seq }
@@ -85,13 +85,17 @@ func (s sizes) chunk() int {
 }
 
 // attended returns how many sequences, and groups of heads that share keys, attention computes at
-// once.
-func (s sizes) attended() (sequences, groups int) {
+// once, and how many queries of each: all, or of one head at a time as many as there is room for.
+func (s sizes) attended() (sequences, groups, queries int) {
 	group := s.each() * s.seq * s.seq
 	if n := scoresFloats / (group * s.KVHeads); n > 0 {
-		return min(n, s.sequences), s.KVHeads
+		return min(n, s.sequences), s.KVHeads, s.seq
 	}
-	return 1, min(max(scoresFloats/group, 1), s.KVHeads)
+	if n := scoresFloats / group; n > 0 {
+		return 1, min(n, s.KVHeads), s.seq
+	}
+	const block = 64 // of the shapes of products
+	return 1, 1, min(max(scoresFloats/s.seq/block*block, block), s.seq)
 }
 
 // allocate makes a model's memory with alloc, which returns n numbers.
@@ -119,8 +123,8 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	m.f, m.dx, m.dqkv, m.datt = alloc(rows*s.FFN), alloc(rows*d), alloc(rows*s.width()), alloc(rows*s.q())
 	m.logits, m.partial = alloc(s.chunk()*s.Vocab), alloc(s.sequences*((s.seq+63)/64)*sums)
 	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
-	sequences, groups := s.attended()
-	scores := sequences * groups * s.each() * s.seq * s.seq
+	scores := 0
+	s.eachHeads(func(u heads) { scores = max(scores, u.count*u.scores()) })
 	m.p, m.dp = alloc(scores), alloc(scores)
 	if s.Numerics == llama.Exact8 {
 		left, right := s.factors()

@@ -68,8 +68,8 @@ func (r *recorder) forward() {
 		r.eachHeads(func(u heads) {
 			r.probabilities(u, a)
 			z := u.batch()
-			z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), r.seq*r.seq, r.seq*r.width(), r.HeadDim, r.seq*r.q(), r.HeadDim
-			r.Gemm(r.c, r.seq, r.HeadDim, r.seq, kernel.Rows(m.p, r.seq), kernel.Rows(u.values(a.qkv), r.width()), u.queries(a.att, r.q()), r.q(), false, kernel.LowerA, z)
+			z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), u.square(), r.seq*r.width(), r.HeadDim, r.seq*r.q(), r.HeadDim
+			r.Gemm(r.c, u.size, r.HeadDim, u.keys(), kernel.Rows(m.p, r.seq), kernel.Rows(u.value(a.qkv), r.width()), u.query(a.att, r.q()), r.q(), false, kernel.LowerA, z)
 		})
 		r.linear(a.x2, a.att, w.o, r.q(), d, true)
 		r.RMSNorm(r.c, m.h, a.x2, w.norm2, a.inv2, next, rows, d, r.Eps)
@@ -152,6 +152,9 @@ func (r *recorder) backward() {
 
 		r.linearWeight(g.o, m.dx, a.att, r.q(), d)
 		r.linearInput(m.datt, m.dx, w.o, r.q(), d)
+		if _, _, queries := r.attended(); queries < r.seq {
+			r.c.Clear(m.dqkv.First(rows * r.width()))
+		}
 		r.eachHeads(func(u heads) { r.attentionBackward(u, a) })
 		r.Rotate(r.c, m.dqkv, m.cosine, m.sine, rows, r.seq, r.width(), r.turned(), r.HeadDim, true)
 		if r.QKNorm {
@@ -169,76 +172,100 @@ func (r *recorder) backward() {
 	r.EmbedBackward(r.c, m.grad.embed, m.dx, r.tokens(), r.order(), r.first(), rows, d, r.seq)
 }
 
-// heads is what attention computes at once: groups of heads that share keys, in sequences.
+// heads is what attention computes at once: query heads of groups that share keys, in sequences,
+// and of each the queries [low, low+size).
 type heads struct {
 	sizes
 	first, count  int // sequences
 	group, groups int
+	head, each    int // of each group
+	low, size     int
 }
 
-// eachHeads calls f for all heads of all sequences.
-func (r *recorder) eachHeads(f func(u heads)) {
-	sequences, groups := r.attended()
-	for s := 0; s < r.sequences; s += sequences {
-		for g := 0; g < r.KVHeads; g += groups {
-			f(heads{r.sizes, s, min(sequences, r.sequences-s), g, min(groups, r.KVHeads-g)})
+// eachHeads calls f for all queries of all heads of all sequences. Those of one group come in
+// order: head after head, and in each query after query.
+func (s sizes) eachHeads(f func(u heads)) {
+	sequences, groups, queries := s.attended()
+	for first := 0; first < s.sequences; first += sequences {
+		for g := 0; g < s.KVHeads; g += groups {
+			u := heads{s, first, min(sequences, s.sequences-first), g, min(groups, s.KVHeads-g), 0, s.each(), 0, s.seq}
+			if queries == s.seq {
+				f(u)
+				continue
+			}
+			for u.head, u.each = 0, 1; u.head < s.each(); u.head++ {
+				for u.low = 0; u.low < s.seq; u.low += queries {
+					u.size = min(queries, s.seq-u.low)
+					f(u)
+				}
+			}
 		}
 	}
 }
 
-// scores returns the number of scores of a sequence.
-func (u heads) scores() int { return u.groups * u.each() * u.seq * u.seq }
+// keys returns the number of keys that the queries attend to.
+func (u heads) keys() int { return u.low + u.size }
+
+// scores returns the number of scores of a sequence, and square that of a head.
+func (u heads) scores() int { return u.groups * u.each * u.square() }
+func (u heads) square() int { return u.size * u.seq }
 
 // rows returns the number of rows of scores.
-func (u heads) rows() int { return u.count * u.groups * u.each() * u.seq }
+func (u heads) rows() int { return u.count * u.groups * u.each * u.size }
 
 // batch returns the batch of all query heads, still without places.
 func (u heads) batch() kernel.Batch {
-	return kernel.Batch{Count: u.count * u.groups * u.each(), Heads: u.groups * u.each(), Each: u.each()}
+	return kernel.Batch{Count: u.count * u.groups * u.each, Heads: u.groups * u.each, Each: u.each, Low: u.low}
 }
 
-// queries returns the first query head in a matrix of rows of width floats that begin with queries.
-func (u heads) queries(x gpu.Words, width int) gpu.Words {
-	return x.At(u.first*u.seq*width + u.group*u.each()*u.HeadDim)
+// query returns the first query in a matrix of rows of width floats that begin with queries.
+func (u heads) query(x gpu.Words, width int) gpu.Words {
+	return x.At((u.first*u.seq+u.low)*width + (u.group*u.sizes.each()+u.head)*u.HeadDim)
 }
 
-// keys and values return the first key and value head in a matrix like qkv.
-func (u heads) keys(qkv gpu.Words) gpu.Words {
+// key and value return the first key and value in a matrix like qkv.
+func (u heads) key(qkv gpu.Words) gpu.Words {
 	return qkv.At(u.first*u.seq*u.width() + u.q() + u.group*u.HeadDim)
 }
 
-func (u heads) values(qkv gpu.Words) gpu.Words { return u.keys(qkv).At(u.kv()) }
+func (u heads) value(qkv gpu.Words) gpu.Words { return u.key(qkv).At(u.kv()) }
 
 // probabilities leaves attention's probabilities in p. They are computed again for the backward
 // pass, to the same bits, because storing those of all layers would take memory by the square of a
 // sequence.
 func (r *recorder) probabilities(u heads, a *activations) {
 	z := u.batch()
-	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.width(), r.HeadDim, r.seq*r.width(), r.HeadDim, u.scores(), r.seq*r.seq
-	r.Gemm(r.c, r.seq, r.seq, r.HeadDim, kernel.Rows(u.queries(a.qkv, r.width()), r.width()), kernel.Columns(u.keys(a.qkv), r.width()), r.m.p, r.seq, false, kernel.LowerC, z)
-	r.Softmax(r.c, r.m.p, u.rows(), r.seq, r.scale(), r.Window)
+	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.width(), r.HeadDim, r.seq*r.width(), r.HeadDim, u.scores(), u.square()
+	r.Gemm(r.c, u.size, u.keys(), r.HeadDim, kernel.Rows(u.query(a.qkv, r.width()), r.width()), kernel.Columns(u.key(a.qkv), r.width()), r.m.p, r.seq, false, kernel.LowerC, z)
+	r.Softmax(r.c, r.m.p, u.scored())
+}
+
+// scored returns where the scores of the queries are.
+func (u heads) scored() kernel.Scores {
+	return kernel.Scores{Rows: u.rows(), Width: u.seq, Low: u.low, Each: u.size, Window: u.Window, Scale: u.scale()}
 }
 
 func (s sizes) scale() float32 { return float32(1 / math.Sqrt(float64(s.HeadDim))) }
 
-// attentionBackward sets the gradients of queries, keys and values in dqkv.
+// attentionBackward sets the gradients of queries in dqkv, and those of keys and values, or adds to
+// them where queries come in parts.
 func (r *recorder) attentionBackward(u heads, a *activations) {
-	m, d, width, square := r.m, r.HeadDim, r.width(), r.seq*r.seq
+	m, d, width := r.m, r.HeadDim, r.width()
 	r.probabilities(u, a)
 	z := u.batch()
-	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.q(), d, r.seq*width, d, u.scores(), square
-	datt := u.queries(m.datt, r.q())
-	r.Gemm(r.c, r.seq, r.seq, d, kernel.Rows(datt, r.q()), kernel.Columns(u.values(a.qkv), width), m.dp, r.seq, false, kernel.LowerC, z)
-	r.SoftmaxBackward(r.c, m.dp, m.p, u.rows(), r.seq, r.scale(), r.Window)
-	z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), square, r.seq*width, d, r.seq*width, d
-	r.Gemm(r.c, r.seq, d, r.seq, kernel.Rows(m.dp, r.seq), kernel.Rows(u.keys(a.qkv), width), u.queries(m.dqkv, width), width, false, kernel.LowerA, z)
-	// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the query heads of a group.
-	each := r.each()
-	for e := range each {
-		z := kernel.Batch{Count: u.count * u.groups, Heads: u.groups, Each: 1, A: u.scores(), AH: each * square, BH: each * d, C: r.seq * width, CH: d}
+	z.A, z.AH, z.B, z.BH, z.C, z.CH = r.seq*r.q(), d, r.seq*width, d, u.scores(), u.square()
+	datt := u.query(m.datt, r.q())
+	r.Gemm(r.c, u.size, u.keys(), d, kernel.Rows(datt, r.q()), kernel.Columns(u.value(a.qkv), width), m.dp, r.seq, false, kernel.LowerC, z)
+	r.SoftmaxBackward(r.c, m.dp, m.p, u.scored())
+	z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), u.square(), r.seq*width, d, r.seq*width, d
+	r.Gemm(r.c, u.size, d, u.keys(), kernel.Rows(m.dp, r.seq), kernel.Rows(u.key(a.qkv), width), u.query(m.dqkv, width), width, false, kernel.LowerA, z)
+	// dv += pᵀ·dout and dk += dpᵀ·q, one chain over the queries of all heads of a group.
+	for e := range u.each {
+		z := kernel.Batch{Count: u.count * u.groups, Heads: u.groups, Each: 1, A: u.scores(), AH: u.each * u.square(), BH: u.each * d, C: r.seq * width, CH: d, Low: u.low}
+		add := e > 0 || u.size < r.seq
 		z.B = r.seq * r.q()
-		r.Gemm(r.c, r.seq, d, r.seq, kernel.Columns(m.p.At(e*square), r.seq), kernel.Rows(datt.At(e*d), r.q()), u.values(m.dqkv), width, e > 0, kernel.UpperA, z)
+		r.Gemm(r.c, u.keys(), d, u.size, kernel.Columns(m.p.At(e*u.square()), r.seq), kernel.Rows(datt.At(e*d), r.q()), u.value(m.dqkv), width, add, kernel.UpperA, z)
 		z.B = r.seq * width
-		r.Gemm(r.c, r.seq, d, r.seq, kernel.Columns(m.dp.At(e*square), r.seq), kernel.Rows(u.queries(a.qkv, width).At(e*d), width), u.keys(m.dqkv), width, e > 0, kernel.UpperA, z)
+		r.Gemm(r.c, u.keys(), d, u.size, kernel.Columns(m.dp.At(e*u.square()), r.seq), kernel.Rows(u.query(a.qkv, width).At(e*d), width), u.key(m.dqkv), width, add, kernel.UpperA, z)
 	}
 }

@@ -106,8 +106,10 @@ func Rows(at gpu.Words, width int) Matrix { return Matrix{at, width, 1} }
 func Columns(at gpu.Words, width int) Matrix { return Matrix{at, 1, width} }
 
 // A Batch says where the operands of several products are. Number s·Heads + h has its A s·A + h·AH
-// floats behind the first, its B s·B + h/Each·BH, and its C s·C + h·CH.
-type Batch struct{ Count, Heads, Each, A, AH, B, BH, C, CH int }
+// floats behind the first, its B s·B + h/Each·BH, and its C s·C + h·CH. Low is the row of a square
+// operand of a Shape with which its rows begin, or for UpperA, where it is transposed, its columns:
+// a multiple of 64.
+type Batch struct{ Count, Heads, Each, A, AH, B, BH, C, CH, Low int }
 
 // One is a single product.
 var One = Batch{Count: 1, Heads: 1, Each: 1}
@@ -120,7 +122,7 @@ func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Wo
 		tile, fast = 128, k.large
 	}
 	args := []any{a.At, b.At, out, k.flags, m, n, depth, a.Row, a.Column, b.Row, b.Column, ldc, flag(add), int(shape),
-		z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile}
+		z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile, z.Low}
 	if tiles := up(n, tile) * up(m, tile) * z.Count; k.Mode == Guarded && tiles > flagsMost {
 		c.Fail(fmt.Errorf("vulkan: a product of %d tiles, at most %d where subnormals are guarded", tiles, flagsMost))
 	}
@@ -198,15 +200,23 @@ func (k *Kernels) Rotate(c *gpu.Commands, x, cosine, sine gpu.Words, rows, seq, 
 	line(c, k.rope, up(rows*heads*headDim/2, 64), x, cosine, sine, rows, seq, width, heads, headDim/2, flag(back))
 }
 
-// Softmax is exact.Worker.Softmax of the first r%seq+1 scores of each row r of seq scores, or with
-// a window of the last window of them. It sets the rest up to the end of a block of 64 to +0.
-func (k *Kernels) Softmax(c *gpu.Commands, s gpu.Words, rows, seq int, scale float32, window int) {
-	line(c, k.softmax, up(rows, 16), s, rows, seq, scale, window)
+// Scores says where attention's scores are: Rows rows of Width floats, of which each Each are the
+// queries from Low on of one head. A query has scores of the positions up to its own, or with a
+// Window of the last Window of them. Scale is what scores are multiplied by.
+type Scores struct {
+	Rows, Width, Each, Low, Window int
+	Scale                          float32
+}
+
+// Softmax is exact.Worker.Softmax of the scores of each row. It sets the rest of the row up to the
+// end of a block of 64 to +0.
+func (k *Kernels) Softmax(c *gpu.Commands, s gpu.Words, of Scores) {
+	line(c, k.softmax, up(of.Rows, 16), s, of.Rows, of.Width, of.Scale, of.Window, of.Each, of.Low)
 }
 
 // SoftmaxBackward is exact.Worker.SoftmaxBackward of the same scores.
-func (k *Kernels) SoftmaxBackward(c *gpu.Commands, dp, p gpu.Words, rows, seq int, scale float32, window int) {
-	line(c, k.softmaxBack, up(rows, 16), dp, p, rows, seq, scale, window)
+func (k *Kernels) SoftmaxBackward(c *gpu.Commands, dp, p gpu.Words, of Scores) {
+	line(c, k.softmaxBack, up(of.Rows, 16), dp, p, of.Rows, of.Width, of.Scale, of.Window, of.Each, of.Low)
 }
 
 // SwiGLU computes h (rows, n) from gu (rows, 2n), in which each row starts with the gate's half.

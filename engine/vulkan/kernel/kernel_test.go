@@ -357,9 +357,10 @@ func testHeads(t *testing.T, k *Kernels, name string, batch, seq int, make_ func
 func testSoftmax(t *testing.T, k *Kernels, name string, seq, window int, make_ func(n int) []float32) {
 	scores, dp := make_(seq*seq), make_(seq*seq)
 	bs, bdp := put(t, k, scores), put(t, k, dp)
+	of := Scores{Rows: seq, Width: seq, Each: seq, Window: window, Scale: 0.125}
 	run(t, k, func(c *gpu.Commands) {
-		k.Softmax(c, bs, seq, seq, 0.125, window)
-		k.SoftmaxBackward(c, bdp, bs, seq, seq, 0.125, window)
+		k.Softmax(c, bs, of)
+		k.SoftmaxBackward(c, bdp, bs, of)
 	})
 	for i := range seq {
 		row, drow := scores[i*seq:(i+1)*seq], dp[i*seq:(i+1)*seq]
