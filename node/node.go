@@ -18,11 +18,11 @@
 // computes again the shares that it is drawn to check, and argues in disputes with a trace of the
 // step ([Disputant]). See prune for the memory cost.
 //
-// On disk a node leaves its state file ([Store]) and one for each of its own shares under check
-// ([CaseStore]), written whole and checked on reading. After a crash it continues from the
-// parameters and the optimizer state of the last save, and the machine brings both up to date. An
-// optimizer state that does not belong to the last accepted result is useless by then: the
-// optimizer begins from the fresh one.
+// On disk a node leaves its state file ([Store]), one for each accepted set since ([SetStore]) and
+// one for each of its own shares under check ([CaseStore]), written whole and checked on reading.
+// After a crash it continues from the parameters and the optimizer state of the last save, and the
+// machine brings both up to date. An optimizer state that does not belong to the last accepted
+// result is useless by then: the optimizer begins from the fresh one.
 package node
 
 import (

@@ -66,12 +66,11 @@ func (n *Node) measured(values engine.Vector) *version {
 func (n *Node) load() {
 	var saved Saved
 	var found bool
-	var failed error
+	var failed, lost error // lost: of the cases, the sets, or the sealed update
 	loaded := client.Loaded{}
-	_, agreedRound := n.state.Params()
+	agreed, agreedRound := n.state.Params()
 	var v, optimizer *version
 	var cases []recalledCase
-	var lost error // of the cases, or of the sealed update
 	var update []byte
 	var resumed string
 	fresh := n.state.Config().StateHash
@@ -97,7 +96,9 @@ func (n *Node) load() {
 			}
 			switch {
 			case found:
-				v = n.measured(n.cfg.Engine.Load(saved.Params))
+				var unread error
+				v, saved.Round, unread = n.redo(n.measured(n.cfg.Engine.Load(saved.Params)), saved.Round, agreed)
+				lost = errors.Join(lost, unread)
 			case agreedRound == 0:
 				if first := n.cfg.Initial(); first != nil {
 					v = n.measured(n.cfg.Engine.Load(first))

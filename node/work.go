@@ -198,6 +198,9 @@ func (n *Node) apply(a client.Apply) {
 		},
 		done: func(bool) {
 			from.uses--
+			if failed == nil {
+				n.saveSet(a, from.root, v.root, payloads)
+			}
 			if failed != nil {
 				n.params.recycle(v.values)
 				n.note("applying the accepted set: " + failed.Error())
@@ -311,6 +314,7 @@ type saver struct {
 	at      time.Time
 	running bool
 	again   []func() // wait for a save that begins after the running one
+	sets    uint64   // bytes of the sets applied since the last save
 }
 
 // saveEvery is how often the state file is written while training. A crash loses at most that much
@@ -340,7 +344,7 @@ func (n *Node) saveNow(done func()) {
 	if agreed, at := n.state.Params(); n.params.find(agreed) != nil {
 		round, v = at, n.params.find(agreed)
 	}
-	n.save.running, n.save.at = true, n.cfg.Loop.Now()
+	n.save.running, n.save.at, n.save.sets = true, n.cfg.Loop.Now(), 0
 	v.uses++
 	last := n.optim.last
 	last.uses++
@@ -349,6 +353,9 @@ func (n *Node) saveNow(done func()) {
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
 		s.Params, s.Optimizer = engine.Values(v.values), engine.Values(last.values)
 		failed = n.cfg.Store.Save(s)
+		if sets, ok := n.cfg.Store.(SetStore); ok && failed == nil {
+			failed = sets.DropSets(s.Round)
+		}
 	}, func() {
 		v.uses--
 		last.uses--

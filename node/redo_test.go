@@ -1,0 +1,101 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+)
+
+// setStore is a disk that keeps accepted sets too.
+type setStore struct {
+	*memStore
+	sets []SavedSet
+	most int
+}
+
+var errDisk = errors.New("no room")
+
+func (s *setStore) SaveSet(v SavedSet) error {
+	if s.full != nil {
+		return errDisk
+	}
+	v.Payloads = slices.Clone(v.Payloads)
+	s.sets = append(s.sets, v)
+	s.most = max(s.most, len(s.sets))
+	return nil
+}
+
+func (s *setStore) DropSets(to coordinator.Round) error {
+	s.sets = slices.DeleteFunc(s.sets, func(v SavedSet) bool { return v.To <= to })
+	return nil
+}
+
+func (s *setStore) LoadSets() ([]SavedSet, error) { return slices.Clone(s.sets), nil }
+
+// TestAPowerCutOfAllLosesNothingAgreed ends all members at the same moment, some time after their last save, between peers and by buckets. What
+// the run had agreed on then stays agreed, although no state file has it.
+func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world func() *world
+		start func(*world, int, ...func(*Config)) *testNode
+	}{
+		{"peers", func() *world {
+			return newWorld(t, 60, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
+		}, (*world).start},
+		{"buckets", func() *world {
+			return newBucketWorld(t, 12, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
+		}, (*world).mine},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := c.world()
+			disks := make([]setStore, 3)
+			begin := func(i int) {
+				c.start(w, i, func(cfg *Config) {
+					disks[i].memStore = cfg.Store.(*memStore)
+					cfg.Store = &disks[i]
+				})
+			}
+			for i := range 3 {
+				begin(i)
+			}
+			unsaved := func() bool {
+				agreed, _ := w.state().Params()
+				for i := range disks {
+					if saved := disks[i].memStore; !saved.ok || merkle.BlobRoot(tensor.Bytes(saved.saved.Params)) == agreed {
+						return false
+					}
+				}
+				return w.state().Step() > 6
+			}
+			w.until(10*time.Minute, unsaved)
+			for i := range 3 {
+				w.crash(i)
+			}
+			for i := range 3 {
+				begin(i)
+			}
+			step := w.state().Step()
+			w.until(20*time.Minute, func() bool {
+				if _, round := w.state().Params(); round == 0 {
+					t.Fatal("the run went back to its beginning")
+				}
+				return w.finished()
+			})
+			w.agree(0, 1, 2)
+			if n := w.state().Rollbacks(); n > 1 || w.state().Step() < step {
+				t.Errorf("%d rollbacks", n)
+			}
+			for i := range disks {
+				if len(disks[i].sets) > 0 && disks[i].most > 60 {
+					t.Errorf("disk %d has %d sets, once %d", i, len(disks[i].sets), disks[i].most)
+				}
+			}
+		})
+	}
+}
