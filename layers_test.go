@@ -59,7 +59,7 @@ bench web report serve
 participant/trainer
 participant founding
 audit
-lab/adversary
+lab/adversary lab/disk
 demo lab/economics lab/sim lab/market lab/study
 lab/campaign lab/check lab/money
 lab/costs

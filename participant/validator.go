@@ -221,8 +221,12 @@ func (v *Validator) changed() {
 	s := v.live.State()
 	seat, known := s.Validator(v.live.Self())
 	seated := known && !seat.Bench
-	if v.seated && !seated {
-		v.options.Observe(ValidatorEvent{Event: "note", Text: "no longer has its seat; entrain claim pays its stake and what it earned"})
+	switch {
+	case !v.seated || seated:
+	case v.over && !known:
+		v.options.Observe(ValidatorEvent{Event: "note", Text: "gave up its seat; the run has paid its stake and what it earned"})
+	default:
+		v.options.Observe(ValidatorEvent{Event: "note", Text: "no longer has its seat; entrain wallet claim pays its stake and what it earned"})
 	}
 	v.seated = seated
 	last, ok := s.LastScores()
@@ -231,9 +235,15 @@ func (v *Validator) changed() {
 		v.options.Observe(ValidatorEvent{Event: "period", Period: last.Period, Trust: seat.Trust, Earned: seat.Earned})
 	}
 	first, _ := s.PeriodWindows(v.settled + 1)
-	if s.Phase() == coordinator.Finished && first > s.Round() && !v.over {
+	if s.Phase() != coordinator.Finished || first <= s.Round() {
+		return
+	}
+	if !v.over {
 		v.over = true
 		v.options.Observe(ValidatorEvent{Event: "finished", Earned: seat.Earned, Trust: seat.Trust})
+		v.loop.After(payPatience, func() { v.live.Stop(v.end) })
+	}
+	if !known {
 		v.loop.After(lastWords, func() { v.live.Stop(v.end) })
 	}
 }
@@ -259,3 +269,6 @@ func (f recordFile) Save(b []byte) error { return atomicfile.WriteBytes(string(f
 // lastWords is the time that the validator has to end after the last period. It drops work under
 // way; what counts is on disk.
 const lastWords = 100 * time.Millisecond
+
+// payPatience is the longest that a validator waits to be paid out after the last period.
+const payPatience = 90 * time.Second

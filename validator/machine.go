@@ -49,7 +49,7 @@ type Config struct {
 	Sample uint32
 	// Losses is the number of sequences on which losses are measured; 0 means none.
 	Losses uint32
-	// Register says that it shall take a seat if it has none.
+	// Register says that it shall take a seat if it has none, and give it up at the run's end.
 	Register bool
 	Payee    key.Public // of what it earns; zero: itself
 	// Say, if not nil, is what it tells the chain in place of its scores of a period: validators in
@@ -62,7 +62,7 @@ const (
 	refetchMs  = 2000  // before a result that could not be fetched is asked for again; see patience
 	rehealMs   = 5000  // before the model is asked for again
 	resubmitMs = 4000  // before a message of which nothing was heard is sent again
-	reenterMs  = 30000 // before it asks for a seat again
+	reenterMs  = 30000 // before it asks for a seat, or to be paid for one, again
 )
 
 // Machine is one validator's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -178,13 +178,20 @@ func (m *Machine) decideSave() {
 	m.do(Save{Record{Run: m.state.ID(), Self: m.cfg.Self, Book: m.book.Clone(), Ballot: m.ballot}})
 }
 
-// decideSeat asks for a seat if there is none.
+// decideSeat asks for a seat if there is none, and gives it up once the run has finished and its
+// last period is settled: the run then pays the stake and all that the validator earned.
 func (m *Machine) decideSeat() {
-	if !m.cfg.Register || m.state.Phase() == coordinator.Finished {
+	if !m.cfg.Register {
 		return
 	}
-	if _, seated := m.state.Validator(m.cfg.Self); !seated && m.due(&m.enteredMs, reenterMs) {
+	_, seated := m.state.Validator(m.cfg.Self)
+	running := m.state.Phase() != coordinator.Finished
+	switch {
+	case seated == running, seated && m.state.CountsBlocks(), !m.due(&m.enteredMs, reenterMs):
+	case running:
 		m.do(Submit{coordinator.RegisterValidator{Payee: m.cfg.Payee}})
+	default:
+		m.do(Submit{coordinator.RetireValidator{}})
 	}
 }
 
@@ -197,5 +204,7 @@ func (m *Machine) submitted(ev Submitted) {
 		m.do(Note{"the chain did not take the scores: " + ev.Err.Error()})
 	case coordinator.RegisterValidator:
 		m.do(Note{"the chain gave no seat: " + ev.Err.Error()})
+	case coordinator.RetireValidator:
+		m.do(Note{"the chain did not pay what the run owes; entrain wallet claim asks again: " + ev.Err.Error()})
 	}
 }

@@ -25,11 +25,12 @@ func validateCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate RUN | RUN@HOST | TICKET",
 		Short: "Score a run's miners, and be paid for it",
-		Long: `Takes a validator's seat in a run that exchanges by buckets, and scores miners until the run
-finishes, or until Ctrl-C. For each window it recomputes the gradients of some miners, compares them
-with what they revealed, and updates each miner's average. Once a period it sends its scores to the
-chain: first their hash, then the scores, so that nobody can copy them. Validators are paid for
-being close to the scores that all of them, by stake and trust, agree on.
+		Long: `Takes a validator's seat in a run that exchanges by buckets, and scores miners until Ctrl-C, or until
+the run has finished and has paid the seat's stake and what it earned. For each window it recomputes
+the gradients of some miners, compares them with what they revealed, and updates each miner's
+average. Once a period it sends its scores to the chain: first their hash, then the scores, so that
+nobody can copy them. Validators are paid for being close to the scores that all of them, by stake
+and trust, agree on.
 
 It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; when a
 period is settled, higher stakes replace the lowest, which can then be claimed. The state directory

@@ -26,7 +26,8 @@ func campaignCommand(c console) *cobra.Command {
 		Long: `Simulates one random network after another: members, witnesses, steps, delays, losses, crashes,
 partitions, outages, clocks that jump, verification and up to 40 percent of cheats of random kinds,
 some of them two kinds in turn, all drawn from the trial's seed. One trial in five exchanges by
-buckets, with validators of which less than half lie or crash, and with buckets that fail and lag.
+buckets, with validators of which less than half lie or crash, with miners that crash and come back,
+stakes from a pool, and buckets that fail and lag.
 A trial that breaks an invariant (see "lab sim --help"; by buckets also: no cheat earns more than the
 best of the honest) or panics is a finding. The command shrinks it to the smallest configuration that
 fails in the same way, and prints that configuration.
@@ -81,9 +82,10 @@ func (c console) campaign(ctx context.Context, o campaign.Options, asJSON bool) 
 	} else {
 		hours := sum.Wall.Hours() / float64(min(o.Workers, exact.MaxWorkers))
 		_, err = fmt.Fprintf(c.out, "%d trials, %d faults and cheats, %d rounds, %v of virtual time\n"+
-			"%.0f faults an hour with %d workers; this call took %v\n%d findings\n",
+			"%.0f faults an hour with %d workers; this call took %v\n"+
+			"%d findings; %d more failed where cheats have a third of the votes, by what that allows them\n",
 			sum.Trials, sum.Faults, sum.Rounds, sum.Virtual.Round(time.Second),
-			float64(sum.Faults)/max(hours, 1e-9), o.Workers, time.Since(start).Round(time.Second), len(sum.Findings))
+			float64(sum.Faults)/max(hours, 1e-9), o.Workers, time.Since(start).Round(time.Second), len(sum.Findings), sum.Tolerated)
 	}
 	if err == nil && len(sum.Findings) > 0 {
 		return fmt.Errorf("%d findings", len(sum.Findings))

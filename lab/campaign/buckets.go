@@ -26,6 +26,8 @@ type Buckets struct {
 	Lag     time.Duration // until an object of the second miner's bucket is seen
 	// Verification is the part in per cent of the results whose gradients other miners recompute.
 	Verification uint8
+	Down         int  // honest miners that crash and come back
+	Pooled       bool // the first miner's stake is a pool's
 }
 
 func (d *draws) buckets(seed uint64) Buckets {
@@ -55,11 +57,15 @@ func (d *draws) buckets(seed uint64) Buckets {
 		b.Lag = d.millis(0, 2000)
 	}
 	b.Verification = []uint8{0, 5, 25, 100}[d.between(0, 3)]
+	if d.between(0, 1) > 0 {
+		b.Down = d.between(0, (miners-cheats)/2)
+	}
+	b.Pooled = b.Verification > 0 && d.between(0, 1) > 0
 	return b
 }
 
 func (b Buckets) faults() int {
-	n := b.Crashes
+	n := b.Crashes + b.Down
 	for _, kind := range append(append([]string(nil), b.Miners...), b.Judges...) {
 		if kind != "" {
 			n++
@@ -82,8 +88,12 @@ func (b Buckets) simulate(ctx context.Context) (Report, error) {
 	defer cancel(nil)
 	w := watch{b: b, params: map[coordinator.Round]wire.Hash{}}
 	cfg := market.Config{Steps: b.Steps, Period: b.Period, Verification: b.Verification, Seed: wire.Sum("entrain/campaign/market", wire.AppendU64(nil, b.Seed))}
+	cfg.Disks, cfg.Pooled = b.Down > 0, b.Pooled
 	for _, kind := range b.Miners {
 		cfg.Miners = append(cfg.Miners, market.Miner{Kind: kind})
+		if kind == "" {
+			cfg.Start++ // a cheat that was ejected must not keep the others waiting
+		}
 	}
 	for _, kind := range b.Judges {
 		j := market.Judge{}
@@ -131,6 +141,29 @@ func (b Buckets) disturb(m *market.Market) {
 			}
 		})
 	}
+	for i := range min(b.Down, b.honests()) {
+		down := d.millis(10_000, 100_000)
+		m.Clock.After(down, func() { m.CrashMiner(i) })
+		m.Clock.After(down+d.millis(500, downMax), func() {
+			if err := m.ReviveMiner(i); err != nil {
+				panic(err)
+			}
+		})
+	}
+}
+
+// downMax is for how many milliseconds a miner is down at most: shorter than a move of a dispute,
+// so that no honest miner loses one by silence.
+const downMax = 5000
+
+// honests returns the number of honest miners, which are the first.
+func (b Buckets) honests() (n int) {
+	for _, kind := range b.Miners {
+		if kind == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // fair reports a cheat that earned more than the best of the honest, where nothing failed.
@@ -142,7 +175,7 @@ func (b Buckets) fair(r market.Result) error {
 		}
 	}
 	for i, e := range r.Earners {
-		if e.Kind != "" && e.Reward*20 > best*21 && b.Fail == 0 && b.Lag == 0 {
+		if e.Kind != "" && e.Reward*20 > best*21 && b.Fail == 0 && b.Lag == 0 && b.Down == 0 {
 			return fmt.Errorf("seed %d: miner %d, a %s, earned %d, the best of the honest %d", b.Seed, i, e.Kind, e.Reward, best)
 		}
 	}

@@ -29,6 +29,8 @@ type Result struct {
 	Virtual time.Duration `json:"virtual_ns"`
 	Wall    time.Duration `json:"wall_ns"`
 	Finding *Finding      `json:"finding,omitempty"`
+	// Tolerated is a failure that the protocol does not exclude: see tolerated.
+	Tolerated string `json:"tolerated,omitempty"`
 }
 
 // Finding is a trial that failed.
@@ -75,12 +77,13 @@ func Simulate(ctx context.Context, c Config) (Report, error) {
 
 // Summary adds up the results of a campaign, those of its file included.
 type Summary struct {
-	Trials   int           `json:"trials"`
-	Faults   int           `json:"faults"`
-	Rounds   uint64        `json:"rounds"`
-	Virtual  time.Duration `json:"virtual_ns"`
-	Wall     time.Duration `json:"wall_ns"` // sum over all workers
-	Findings []Result      `json:"findings,omitempty"`
+	Trials    int           `json:"trials"`
+	Faults    int           `json:"faults"`
+	Rounds    uint64        `json:"rounds"`
+	Virtual   time.Duration `json:"virtual_ns"`
+	Wall      time.Duration `json:"wall_ns"` // sum over all workers
+	Tolerated int           `json:"tolerated"`
+	Findings  []Result      `json:"findings,omitempty"`
 }
 
 func (s *Summary) add(r Result) {
@@ -89,6 +92,9 @@ func (s *Summary) add(r Result) {
 	s.Rounds += uint64(r.Rounds)
 	s.Virtual += r.Virtual
 	s.Wall += r.Wall
+	if r.Tolerated != "" {
+		s.Tolerated++
+	}
 	if r.Finding != nil {
 		s.Findings = append(s.Findings, r)
 	}
@@ -210,7 +216,11 @@ func trial(ctx context.Context, run runner, seed uint64) (Result, bool) {
 		return Result{}, false
 	}
 	r := Result{Seed: seed, Faults: cfg.faults(), Rounds: report.Rounds, Virtual: report.Virtual}
-	if err != nil && !tolerated(cfg, err) {
+	switch {
+	case err == nil:
+	case tolerated(cfg, err):
+		r.Tolerated = err.Error()
+	default:
 		f := shrink(ctx, run, cfg, err)
 		r.Finding = &f
 	}

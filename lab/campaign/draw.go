@@ -92,18 +92,29 @@ func (c Config) faults() int {
 	return p.Crashes + p.Stragglers + p.Partitions + p.Outages + p.Jumps + len(p.Adversaries)
 }
 
-// tolerated reports whether a failure is one that the protocol does not exclude: a gang that is a
-// third of the witnesses of a round, by its size or by luck, can keep the others from a quorum, and
-// so stop a run for as long as it stays, and have honest members pay for absence.
+// tolerated reports whether a failure is one that the protocol does not exclude: blockers that are
+// a third of a round's witnesses, by number or by luck, can keep the others from a quorum, and so
+// stop a run for as long as they stay. If they are a third of all members, honest ones may pay for
+// absence.
 func tolerated(c Config, err error) bool {
 	p := c.Peers
-	if p == nil || len(p.Adversaries) == 0 {
+	if p == nil {
 		return false
 	}
-	blocks := 3*len(p.Adversaries) >= p.Clients || p.Witnesses > 0 && 3*len(p.Adversaries) >= int(p.Witnesses)
-	return blocks && strings.Contains(err.Error(), "not finished in time") ||
-		3*len(p.Adversaries) >= p.Clients && strings.Contains(err.Error(), "an honest one, is convicted of absence")
+	block := 0
+	for _, name := range p.Adversaries {
+		if slices.ContainsFunc(strings.Split(name, "+"), func(kind string) bool { return slices.Contains(blockers, kind) }) {
+			block++
+		}
+	}
+	third := 3*block >= p.Clients
+	return (third || p.Witnesses > 0 && 3*block >= int(p.Witnesses)) && strings.Contains(err.Error(), "not finished in time") ||
+		third && strings.Contains(err.Error(), "an honest one, is convicted of absence")
 }
+
+// blockers are the kinds that can withhold a quorum: by what they say as witnesses, or because what
+// they send reaches only some.
+var blockers = []string{"blinder", "colluder", "lying-witness", "late", "stutter", "equivocate", "halves"}
 
 // simplifications each make a configuration smaller in one respect, and report whether that is
 // possible.
@@ -130,6 +141,8 @@ var simplifications = []func(Config) (Config, bool){
 	peers(less(func(c *sim.Config) *uint32 { return &c.Steps }, 1)),
 	buckets(halve(func(b *Buckets) *uint32 { return &b.Steps }, 4)),
 	buckets(zero(func(b *Buckets) *int { return &b.Crashes })),
+	buckets(zero(func(b *Buckets) *int { return &b.Down })),
+	buckets(zero(func(b *Buckets) *bool { return &b.Pooled })),
 	buckets(zero(func(b *Buckets) *int { return &b.Fail })),
 	buckets(zero(func(b *Buckets) *time.Duration { return &b.Lag })),
 	buckets(shorter(func(b *Buckets) *[]string { return &b.Judges })),

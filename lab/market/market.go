@@ -24,6 +24,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/lab/disk"
 	"github.com/entrain-network/entrain/ledger"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/llama"
@@ -69,7 +70,14 @@ type Config struct {
 	// Verification is the part in per cent of the results whose gradients other miners recompute.
 	// Above 0, each miner has a stake.
 	Verification uint8
-	Seed         wire.Hash
+	// Start is the number of miners that must be present for an epoch to begin: all of them.
+	Start uint32
+	// Disks gives miners disks, with which they survive CrashMiner, and tokens to add to their stakes
+	// what a fee took.
+	Disks bool
+	// Pooled has the first miner's stake come from a pool. It takes Verification.
+	Pooled bool
+	Seed   wire.Hash
 	// Inspect, if not nil, is called after every event.
 	Inspect func(*Market)
 }
@@ -85,6 +93,7 @@ func (c *Config) fill() {
 	set(&c.Share, 8)
 	set(&c.Compression, 8)
 	set(&c.Leaf, 64)
+	set(&c.Start, uint32(len(c.Miners)))
 	if c.Rate == 0 {
 		c.Rate = 4e-3
 	}
@@ -106,7 +115,8 @@ const (
 	runName      = "market"
 	chainID      = "market"
 	treasury     = 1 << 40
-	stake        = 1000                   // of a miner, where results are verified
+	stake        = 1000 // of a miner, where results are verified
+	poolName     = "pool"
 	epochMs      = 300 * 24 * 3600 * 1000 // longer than any market lasts
 )
 
@@ -140,9 +150,13 @@ func newEngine(run engine.Run) (engine.Engine, error) {
 }
 
 type miner struct {
-	node  *node.Node
-	notes []string
-	bytes func() uint64
+	node   *node.Node // nil while it is down
+	disk   disk.Disk
+	notes  []string
+	bytes  func() uint64
+	scope  *loop.Scope
+	chain  *ledgermem.Client
+	cancel context.CancelFunc
 }
 
 // New creates a run and lets everyone join. Nothing happens before Until.
@@ -219,7 +233,11 @@ func (m *Market) found() (err error) {
 	}
 	if cfg.Verification > 0 {
 		for i := range cfg.Miners {
-			accounts = append(accounts, host.Allocation{Key: MinerKey(i).Public(), Amount: stake})
+			amount := uint64(stake)
+			if cfg.Disks {
+				amount += 1 << 20 // more than the least that a purse holds
+			}
+			accounts = append(accounts, host.Allocation{Key: MinerKey(i).Public(), Amount: amount})
 		}
 	}
 	sortAllocations(accounts)
@@ -230,7 +248,7 @@ func (m *Market) found() (err error) {
 	}
 	n := uint32(len(cfg.Miners))
 	run := coordinator.Config{
-		Name: runName, MinMembers: 1, StartMembers: n, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
+		Name: runName, MinMembers: 1, StartMembers: cfg.Start, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: coordinator.Step(cfg.Steps), BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: windowBlocks, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
 		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
@@ -245,7 +263,18 @@ func (m *Market) found() (err error) {
 	if err := m.submit(chain, host.CreateRun{Limits: limits, Config: run, Spec: m.text}); err != nil {
 		return fmt.Errorf("creating the run: %w", err)
 	}
-	fund := host.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})}
+	have := m.Chain.Host().Balance(owner.Public())
+	if cfg.Pooled {
+		have -= m.Chain.Host().PoolDeposit() + 4*stake
+		pool := host.CreatePool{Name: poolName, Workers: []key.Public{MinerKey(0).Public()}, Runs: []string{runName}}
+		if err := m.submit(chain, pool); err != nil {
+			return fmt.Errorf("creating the pool: %w", err)
+		}
+		if err := m.submit(chain, host.Lend{Pool: poolName, Amount: 4 * stake}); err != nil {
+			return fmt.Errorf("lending to the pool: %w", err)
+		}
+	}
+	fund := host.RunMessage{Run: runName, Value: have, Message: coordinator.Append(nil, coordinator.Fund{})}
 	if err := m.submit(chain, fund); err != nil {
 		return fmt.Errorf("filling the treasury: %w", err)
 	}
@@ -329,8 +358,23 @@ func (m *Market) gang(kind string) (keys []key.Public) {
 
 // mine starts miner i.
 func (m *Market) mine(i int) error {
-	who := m.cfg.Miners[i]
 	m.Buckets.Make(Place(i))
+	m.miners = append(m.miners, &miner{})
+	return m.ReviveMiner(i)
+}
+
+// CrashMiner ends miner i as kill -9 would.
+func (m *Market) CrashMiner(i int) {
+	x := m.miners[i]
+	x.scope.End()
+	x.chain.Cut(true)
+	x.cancel()
+	x.node = nil
+}
+
+// ReviveMiner starts miner i, with its disk if it has one.
+func (m *Market) ReviveMiner(i int) error {
+	who, x := m.cfg.Miners[i], m.miners[i]
 	own, err := m.Buckets.Open(Place(i))
 	if err != nil {
 		return err
@@ -339,13 +383,14 @@ func (m *Market) mine(i int) error {
 	if err != nil {
 		return err
 	}
-	scope := loop.NewScope(m.Clock)
+	ctx, cancel := context.WithCancel(m.ctx)
+	x.scope, x.chain, x.cancel = loop.NewScope(m.Clock), m.Chain.Client(), cancel
 	writer, reader := bucket.NewWriter(own, MinerKey(i), bucket.Options{}), bucket.NewReader(m.openFor(MinerKey(i).Public()), bucket.Options{})
-	x := &miner{bytes: func() uint64 { return uint64(writer.Traffic.Bytes()) }}
+	x.bytes = func() uint64 { return uint64(writer.Traffic.Bytes()) }
 	cfg := node.Config{
-		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: m.Chain.Client().As(MinerKey(i)), Loop: scope, Engine: lazy{m.engine, who.Percent},
+		Run: runName, ID: m.State().ID(), Key: MinerKey(i), Ledger: x.chain.As(MinerKey(i)), Loop: x.scope, Engine: lazy{m.engine, who.Percent},
 		Initial:          func() []float32 { return append([]float32(nil), m.initial...) },
-		Bucket:           &node.Bucket{Exchange: bucket.NewExchange(scope, writer, reader, bucket.ExchangeOptions{Simulated: true}), Registered: registered},
+		Bucket:           &node.Bucket{Exchange: bucket.NewExchange(x.scope, writer, reader, bucket.ExchangeOptions{Simulated: true}), Registered: registered},
 		CheckpointAlways: true, Speed: m.cfg.claims(who), Disputant: m.disputant,
 		Checkpoint: func(c node.Checkpoint) (wire.Hash, error) {
 			m.saved, m.savedHash = append([]float32(nil), c.Params...), c.Hash
@@ -369,6 +414,12 @@ func (m *Market) mine(i int) error {
 	if m.cfg.Verification > 0 {
 		cfg.Stake = stake
 	}
+	if m.cfg.Disks {
+		cfg.Store, cfg.Restake = &x.disk, true
+	}
+	if m.cfg.Pooled && i == 0 {
+		cfg.Pool = poolName
+	}
 	if who.Kind != "" {
 		o := adversary.Options{Seed: wire.Sum("entrain/market-cheat", m.cfg.Seed[:], wire.AppendU32(nil, uint32(i))), Run: m.run, NewEngine: newEngine, Referee: m.referee,
 			Gang: m.gang(who.Kind), Hide: who.Hide, Show: func(allow func(key.Public, bucket.Name) bool) (string, error) {
@@ -382,18 +433,18 @@ func (m *Market) mine(i int) error {
 	if who.Configure != nil {
 		who.Configure(&cfg)
 	}
-	if x.node, err = node.New(m.ctx, cfg); err != nil {
+	if x.node, err = node.New(ctx, cfg); err != nil {
+		cancel()
 		return err
 	}
-	m.miners = append(m.miners, x)
-	m.Clock.Post(x.node.Start)
+	x.scope.Post(x.node.Start)
 	return nil
 }
 
 // Params returns the parameters that a miner holds: at the start of which round, and their hash. It
-// is false if it holds none, or has not joined yet.
+// is false if it holds none, is down, or has not joined yet.
 func (m *Market) Params(i int) (coordinator.Round, wire.Hash, bool) {
-	if i >= len(m.miners) {
+	if i >= len(m.miners) || m.miners[i].node == nil {
 		return 0, wire.Hash{}, false
 	}
 	return m.miners[i].node.Params()

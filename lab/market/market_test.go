@@ -169,3 +169,44 @@ func TestAValidatorComesLate(t *testing.T) {
 		}
 	}
 }
+
+// A validator gives up its seat at the run's end, and has its stake and what it earned.
+func TestValidatorsArePaidAtTheEnd(t *testing.T) {
+	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {Stake: 2000}}, Steps: 10, Period: 4})
+	r := finish(t, m)
+	if !m.Until(2*time.Minute, func() bool { return len(m.State().Validators()) == 0 }) {
+		t.Fatalf("seats are still held: %+v; notes %v", m.State().Validators(), m.JudgeNotes(0))
+	}
+	for i, stake := range []uint64{1000, 2000} {
+		if got := m.Chain.Host().Balance(JudgeKey(i).Public()); r.Paid[i] == 0 || got != stake+r.Paid[i] {
+			t.Errorf("validator %d has %d tokens; its stake was %d, and it earned %d", i, got, stake, r.Paid[i])
+		}
+	}
+}
+
+// Miners that crash go on from their disks, and one of them has its stake from a pool.
+func TestMinersSurviveCrashes(t *testing.T) {
+	m := begin(t, Config{Miners: honest(4), Validators: []Judge{{}}, Steps: 16, Period: 4, Verification: 100, Disks: true, Pooled: true})
+	for i, at := range []time.Duration{20 * time.Second, 47 * time.Second} {
+		m.Clock.After(at, func() { m.CrashMiner(i) })
+		m.Clock.After(at+3*time.Second, func() {
+			if err := m.ReviveMiner(i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	r := finish(t, m)
+	for _, v := range m.State().Convictions() {
+		if !v.Offence.Lesser() {
+			t.Errorf("convicted of %v: %+v", v.Offence, v)
+		}
+	}
+	for i, e := range r.Earners {
+		if e.Accepted < 11 {
+			t.Errorf("miner %d: %d results were accepted, notes %v", i, e.Accepted, m.Notes(i))
+		}
+	}
+	if p, ok := m.Chain.Host().Pool(poolName); !ok || p.Stage != "working" || p.Idle != 3*stake {
+		t.Errorf("the pool is %+v", p)
+	}
+}

@@ -2,14 +2,13 @@ package sim
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/disk"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -24,7 +23,7 @@ type participant struct {
 	key      key.Private
 	slowness time.Duration
 	skew     time.Duration // by which its clock is wrong
-	disk     disk
+	disk     disk.Disk
 
 	node   *node.Node
 	scope  *loop.Scope
@@ -114,45 +113,6 @@ func (p *participant) end() {
 	p.chain.Cut(true)
 	p.cancel()
 	p.node = nil
-}
-
-// disk is a node.Store in memory.
-type disk struct {
-	saved  node.Saved
-	ok     bool
-	signed []byte
-	cases  []node.SavedCase
-}
-
-var _ node.CaseStore = (*disk)(nil)
-
-func (d *disk) SaveCommitment(b []byte) error { d.signed = b; return nil }
-
-func (d *disk) LoadCommitment() ([]byte, error) { return d.signed, nil }
-
-func (d *disk) SaveCase(c node.SavedCase) error {
-	c.Params, c.State = slices.Clone(c.Params), slices.Clone(c.State)
-	d.cases = append(d.cases, c)
-	return nil
-}
-
-func (d *disk) DropCase(s client.Share) error {
-	d.cases = slices.DeleteFunc(d.cases, func(c node.SavedCase) bool { return c.Share == s })
-	return nil
-}
-
-func (d *disk) LoadCases() ([]node.SavedCase, error) { return slices.Clone(d.cases), nil }
-
-func (d *disk) Load() (node.Saved, bool, error) {
-	s := d.saved
-	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
-	return s, d.ok, nil
-}
-
-func (d *disk) Save(s node.Saved) error {
-	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
-	d.saved, d.ok = s, true
-	return nil
 }
 
 // scheduleFaults draws which participants crash and when, which are slow, and when the network
