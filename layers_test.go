@@ -35,6 +35,7 @@ codec/internal/vec
 codec/internal/subset
 optim
 codec codec/codectest codec/distro codec/dense codec/slice codec/sparseloco
+codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator

@@ -6,14 +6,14 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/wire"
 )
 
 func TestAuditTellsWhatIsDifferent(t *testing.T) {
 	result := engine.Result{Payload: []byte("payload"), Gradient: wire.Sum("test/gradient")}
 	state := wire.Sum("test/state")
-	ref := p2p.NewRef(result.Payload)
+	ref := mem.NewRef(result.Payload)
 	honest := dispute.Commitment{Round: 7, Member: 3, Payload: ref.Root, PayloadBytes: uint32(ref.Size), State: state, Work: dispute.WorkHash(wire.Hash{}, 7, 3, result.Gradient)}
 	for _, v := range []struct {
 		name   string

@@ -125,6 +125,11 @@ func publish(t *testing.T) *published {
 	return p
 }
 
+func (p *published) getName(ctx context.Context, n bucket.Name) error {
+	_, err := p.reader.Get(ctx, bucket.Want{Location: p.location, Name: n})
+	return err
+}
+
 func (p *published) get(ctx context.Context) error {
 	b, err := p.reader.Get(ctx, bucket.Want{Location: p.location, Name: p.name, Max: 1 << 20})
 	if err == nil && !bytes.Equal(b, p.body) {
@@ -304,37 +309,6 @@ func TestReaderTriesAgain(t *testing.T) {
 	}
 }
 
-// An object that is late is got by who waits for it, and missing for who does not.
-func TestLateObjectIsWaitedFor(t *testing.T) {
-	p := publish(t)
-	late := reveal(1, 8)
-	expectKind(t, p.getName(t.Context(), late, false), bucket.ErrMissing)
-	got := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	p.proxy.do(func(w http.ResponseWriter, r *http.Request) {
-		if p.proxy.asked.Load() == 4 { // it has been missing three times
-			object := bucket.Seal(keyOf(1), late, p.body)
-			if err := p.store.Put(r.Context(), late.Path(), bytes.NewReader(object), int64(len(object)), false); err != nil {
-				t.Error(err)
-			}
-		}
-		p.proxy.next.ServeHTTP(w, r)
-	})
-	go func() { got <- p.getName(ctx, late, true) }()
-	if err := <-got; err != nil {
-		t.Errorf("who waited: %v", err)
-	}
-	if p.proxy.asked.Load() < 4 {
-		t.Error("it was there before it was late")
-	}
-}
-
-func (p *published) getName(ctx context.Context, n bucket.Name, wait bool) error {
-	_, err := p.reader.Get(ctx, bucket.Want{Location: p.location, Name: n, Wait: wait})
-	return err
-}
-
 // A writer whose connection breaks in the middle of an upload leaves nothing, and succeeds in the end.
 func TestWriterTriesAgain(t *testing.T) {
 	p := publish(t)
@@ -360,7 +334,7 @@ func TestWriterTriesAgain(t *testing.T) {
 	if p.proxy.asked.Load() < 2 {
 		t.Error("the first upload was not cut")
 	}
-	if err := p.getName(t.Context(), n, false); err != nil {
+	if err := p.getName(t.Context(), n); err != nil {
 		t.Errorf("what was written in the end: %v", err)
 	}
 	if err := w.Put(t.Context(), n, p.body); err != nil || w.Traffic.Objects() != 1 {
@@ -373,11 +347,11 @@ func TestWriterReplacesWhatIsWrong(t *testing.T) {
 	p := publish(t)
 	n := reveal(1, 9)
 	put(t, p.store, n.Path(), []byte("left by a process that ended"))
-	expectKind(t, p.getName(t.Context(), n, false), bucket.ErrLied)
+	expectKind(t, p.getName(t.Context(), n), bucket.ErrLied)
 	if err := bucket.NewWriter(p.store, keyOf(1), bucket.Options{}).Put(t.Context(), n, p.body); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.getName(t.Context(), n, false); err != nil {
+	if err := p.getName(t.Context(), n); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ type Want struct {
 	Name     Name
 	Max      int                // the largest body in bytes; 0: ObjectBytesMax
 	Check    func([]byte) error // checks the body beyond the package's own checks; nil: none
-	Wait     bool               // wait for a missing object instead of failing with ErrMissing
 }
 
 // Opener opens the store at a location.
@@ -66,12 +64,7 @@ func (r *Reader) Get(ctx context.Context, w Want) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	again, o := passing, r.options
-	if w.Wait {
-		o.Attempts = 1 << 30 // until ctx ends
-		again = func(err error) bool { return passing(err) || errors.Is(err, ErrMissing) }
-	}
-	err = o.retry(ctx, again, func() (err error) {
+	err = r.options.retry(ctx, passing, func() (err error) {
 		body, err = r.once(ctx, s, w)
 		return err
 	})

@@ -9,12 +9,8 @@ import (
 
 // A Card describes the model for people; it becomes README.md. Empty fields are left out.
 type Card struct {
-	License     string   // an identifier of the Hugging Face hub, such as "apache-2.0"
-	Language    string   // such as "en"
-	Datasets    []string // the training data
-	BaseModel   string   // the model that training started from
-	Description string   // a paragraph
-	Facts       []Fact   // more rows of its table
+	Datasets []string // the training data
+	Facts    []Fact   // more rows of its table
 }
 
 // A Fact is a row of a model card's table.
@@ -24,11 +20,6 @@ type Fact struct{ Name, Value string }
 // strings, which are valid YAML.
 func (m Model) card(params wire.Hash, d DType) []byte {
 	var b strings.Builder
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%s: %s\n", name, appendString(nil, value))
-		}
-	}
 	list := func(name string, values []string) {
 		if len(values) > 0 {
 			fmt.Fprintf(&b, "%s:\n", name)
@@ -38,18 +29,11 @@ func (m Model) card(params wire.Hash, d DType) []byte {
 		}
 	}
 	b.WriteString("---\n")
-	field("license", m.Card.License)
-	field("language", m.Card.Language)
-	field("library_name", "transformers")
-	field("pipeline_tag", "text-generation")
-	field("base_model", m.Card.BaseModel)
+	b.WriteString("library_name: \"transformers\"\npipeline_tag: \"text-generation\"\n")
 	list("datasets", m.Card.Datasets)
 	list("tags", []string{"entrain", "llama", "decentralized-training"})
 	b.WriteString("---\n\n")
 	fmt.Fprintf(&b, "# %s\n\n", oneLine(m.Run))
-	if m.Card.Description != "" {
-		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(m.Card.Description))
-	}
 	b.WriteString("Trained by [entrain](https://github.com/entrain-network/entrain): a Llama trained by many machines that need not trust each other.\n\n")
 	b.WriteString("| | |\n|---|---|\n")
 	c := m.Config

@@ -56,7 +56,7 @@ func example() Model {
 		Run: "opticks", Epoch: 2, Round: 40, Step: 37,
 		Config:    Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Context: 128, Theta: 10000, Eps: 1e-5, EOS: &end},
 		Tokenizer: tokenizer.Bytes{}, Layout: layout, Params: random(layout.Len()),
-		Card: Card{License: "apache-2.0", Language: "en", Datasets: []string{"Newton: \"Opticks\""}, Facts: []Fact{{"held-out loss", "1.9 | nats"}}},
+		Card: Card{Datasets: []string{"Newton: \"Opticks\""}, Facts: []Fact{{"held-out loss", "1.9 | nats"}}},
 	}
 }
 
@@ -319,7 +319,7 @@ func TestCardIsOneTableAndAYAMLHeader(t *testing.T) {
 	dir, manifest := mustWrite(t, example(), Options{})
 	card := string(dir[CardFile].Data)
 	for _, want := range []string{
-		"---\nlicense: \"apache-2.0\"\nlanguage: \"en\"\nlibrary_name: \"transformers\"\n", "datasets:\n- \"Newton: \\\"Opticks\\\"\"\n", "\n# opticks\n",
+		"---\nlibrary_name: \"transformers\"\n", "datasets:\n- \"Newton: \\\"Opticks\\\"\"\n", "\n# opticks\n",
 		"| held-out loss | 1.9 \\| nats |\n", "| parameter hash | " + manifest.Params.String() + " |\n", "| epoch, round, step | 2, 40, 37 |\n",
 	} {
 		if !strings.Contains(card, want) {

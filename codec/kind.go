@@ -26,6 +26,8 @@ type Kind struct {
 
 // Options are the settings of a codec in a specification.
 type Options interface {
+	// Kind returns the codec's kind, the same for all options.
+	Kind() Kind
 	// Check returns an error that begins with the key at fault, or nil.
 	Check() error
 	// StateLen returns the number of floats in a member's optimizer state, for n parameters.

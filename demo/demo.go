@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/event"
@@ -210,12 +211,12 @@ func (s Settings) Check() error {
 
 // Specification returns the specification of the run, without its data.
 func (s Settings) Specification() spec.Spec {
-	p := spec.Default()
+	p := spec.Default(all.Kinds())
 	p.Name, p.Steps, p.Model.Preset = runName, s.Rounds, s.Preset
 	p.Data.Sequence = 128
-	coefficients := distro.Kind().Defaults.(distro.Config)
+	coefficients := distro.Config{}.Kind().Defaults.(distro.Config)
 	coefficients.TopK = 32
-	p.Optimizer.Options = coefficients
+	p.Optimizer = coefficients
 	p.LearningRate.Base, p.LearningRate.Final = 2e-3, 2e-4
 	p.LearningRate.Warmup = min(20, s.Rounds/10)
 	p.Batch.Start = peersBatch
@@ -258,10 +259,9 @@ func (s Settings) Specification() spec.Spec {
 func (s Settings) byBuckets(p *spec.Spec) {
 	p.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: uint32(max(1, s.Window/s.blockTime()))}
 	p.Members.Overlap, p.Members.MissedMax = 1, 10
-	codec := slice.Kind()
-	slices := codec.Defaults.(slice.Config)
+	slices := slice.Config{}.Kind().Defaults.(slice.Config)
 	slices.Compression = compression
-	p.Optimizer = spec.Optimizer{Codec: codec.Name, Options: slices}
+	p.Optimizer = slices
 	p.LearningRate.Base, p.LearningRate.Final = bucketRate, bucketRate/10
 	p.Batch.Start = uint32(max(bucketBatch, s.Clients))
 	p.Trust = spec.Trust{VerificationPercent: s.Verification, Stake: stake}

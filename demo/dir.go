@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -186,7 +187,8 @@ func (d *directory) setUp(ctx context.Context, o Options) error {
 	if d.text, err = s.Append([]byte("# The run of an entrain demo. Participants read it from the chain.\n")); err != nil {
 		return err
 	}
-	if d.spec, err = spec.Parse(d.text); err != nil { // also fills in what follows from the preset
+	// Parse also fills in what follows from the preset.
+	if d.spec, err = spec.Parse(d.text, all.Kinds()); err != nil {
 		return fmt.Errorf("the demo's specification: %w", err)
 	}
 	if d.set.API, err = freeAddress(); err != nil {
@@ -296,7 +298,7 @@ func (d *directory) resume() (err error) {
 	if d.text, err = atomicfile.ReadBounded(d.file("run.toml"), fileBytesMax); err != nil {
 		return err
 	}
-	if d.spec, err = spec.Parse(d.text); err != nil {
+	if d.spec, err = spec.Parse(d.text, all.Kinds()); err != nil {
 		return fmt.Errorf("run.toml: %w", err)
 	}
 	b, err := atomicfile.ReadBounded(d.file(summaryFile), fileBytesMax)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -63,7 +64,7 @@ func TestSpecificationsAreValid(t *testing.T) {
 		p.Data.Manifest = strings.Repeat("0", 64)
 		text, err := p.Append(nil)
 		if err == nil {
-			_, err = spec.Parse(text)
+			_, err = spec.Parse(text, all.Kinds())
 		}
 		if err != nil {
 			t.Errorf("%+v: %v", s, err)

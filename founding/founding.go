@@ -18,6 +18,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
@@ -79,7 +80,7 @@ func (d Draft) Read() (spec.Spec, error) {
 // read reads the specification, and returns the tokenizer of the checkpoint that it starts from.
 func (d Draft) read() (spec.Spec, tokenizer.Tokenizer, error) {
 	if d.From == "" {
-		s, err := spec.Parse(d.Text)
+		s, err := spec.Parse(d.Text, all.Kinds())
 		return s, nil, err
 	}
 	m, err := model.Open(d.From)
@@ -90,7 +91,7 @@ func (d Draft) read() (spec.Spec, tokenizer.Tokenizer, error) {
 	if err != nil {
 		return spec.Spec{}, nil, fmt.Errorf("--from: %w", err)
 	}
-	s, err := spec.Continue(d.Text, spec.ModelOf(m.Config, m.Hash(), words.Hash()))
+	s, err := spec.Continue(d.Text, spec.ModelOf(m.Config, m.Hash(), words.Hash()), all.Kinds())
 	if err != nil {
 		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.Dir, err)
 	}
@@ -195,7 +196,7 @@ func sameTraining(s spec.Spec, t checkpoint.Training) error {
 		return errors.New("took its data in another order: data.seed differs")
 	case s.Data.Sequence != int(t.Tokens):
 		return fmt.Errorf("had data.sequence = %d", t.Tokens)
-	case s.Optimizer.Codec != t.Codec:
+	case s.Optimizer.Kind().Name != t.Codec:
 		return fmt.Errorf("had optimizer.codec = %q", t.Codec)
 	case n != t.Optimizer:
 		return fmt.Errorf("had %d numbers of optimizer state, this one has %d", t.Optimizer, n)

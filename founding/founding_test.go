@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
@@ -153,7 +154,7 @@ func TestDraftsAreCompleted(t *testing.T) {
 	if err != nil || s.Data.Manifest != hash || !strings.Contains(string(text), hash) {
 		t.Fatalf("manifest %q, want %s: %v", s.Data.Manifest, hash, err)
 	}
-	if again, err := spec.Parse(text); err != nil || again != s {
+	if again, err := spec.Parse(text, all.Kinds()); err != nil || again != s {
 		t.Errorf("the published text means something else: %v", err)
 	}
 	// What is complete is published as its author wrote it.
@@ -196,7 +197,7 @@ func TestOnlyTheSameTrainingIsTakenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := checkpoint.Training{Data: manifest, Order: s.DataSeed(), Tokens: 32, Codec: s.Optimizer.Codec, Optimizer: n}
+	same := checkpoint.Training{Data: manifest, Order: s.DataSeed(), Tokens: 32, Codec: s.Optimizer.Kind().Name, Optimizer: n}
 	if err := sameTraining(s, same); err != nil {
 		t.Error(err)
 	}

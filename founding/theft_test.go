@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -86,7 +87,7 @@ func TestTheftIsRefused(t *testing.T) {
 		{10_000, 9, 3, 1, 2, false},
 		{4, 0, 3, 1000, 2, false}, // one of four colludes
 	} {
-		s := spec.Default()
+		s := spec.Default(all.Kinds())
 		s.Members.Capacity, s.Members.Slots, s.Members.Witnesses, s.Steps = c.capacity, c.slots, c.witnesses, c.steps
 		theft := NewTheft(s)
 		if refused := theft.Fault() != nil; refused != c.refused || theft.Least != c.least {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -124,7 +125,7 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	if got, want := host.SpecHash(p.Text), p.Snapshot.State.Config().SpecHash; got != want {
 		return p, fmt.Errorf("specification of run %q has hash %s, the coordinator says %s: the replica is lying or damaged, use another with --chain URL", run, got, want)
 	}
-	if p.Spec, err = spec.Parse(p.Text); err != nil {
+	if p.Spec, err = spec.Parse(p.Text, all.Kinds()); err != nil {
 		return p, fmt.Errorf("specification of run %q, as the chain has it: %w; it may need a newer entrain", run, err)
 	}
 	if p.Spec.Name != run {
@@ -186,16 +187,16 @@ func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
 }
 
 // AllLoopback reports whether all endpoints are on this machine.
-func AllLoopback(endpoints []string) bool { return all(endpoints, netip.Addr.IsLoopback) }
+func AllLoopback(endpoints []string) bool { return every(endpoints, netip.Addr.IsLoopback) }
 
 // AllPrivate reports whether all endpoints are on this machine or in a private network.
 func AllPrivate(endpoints []string) bool {
-	return all(endpoints, func(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() })
+	return every(endpoints, func(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() })
 }
 
-// all reports whether all endpoints are at addresses that is accepts. A name other than localhost
+// every reports whether all endpoints are at addresses that is accepts. A name other than localhost
 // is not.
-func all(endpoints []string, is func(netip.Addr) bool) bool {
+func every(endpoints []string, is func(netip.Addr) bool) bool {
 	for _, e := range endpoints {
 		u, err := url.Parse(e)
 		if err != nil {

@@ -9,20 +9,19 @@
 //	constant   warmup, then Base forever
 //	linear     warmup, then a straight line from Base to Final at step Steps, then Final
 //	cosine     warmup, then half a cosine wave from Base to Final at step Steps, then Final
-//	wsd        warmup; Base for StableSteps; half a cosine wave to CosineFinal in CosineSteps;
-//	           a line to Final in LinearSteps; then Final
+//	wsd        warmup, Base for StableSteps, then as cosine
 //
-// The warmup is a straight line from WarmupInit at step 0 to Base at step WarmupSteps. No schedule
-// rises after its warmup.
+// The warmup is a straight line from 0 at step 0 to Base at step WarmupSteps. No schedule rises
+// after its warmup.
 //
 //	Base  ________                 ________
 //	     /        \               /        \
-//	    /          `-.           /          \
-//	   /              `--       /            `-.__
-//	   warmup   cosine  Final   warmup stable cosine line Final
+//	    /          `-.           /          `-.
+//	   /              `--       /              `--
+//	   warmup   cosine  Final   warmup stable cosine Final
 //
-// The shapes and their parameters match those of Nous Research's Psyche, so its configurations can
-// be reused. The exception is Psyche's cosine, which rises again after the last step.
+// The shapes are those of Nous Research's Psyche, except that its cosine rises again after the last
+// step.
 package optim
 
 import (
@@ -55,14 +54,9 @@ type Schedule struct {
 	Kind        Kind
 	Base        float64 // rate after the warmup
 	WarmupSteps uint32  // steps before Base is reached
-	WarmupInit  float64 // rate at step 0, if there is a warmup
-	Steps       uint32  // linear, cosine: step at which Final is reached, including the warmup
+	Steps       uint32  // all but constant: step at which Final is reached, including the warmup
 	Final       float64 // all but constant: the final rate
-
 	StableSteps uint32  // wsd: steps at Base after the warmup
-	CosineSteps uint32  // wsd: steps from Base to CosineFinal
-	CosineFinal float64 // wsd: rate between the cosine and the line
-	LinearSteps uint32  // wsd: steps from CosineFinal to Final
 
 	Before uint32 // steps done before step 0 of LR, in a run that resumes from a checkpoint
 }
@@ -77,7 +71,6 @@ func (s Schedule) Check() error {
 		}
 	}
 	rate("base", s.Base, LRMax, "")
-	rate("warmup's first", s.WarmupInit, s.Base, ", at most the base rate")
 	switch s.Kind {
 	case Constant:
 	case Linear, Cosine:
@@ -86,8 +79,7 @@ func (s Schedule) Check() error {
 			faults = append(faults, fmt.Errorf("the schedule ends at step %d, before its warmup of %d steps", s.Steps, s.WarmupSteps))
 		}
 	case WSD:
-		rate("cosine's final", s.CosineFinal, s.Base, ", at most the base rate")
-		rate("final", s.Final, s.CosineFinal, ", at most the rate where the cosine ends")
+		rate("final", s.Final, s.Base, ", at most the base rate")
 	default:
 		faults = append(faults, fmt.Errorf("unknown schedule kind %d", s.Kind))
 	}
@@ -99,7 +91,7 @@ func (s Schedule) LR(step uint32) float32 { return float32(s.rate(step + s.Befor
 
 func (s Schedule) rate(step uint32) float64 {
 	if step < s.WarmupSteps {
-		return line(s.WarmupInit, s.Base, step, s.WarmupSteps)
+		return line(0, s.Base, step, s.WarmupSteps)
 	}
 	step -= s.WarmupSteps
 	switch s.Kind {
@@ -108,14 +100,9 @@ func (s Schedule) rate(step uint32) float64 {
 	case Cosine:
 		return halfWave(s.Base, s.Final, step, s.Steps-s.WarmupSteps)
 	case WSD:
-		if step < s.StableSteps {
-			return s.Base
+		if step >= s.StableSteps {
+			return halfWave(s.Base, s.Final, step-s.StableSteps, s.Steps-min(s.Steps, s.WarmupSteps+s.StableSteps))
 		}
-		step -= s.StableSteps
-		if step < s.CosineSteps {
-			return halfWave(s.Base, s.CosineFinal, step, s.CosineSteps)
-		}
-		return line(s.CosineFinal, s.Final, step-s.CosineSteps, s.LinearSteps)
 	}
 	return s.Base
 }

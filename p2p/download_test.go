@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/wire"
 	"pgregory.net/rapid"
 )
@@ -173,7 +174,7 @@ func newDriver(t fataler, data []byte, f p2p.Fetch, c map[key.Public]conduct) *d
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := p2p.NewStore(uint64(len(data)))
+	store := mem.NewStore(uint64(len(data)))
 	if _, err := store.Put(data); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestDownloadAlwaysEndsWithTheBlobOrItsReason(t *testing.T) {
 		}
 		var progress uint64
 		f := p2p.Fetch{
-			Ref: p2p.NewRef(data), From: peers,
+			Ref: mem.NewRef(data), From: peers,
 			Progress: func(done, total uint64) {
 				if done < progress || done > total || total != uint64(len(data)) {
 					t.Fatalf("progress from %d to %d of %d", progress, done, total)
@@ -242,7 +243,7 @@ type fataler interface {
 func TestAFailedFetchIsResumed(t *testing.T) {
 	data := blob(6*merkle.ChunkBytes, 2)
 	ks := keys(3)
-	d := newDriver(t, data, p2p.Fetch{Ref: p2p.NewRef(data), From: ks[:1]}, nil)
+	d := newDriver(t, data, p2p.Fetch{Ref: mem.NewRef(data), From: ks[:1]}, nil)
 	for range 4 { // the leaves, and three chunks
 		d.pump()
 		d.advance(d.open[0])
@@ -304,7 +305,7 @@ func TestAFalseSizeIsNobodysFaultButTheAuthors(t *testing.T) {
 func TestASlowPeersShareIsTakenOver(t *testing.T) {
 	data := blob(20*merkle.ChunkBytes, 4)
 	ks := keys(2)
-	v := newDriver(t, data, p2p.Fetch{Ref: p2p.NewRef(data), From: ks}, nil)
+	v := newDriver(t, data, p2p.Fetch{Ref: mem.NewRef(data), From: ks}, nil)
 	// The second peer never answers, and is never even called late.
 	for i := 0; ; i++ {
 		v.pump()
@@ -330,7 +331,7 @@ func TestASlowPeersShareIsTakenOver(t *testing.T) {
 
 func TestASmallBlobIsAskedOfOnePeer(t *testing.T) {
 	data := blob(1000, 5)
-	v := newDriver(t, data, p2p.Fetch{Ref: p2p.NewRef(data), From: keys(5)}, nil)
+	v := newDriver(t, data, p2p.Fetch{Ref: mem.NewRef(data), From: keys(5)}, nil)
 	if _, err := v.run(func(int) int { return 0 }); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +343,7 @@ func TestASmallBlobIsAskedOfOnePeer(t *testing.T) {
 func TestRepeatedPeersCountOnce(t *testing.T) {
 	k := keys(1)[0]
 	data := blob(8*merkle.ChunkBytes, 6)
-	v := newDriver(t, data, p2p.Fetch{Ref: p2p.NewRef(data), From: []key.Public{k, k, k}}, map[key.Public]conduct{k: breaks})
+	v := newDriver(t, data, p2p.Fetch{Ref: mem.NewRef(data), From: []key.Public{k, k, k}}, map[key.Public]conduct{k: breaks})
 	if _, err := v.run(func(int) int { return 0 }); !errors.Is(err, p2p.ErrNoPeers) {
 		t.Errorf("got %v", err)
 	}

@@ -15,11 +15,6 @@ type Ref struct {
 	Size uint64 // bytes
 }
 
-// NewRef is the reference of data.
-func NewRef(data []byte) Ref {
-	return Ref{Root: merkle.BlobRoot(data), Size: uint64(len(data))}
-}
-
 // Chunks returns the number of the blob's chunks, at least one.
 func (r Ref) Chunks() uint32 {
 	return uint32(merkle.BlobChunks(r.Size))

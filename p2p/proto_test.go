@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -17,7 +18,7 @@ func FuzzQuery(f *testing.F) {
 	f.Add(p2p.Query{Run: wire.Hash{1}, Ref: p2p.Ref{Root: wire.Hash{2}, Size: 9 << 20}, From: 3, Count: 4}.Append(nil))
 	f.Add(p2p.Query{Ref: p2p.Ref{Size: p2p.MaxBlob}, From: p2p.MaxChunks - 1, Count: 1}.Append(nil))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
-	store := p2p.NewStore(1 << 20)
+	store := mem.NewStore(1 << 20)
 	store.Put(blob(merkle.ChunkBytes+1, 7))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, err := p2p.ParseQuery(b)
@@ -77,7 +78,7 @@ func TestQueryHasTheBytesOfThePackageComment(t *testing.T) {
 
 func TestServeAnswersForWhatItHolds(t *testing.T) {
 	data := blob(2*merkle.ChunkBytes+5, 8)
-	store := p2p.NewStore(uint64(len(data)))
+	store := mem.NewStore(uint64(len(data)))
 	ref, err := store.Put(data)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func statuses(s []p2p.Status) []byte {
 }
 
 func TestStoreKeepsToItsLimit(t *testing.T) {
-	s := p2p.NewStore(100)
+	s := mem.NewStore(100)
 	a, err := s.Put(make([]byte, 60))
 	if err != nil {
 		t.Fatal(err)

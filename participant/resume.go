@@ -23,7 +23,7 @@ func (c *checkpoints) training(n node.Checkpoint) *checkpoint.Training {
 	}
 	t := &checkpoint.Training{
 		Version: checkpoint.Version, Data: data, Order: s.DataSeed(), Tokens: uint32(s.Data.Sequence), Sequence: s.First() + n.Sequence,
-		Codec: s.Optimizer.Codec, Optimizer: uint64(c.trainer.Engine.StateLen()),
+		Codec: s.Optimizer.Kind().Name, Optimizer: uint64(c.trainer.Engine.StateLen()),
 	}
 	for _, e := range n.Endings {
 		t.States = append(t.States, checkpoint.Momentum{Member: e.Member, State: e.State})

@@ -80,7 +80,7 @@ func cardTraining(add func(format string, args ...any), r view.Run, s *spec.Spec
 		add("| model | %s, %s parameters, context of %d tokens |\n", s.Model.Name(), view.Thousands(uint64(m.Layout().Len())), m.Context)
 	}
 	add("| data | manifest `%s` |\n| tokens | %s, in sequences of %d |\n", s.Data.Manifest, view.Thousands(r.Tokens), s.Data.Sequence)
-	add("| optimizer | %s, learning rate %g to %g (%s) |\n", s.Optimizer.Codec, s.LearningRate.Base, s.LearningRate.Final, s.LearningRate.Schedule)
+	add("| optimizer | %s, learning rate %g to %g (%s) |\n", s.Optimizer.Kind().Name, s.LearningRate.Base, s.LearningRate.Final, s.LearningRate.Schedule)
 	add("| batch | %d to %d sequences |\n| run | `%s` |\n\n", s.Batch.Start, s.Batch.End, r.ID)
 }
 

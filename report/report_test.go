@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -138,7 +139,7 @@ func TestFlatCurveIsDrawn(t *testing.T) {
 
 // An owner, and a model, may write anything; none of it becomes markup or a key of the card's head.
 func TestTheModelCardIsHarmless(t *testing.T) {
-	s, err := spec.Parse([]byte("name = \"opticks\"\n"))
+	s, err := spec.Parse([]byte("name = \"opticks\"\n"), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}

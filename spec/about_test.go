@@ -4,11 +4,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/codec/all"
 )
 
 func TestARunTellsWhatItIsFor(t *testing.T) {
 	const about = "\n[about]\ndescription = \"Old books.\\nFor all.\"\nlicense = \"Apache-2.0\"\nlinks = [\"https://example.org/a\"]\n"
-	s, err := Parse([]byte(small + about))
+	s, err := Parse([]byte(small+about), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,10 +22,10 @@ func TestARunTellsWhatItIsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Parse(text); err != nil || !reflect.DeepEqual(again.About, want) {
+	if again, err := Parse(text, all.Kinds()); err != nil || !reflect.DeepEqual(again.About, want) {
 		t.Errorf("written and read again: %+v, %v", again.About, err)
 	}
-	without, err := Parse([]byte(small))
+	without, err := Parse([]byte(small), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func TestWhatARunTellsIsHarmless(t *testing.T) {
 		{`links = ["https://a", "https://a", "https://a", "https://a", "https://a", "https://a", "https://a", "https://a", "https://a"]`, "about.links: there are 9"},
 		{`licence = "MIT"`, "license"},
 	} {
-		if _, err := Parse([]byte(small + "\n[about]\n" + c.text + "\n")); err == nil || !strings.Contains(err.Error(), c.fault) {
+		if _, err := Parse([]byte(small+"\n[about]\n"+c.text+"\n"), all.Kinds()); err == nil || !strings.Contains(err.Error(), c.fault) {
 			t.Errorf("%.60s: got %v, want a fault about %s", c.text, err, c.fault)
 		}
 	}

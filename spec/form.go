@@ -12,16 +12,14 @@ import (
 )
 
 // A form is a specification as it appears in TOML: a struct with Spec's fields, except that
-// Optimizer holds a pointer to each codec's table in place of Options.
-
-// formType is the struct type of a form.
-var formType = makeFormType()
+// Optimizer is a struct of the codec's name and a pointer to each codec's table.
 
 const optimizerField = "Optimizer"
 
-func makeFormType() reflect.Type {
+// formOf returns the struct type of forms.
+func formOf(kinds []codec.Kind) reflect.Type {
 	optimizer := []reflect.StructField{{Name: "Codec", Type: reflect.TypeFor[string](), Tag: `toml:"codec"`}}
-	for i, k := range Kinds {
+	for i, k := range kinds {
 		optimizer = append(optimizer, reflect.StructField{
 			Name: fmt.Sprint("Table", i), Type: reflect.PointerTo(reflect.TypeOf(k.Defaults)),
 			Tag: reflect.StructTag(fmt.Sprintf(`toml:"%s,omitempty"`, k.Name)),
@@ -37,44 +35,49 @@ func makeFormType() reflect.Type {
 }
 
 // newForm returns the form of s as an addressable value.
-func newForm(s Spec) reflect.Value {
-	f, from := reflect.New(formType).Elem(), reflect.ValueOf(s)
+func newForm(s Spec, kinds []codec.Kind) reflect.Value {
+	f, from := reflect.New(formOf(kinds)).Elem(), reflect.ValueOf(s)
 	for i := range f.NumField() {
-		if formType.Field(i).Name != optimizerField {
+		if f.Type().Field(i).Name != optimizerField {
 			f.Field(i).Set(from.Field(i))
 		}
 	}
 	o := f.FieldByName(optimizerField)
-	o.Field(0).SetString(s.Optimizer.Codec)
-	for i, k := range Kinds {
-		if k.Name == s.Optimizer.Codec {
+	name := s.Optimizer.Kind().Name
+	o.Field(0).SetString(name)
+	for i, k := range kinds {
+		if k.Name == name {
 			o.Field(1 + i).Set(reflect.New(reflect.TypeOf(k.Defaults)))
-			o.Field(1 + i).Elem().Set(reflect.ValueOf(s.Optimizer.Options))
+			o.Field(1 + i).Elem().Set(reflect.ValueOf(s.Optimizer))
 		}
 	}
 	return f
 }
 
 // readForm is the inverse of newForm. It rejects tables of codecs that the run does not use.
-func readForm(f reflect.Value) (Spec, error) {
+func readForm(f reflect.Value, kinds []codec.Kind) (Spec, error) {
 	var s Spec
 	to := reflect.ValueOf(&s).Elem()
 	for i := range f.NumField() {
-		if formType.Field(i).Name != optimizerField {
+		if f.Type().Field(i).Name != optimizerField {
 			to.Field(i).Set(f.Field(i))
 		}
 	}
 	o := f.FieldByName(optimizerField)
-	s.Optimizer.Codec = o.Field(0).String()
-	for i, k := range Kinds {
+	name := o.Field(0).String()
+	if _, ok := codec.Find(kinds, name); !ok {
+		s.Optimizer = kinds[0].Defaults // defaultFor has reported the name
+		return s, nil
+	}
+	for i, k := range kinds {
 		table := o.Field(1 + i)
 		switch {
 		case table.IsNil():
-		case k.Name == s.Optimizer.Codec:
-			s.Optimizer.Options = table.Elem().Interface().(codec.Options)
+		case k.Name == name:
+			s.Optimizer = table.Elem().Interface().(codec.Options)
 		default:
 			return Spec{}, fmt.Errorf("optimizer.%s: the run's codec is %q: leave the table out, or set optimizer.codec = %q",
-				k.Name, s.Optimizer.Codec, k.Name)
+				k.Name, name, k.Name)
 		}
 	}
 	return s, nil

@@ -44,13 +44,13 @@ func clip(text string) string {
 	return text[:most] + " ..."
 }
 
-// checkKeys returns an error naming the keys of text that no specification has.
-func checkKeys(text []byte) error {
+// checkKeys returns an error naming the keys of text that the form does not have.
+func checkKeys(text []byte, form reflect.Type) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
 		return err
 	}
-	unknown := unknownKeys(nil, "", tree, formType)
+	unknown := unknownKeys(nil, "", tree, form)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -61,7 +61,7 @@ func checkKeys(text []byte) error {
 	d := toml.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var strict *toml.StrictMissingError
-	if err := d.Decode(reflect.New(formType).Interface()); errors.As(err, &strict) {
+	if err := d.Decode(reflect.New(form).Interface()); errors.As(err, &strict) {
 		lines := strings.NewReplacer("~ missing table", "~", "~ missing field", "~").Replace(strict.String())
 		return fmt.Errorf("unknown key: %s\n%s", strings.Join(unknown, ", "), lines)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/codec/all"
 )
 
 // bomb returns text of about n bytes that repeats a line with a growing number.
@@ -25,14 +27,14 @@ func TestManyUnknownKeysAreRefusedCheaply(t *testing.T) {
 	for _, format := range []string{"k%x=1\n", "[t%x]\n", "a.", "x={"} {
 		for _, size := range []int{64 << 10, 8 << 10} {
 			text := bomb(size, format)
-			_, err := Parse(text)
+			_, err := Parse(text, all.Kinds())
 			if err == nil {
 				t.Fatalf("%q repeated is a specification", format)
 			}
 			if len(err.Error()) > 4<<10 {
 				t.Errorf("%q: an error of %d bytes", format, len(err.Error()))
 			}
-			if allocs := testing.AllocsPerRun(1, func() { _, _ = Parse(text) }); allocs > 50_000 {
+			if allocs := testing.AllocsPerRun(1, func() { _, _ = Parse(text, all.Kinds()) }); allocs > 50_000 {
 				t.Errorf("%q: %v allocations to refuse %d bytes", format, allocs, len(text))
 			}
 		}
@@ -41,7 +43,7 @@ func TestManyUnknownKeysAreRefusedCheaply(t *testing.T) {
 
 func TestUnknownKeysAreNamed(t *testing.T) {
 	fold := "name = \"a\"\nSteps = 70\n"
-	if s, err := Parse([]byte(fold)); err != nil || s.Steps != 70 {
+	if s, err := Parse([]byte(fold), all.Kinds()); err != nil || s.Steps != 70 {
 		t.Errorf("%q: %v", fold, err)
 	}
 	for text, want := range map[string]string{
@@ -51,7 +53,7 @@ func TestUnknownKeysAreNamed(t *testing.T) {
 		string(bomb(200, "wrong%x = 1\n")):         "wrong0",
 		"[resume]\nstep = 1\nstates = {a=\"b\"}\n": "",
 	} {
-		_, err := Parse([]byte("name = \"a\"\n" + text))
+		_, err := Parse([]byte("name = \"a\"\n"+text), all.Kinds())
 		named := err != nil && strings.Contains(err.Error(), "unknown key") && strings.Contains(err.Error(), want)
 		if named != (want != "") {
 			t.Errorf("%q: %v, want a fault about %q", text, err, want)

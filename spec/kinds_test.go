@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -15,7 +16,7 @@ import (
 // TestKindsAreWhatTheySay compares each kind with the codec that it makes.
 func TestKindsAreWhatTheySay(t *testing.T) {
 	layout := tensor.NewLayout([]tensor.Spec{{Name: "a", Shape: []int{3, 65, 130}}, {Name: "b"}, {Name: "c", Shape: []int{7}}})
-	for _, k := range Kinds {
+	for _, k := range all.Kinds() {
 		made, err := k.Defaults.New(layout, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestFaultsOfTheCoordinatorNameKeys(t *testing.T) {
 				for _, k := range slices.Backward(keys) {
 					tree = map[string]any{k: tree}
 				}
-				if unknown := unknownKeys(nil, "", tree.(map[string]any), formType); len(unknown) > 0 {
+				if unknown := unknownKeys(nil, "", tree.(map[string]any), formOf(all.Kinds())); len(unknown) > 0 {
 					t.Errorf("%v: there is no key %s", f, unknown)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -48,17 +49,17 @@ func ModelOf(c llama.Config, params, tokenizer wire.Hash) Model {
 	return m
 }
 
-// Continue reads the specification of a run that starts from the checkpoint described by from. Any
-// model keys in the text must agree with the checkpoint; they may be left out.
-func Continue(text []byte, from Model) (Spec, error) {
-	s, err := decode(text)
+// Continue is Parse for a run that starts from the checkpoint described by from. Any model keys in
+// the text must agree with the checkpoint; they may be left out.
+func Continue(text []byte, from Model, kinds []codec.Kind) (Spec, error) {
+	s, unknown, err := decode(text, kinds)
 	if err != nil {
 		return Spec{}, err
 	}
 	if s.Model, err = s.Model.merge(from); err != nil {
 		return Spec{}, err
 	}
-	return s.complete()
+	return s.complete(unknown)
 }
 
 // merge returns from with m's location and seed. Any other key that m sets must agree with from.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
@@ -17,7 +18,7 @@ var imported = llama.Config{Vocab: 301, Hidden: 48, Layers: 3, Heads: 6, KVHeads
 // the same.
 func TestARunGoesOnFromACheckpoint(t *testing.T) {
 	params, words := wire.Sum("params"), wire.Sum("words")
-	s, err := Continue([]byte("name = \"on\"\n[model]\nfrom_location = \"/models/a\"\nhidden = 48\n[data]\nsequence = 32\n"), ModelOf(imported, params, words))
+	s, err := Continue([]byte("name = \"on\"\n[model]\nfrom_location = \"/models/a\"\nhidden = 48\n[data]\nsequence = 32\n"), ModelOf(imported, params, words), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func TestARunGoesOnFromACheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse(text)
+	again, err := Parse(text, all.Kinds())
 	if err != nil || again != s {
 		t.Fatalf("%+v is read as %+v, %v\n%s", s, again, err, text)
 	}
@@ -51,7 +52,7 @@ func TestARunGoesOnFromACheckpoint(t *testing.T) {
 	} {
 		relative := imported
 		change(&relative)
-		s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(relative, params, words))
+		s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(relative, params, words), all.Kinds())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,14 +60,14 @@ func TestARunGoesOnFromACheckpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(text)
+		again, err := Parse(text, all.Kinds())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cfg, err := again.Llama(); err != nil || cfg != relative {
 			t.Errorf("the model is %+v, %v, want %+v", cfg, err, relative)
 		}
-		if _, err := Continue([]byte("name = \"on\"\n[model]\nwindow = 3\nbias = true\nqk_norm = true\nrope_low = 0.5\n"), ModelOf(relative, params, words)); err == nil {
+		if _, err := Continue([]byte("name = \"on\"\n[model]\nwindow = 3\nbias = true\nqk_norm = true\nrope_low = 0.5\n"), ModelOf(relative, params, words), all.Kinds()); err == nil {
 			t.Error("a specification that differs from the checkpoint is accepted")
 		}
 	}
@@ -81,14 +82,14 @@ func TestAPresetMayAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Continue([]byte("name = \"on\"\n[model]\npreset = \"nano\"\n"), ModelOf(nano, wire.Sum("a"), wire.Sum("b")))
+	s, err := Continue([]byte("name = \"on\"\n[model]\npreset = \"nano\"\n"), ModelOf(nano, wire.Sum("a"), wire.Sum("b")), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if cfg, err := s.Llama(); err != nil || cfg != nano {
 		t.Errorf("got %+v, %v", cfg, err)
 	}
-	if _, ok := Default().From(); ok {
+	if _, ok := Default(all.Kinds()).From(); ok {
 		t.Error("a run from a seed goes on from a checkpoint")
 	}
 }
@@ -102,7 +103,7 @@ func TestWhatDisagreesWithACheckpointIsNamed(t *testing.T) {
 		"head = \"own\"":                                {"model.head"},
 		"from = \"" + wire.Sum("other").String() + "\"": {"model.from"},
 	} {
-		_, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n[model]\n"+text), ModelOf(imported, wire.Sum("a"), wire.Sum("b")))
+		_, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n[model]\n"+text), ModelOf(imported, wire.Sum("a"), wire.Sum("b")), all.Kinds())
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: got %v, want an error with %q", text, err, w)
@@ -116,7 +117,7 @@ func TestWhatDisagreesWithACheckpointIsNamed(t *testing.T) {
 		"head = \"both\"":                           "model.head",
 		"from = \"" + wire.Sum("a").String() + "\"": "vocab: 0",
 	} {
-		if _, err := Parse([]byte("name = \"on\"\n[model]\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte("name = \"on\"\n[model]\n"+text), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
 		}
 	}
@@ -124,7 +125,7 @@ func TestWhatDisagreesWithACheckpointIsNamed(t *testing.T) {
 
 func TestNumericsReachTheModelAndTheChain(t *testing.T) {
 	for text, want := range map[string]llama.Numerics{"": llama.Exact, "numerics = \"exact\"\n": llama.Exact, "numerics = \"exact8\"\n": llama.Exact8} {
-		s, err := Parse([]byte("name = \"a\"\n" + text))
+		s, err := Parse([]byte("name = \"a\"\n"+text), all.Kinds())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestNumericsReachTheModelAndTheChain(t *testing.T) {
 		"numerics = \"int4\"\n":                           `numerics: "int4" is neither`,
 		"numerics = \"exact8\"\n[model]\nhead_dim = 40\n": "head_dim: 40 must be a multiple of 32",
 	} {
-		if _, err := Parse([]byte("name = \"a\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte("name = \"a\"\n"+text), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v", text, err)
 		}
 	}

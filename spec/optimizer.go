@@ -1,61 +1,37 @@
 package spec
 
 import (
-	"fmt"
-	"slices"
-
-	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/codec/distro"
-	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Kinds lists the codecs that a specification can name. The first is the default; the first
-// sliceable one is the default for runs that exchange by buckets.
-var Kinds = []codec.Kind{distro.Kind(), slice.Kind(), sparseloco.Kind()}
-
-// optimizerFor returns a kind's default optimizer.
-func optimizerFor(k codec.Kind) Optimizer { return Optimizer{Codec: k.Name, Options: k.Defaults} }
-
-// sliceKind returns the default codec for runs that exchange by buckets.
-func sliceKind() codec.Kind {
-	return Kinds[slices.IndexFunc(Kinds, func(k codec.Kind) bool { return k.Sliceable })]
-}
-
-// Kind returns the run's codec. ok is false if the codec is unknown.
-func (o Optimizer) Kind() (k codec.Kind, ok bool) { return codec.Find(Kinds, o.Codec) }
-
 // Disputable reports whether the steps of members can be disputed: all of a step between peers, and
 // its gradient in a run of buckets.
 func (s Spec) Disputable() bool {
 	if s.Buckets() {
-		return s.Optimizer.Inner() == nil
+		return s.Inner() == nil
 	}
-	k, ok := s.Optimizer.Kind()
-	return ok && k.Disputable != nil
+	return s.Optimizer.Kind().Disputable != nil
 }
 
-// check returns all faults, each starting with a key.
-func (o Optimizer) check(verified, disputable bool) (faults []error) {
-	if _, ok := o.Kind(); !ok {
-		return []error{fmt.Errorf("optimizer.codec: %q is unknown; choose one of %s", o.Codec, codec.Names(Kinds))}
+// checkOptimizer reports the faults of the codec's options, and of what the run asks of the codec.
+func (s Spec) checkOptimizer(fault func(format string, args ...any)) {
+	k := s.Optimizer.Kind()
+	if s.Trust.VerificationPercent != 0 && !s.Disputable() {
+		fault("trust.verification_percent: steps with optimizer.codec = %q cannot be disputed; set it to 0", k.Name)
 	}
-	if verified && !disputable {
-		faults = append(faults, fmt.Errorf(
-			"trust.verification_percent: steps with optimizer.codec = %q cannot be disputed; set it to 0", o.Codec))
+	if k.Sliceable && !s.Buckets() {
+		fault("optimizer.codec: %q needs exchange.kind = %q", k.Name, ExchangeBucket)
 	}
-	if err := o.Options.Check(); err != nil {
-		faults = append(faults, fmt.Errorf("optimizer.%s.%w", o.Codec, err))
+	if err := s.Optimizer.Check(); err != nil {
+		fault("optimizer.%s.%w", k.Name, err)
 	}
-	return faults
 }
 
 // Inner returns how members train between two rounds, or nil if a share is a single gradient.
-func (o Optimizer) Inner() *optim.Inner {
-	if trains, ok := o.Options.(interface{ Inner() *optim.Inner }); ok {
+func (s Spec) Inner() *optim.Inner {
+	if trains, ok := s.Optimizer.(interface{ Inner() *optim.Inner }); ok {
 		return trains.Inner()
 	}
 	return nil
@@ -76,10 +52,7 @@ func (s Spec) StateLen() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if s.Optimizer.Options == nil {
-		return 0, fmt.Errorf("optimizer.codec: %q is unknown", s.Optimizer.Codec)
-	}
-	return uint64(s.Optimizer.Options.StateLen(cfg.Layout().Len())), nil
+	return uint64(s.Optimizer.StateLen(cfg.Layout().Len())), nil
 }
 
 // zerosRoot returns the merkle.BlobRoot of n zero bytes without holding them in memory.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -13,7 +14,7 @@ import (
 // resumed is a run that goes on after so many steps and sequences.
 func resumed(t *testing.T, step uint32, sequence uint64) Spec {
 	t.Helper()
-	s := Default()
+	s := Default(all.Kinds())
 	s.Name, s.Steps, s.Model.From = "again", 600, wire.Sum("params").String()
 	s.Batch = Batch{Start: 10, End: 110, RampTokens: 100_000 * 128}
 	s.Resume = &Resume{Step: step, Sequence: sequence, States: map[string]string{}}
@@ -24,7 +25,7 @@ func resumed(t *testing.T, step uint32, sequence uint64) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse(text)
+	again, err := Parse(text, all.Kinds())
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
@@ -102,7 +103,7 @@ func TestStatesFitIntoASpecification(t *testing.T) {
 	if err != nil || len(text) > 60<<10 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if again, err := Parse(text); err != nil || fmt.Sprint(again.States()) != fmt.Sprint(s.States()) {
+	if again, err := Parse(text, all.Kinds()); err != nil || fmt.Sprint(again.States()) != fmt.Sprint(s.States()) {
 		t.Errorf("other states are read: %v", err)
 	}
 }

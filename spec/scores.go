@@ -1,8 +1,12 @@
 package spec
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 )
 
@@ -47,37 +51,38 @@ const windowBlocksDefault = 60
 // than half of one for its own share misses the one in which it recomputes another's.
 const bucketVerification = 2
 
-// defaultFor returns the defaults for a specification: those of Default, adjusted if it has few
-// steps, or if results travel through buckets.
-func defaultFor(text []byte) Spec {
-	s := Default()
+// defaultFor returns the defaults for a specification: those of Default, adjusted to the steps,
+// the codec and the exchange that it names. If the codec is not among kinds, it returns an error
+// too.
+func defaultFor(text []byte, kinds []codec.Kind) (Spec, error) {
+	s := Default(kinds)
 	var said struct {
 		Steps     uint32
 		Exchange  struct{ Kind string }
 		Optimizer struct{ Codec string }
 	}
+	said.Steps = s.Steps
 	if toml.Unmarshal(text, &said) != nil {
-		return s
+		return s, nil // decode reports the syntax error when it reads the whole text
 	}
 	if said.Steps < s.LearningRate.Warmup {
 		s.LearningRate.Warmup = said.Steps / 10
 	}
-	if said.Optimizer.Codec != "" {
-		s.Optimizer = Optimizer{Codec: said.Optimizer.Codec} // no options if the codec is unknown
-		if k, ok := s.Optimizer.Kind(); ok {
-			s.Optimizer = optimizerFor(k)
+	if said.Exchange.Kind == ExchangeBucket {
+		s.Exchange.WindowBlocks = windowBlocksDefault
+		s.Members.Overlap = 1
+		s.Trust.VerificationPercent = bucketVerification
+		sliceable := func(k codec.Kind) bool { return k.Sliceable }
+		s.Optimizer = kinds[slices.IndexFunc(kinds, sliceable)].Defaults
+	}
+	if name := said.Optimizer.Codec; name != "" {
+		k, ok := codec.Find(kinds, name)
+		if !ok {
+			return s, fmt.Errorf("optimizer.codec: %q is unknown; choose one of %s", name, codec.Names(kinds))
 		}
+		s.Optimizer = k.Defaults
 	}
-	if said.Exchange.Kind != ExchangeBucket {
-		return s // Parse reports the syntax error when it reads the whole text
-	}
-	s.Exchange.WindowBlocks = windowBlocksDefault
-	s.Members.Overlap = 1
-	s.Trust.VerificationPercent = bucketVerification
-	if said.Optimizer.Codec == "" {
-		s.Optimizer = optimizerFor(sliceKind())
-	}
-	return s
+	return s, nil
 }
 
 // Buckets reports whether results travel through buckets.
@@ -106,9 +111,6 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	case ExchangePeers, ExchangeBucket:
 	default:
 		fault("exchange.kind: %q is unknown; choose %q or %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
-	}
-	if k, _ := s.Optimizer.Kind(); k.Sliceable && !s.Buckets() {
-		fault("optimizer.codec: %q needs exchange.kind = %q", k.Name, ExchangeBucket)
 	}
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)

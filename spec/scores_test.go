@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
@@ -28,13 +29,13 @@ func TestDefaultsOfExchange(t *testing.T) {
 		{"[exchange]\nkind = \"bucket\"\nwindow_blocks = 7\n[optimizer.slice]\ndecay = 0.5\n", 7, "slice", 0.5, 2},
 		{"[optimizer]\ncodec = \"distro\"\n[exchange]\nkind = \"bucket\"\n", 60, "distro", 0.95, 2},
 	} {
-		s, err := Parse([]byte("name = \"test\"\n" + c.text))
+		s, err := Parse([]byte("name = \"test\"\n"+c.text), all.Kinds())
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if s.Exchange.WindowBlocks != c.blocks || s.Optimizer.Codec != c.codec || decay(s) != c.decay || s.Trust.VerificationPercent != c.check {
-			t.Errorf("%s: got %+v, codec %s with decay %v, %d %% checked", c.text, s.Exchange, s.Optimizer.Codec, decay(s), s.Trust.VerificationPercent)
+		if s.Exchange.WindowBlocks != c.blocks || s.Optimizer.Kind().Name != c.codec || decay(s) != c.decay || s.Trust.VerificationPercent != c.check {
+			t.Errorf("%s: got %+v, codec %s with decay %v, %d %% checked", c.text, s.Exchange, s.Optimizer.Kind().Name, decay(s), s.Trust.VerificationPercent)
 		}
 		limits, config := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1})
 		if limits.Buckets != s.Buckets() || config.WindowBlocks != c.blocks || (config.Exchange == coordinator.Buckets) != s.Buckets() {
@@ -58,7 +59,7 @@ emission = 1000
 validator_percent = 15
 penalty_percent = 40
 alpha = 0.5
-`))
+`), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ alpha = 0.5
 		c.RegisterCost != 7 || c.Slots != 20 || c.ImmuneWindows != 30 || s.Scores.Alpha != 0.5 {
 		t.Errorf("the coordinator is told %+v %+v", limits, c)
 	}
-	if s, err = Parse([]byte("name = \"test\"\n[scores]\nvalidators = 1\n")); err != nil || s.Scores.Windows != scoreWindows || s.Scores.Alpha != scoreAlpha {
+	if s, err = Parse([]byte("name = \"test\"\n[scores]\nvalidators = 1\n"), all.Kinds()); err != nil || s.Scores.Windows != scoreWindows || s.Scores.Alpha != scoreAlpha {
 		t.Errorf("defaults are %+v, %v", s.Scores, err)
 	}
 }
@@ -97,7 +98,7 @@ func TestFaultsOfScores(t *testing.T) {
 		"[members]\nimmune_windows = 3":                                      "members.immune_windows",
 		"[members]\nregister_cost = 9223372036854775807":                     "members.register_cost",
 	} {
-		if _, err := Parse([]byte("name = \"test\"\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte("name = \"test\"\n"+text), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a fault of %q", text, err, want)
 		}
 	}
@@ -114,7 +115,7 @@ func TestExamplesParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Parse(text)
+		s, err := Parse(text, all.Kinds())
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -126,8 +127,8 @@ func TestExamplesParse(t *testing.T) {
 
 // decay returns the decay of a specification's codec.
 func decay(s Spec) float32 {
-	if o, ok := s.Optimizer.Options.(slice.Config); ok {
+	if o, ok := s.Optimizer.(slice.Config); ok {
 		return o.Decay
 	}
-	return s.Optimizer.Options.(distro.Config).Decay
+	return s.Optimizer.(distro.Config).Decay
 }

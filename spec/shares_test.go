@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -13,7 +14,7 @@ func TestSharesReachTheCoordinator(t *testing.T) {
 	for text, want := range map[string]coordinator.Sharing{
 		"": coordinator.EqualShares, "[batch]\nshares = \"equal\"\n": coordinator.EqualShares, "[batch]\nshares = \"speed\"\n": coordinator.SpeedShares,
 	} {
-		s, err := Parse([]byte("name = \"test\"\n" + text))
+		s, err := Parse([]byte("name = \"test\"\n"+text), all.Kinds())
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -27,7 +28,7 @@ func TestSharesReachTheCoordinator(t *testing.T) {
 			t.Errorf("%q is written, error %v, as\n%s", text, err, b)
 		}
 	}
-	if _, err := Parse([]byte("name = \"test\"\n[batch]\nshares = \"fair\"\n")); err == nil || !strings.Contains(err.Error(), `batch.shares: "fair" is unknown; choose "equal" or "speed"`) {
+	if _, err := Parse([]byte("name = \"test\"\n[batch]\nshares = \"fair\"\n"), all.Kinds()); err == nil || !strings.Contains(err.Error(), `batch.shares: "fair" is unknown; choose "equal" or "speed"`) {
 		t.Errorf("unknown shares: %v", err)
 	}
 }

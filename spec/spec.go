@@ -40,18 +40,21 @@ type Spec struct {
 	// products of bytes. The default is exact. docs/numerics.md defines both.
 	Numerics string `toml:"numerics,omitempty"`
 
-	Model        Model        `toml:"model"`
-	Data         Data         `toml:"data"`
-	Optimizer    Optimizer    `toml:"optimizer"`
-	LearningRate LearningRate `toml:"learning_rate"`
-	Batch        Batch        `toml:"batch"`
-	Members      Members      `toml:"members"`
-	Times        Times        `toml:"times"`
-	Trust        Trust        `toml:"trust"`
-	Exchange     Exchange     `toml:"exchange"`
-	Scores       Scores       `toml:"scores"`
-	Resume       *Resume      `toml:"resume,omitempty"`
-	About        *About       `toml:"about,omitempty"`
+	Model Model `toml:"model"`
+	Data  Data  `toml:"data"`
+	// Optimizer names how a member's gradient becomes an update, in the key codec, and holds the
+	// codec's options in a table of that name, such as [optimizer.distro]. The default is distro,
+	// or slice in a run that exchanges by buckets.
+	Optimizer    codec.Options `toml:"optimizer"`
+	LearningRate LearningRate  `toml:"learning_rate"`
+	Batch        Batch         `toml:"batch"`
+	Members      Members       `toml:"members"`
+	Times        Times         `toml:"times"`
+	Trust        Trust         `toml:"trust"`
+	Exchange     Exchange      `toml:"exchange"`
+	Scores       Scores        `toml:"scores"`
+	Resume       *Resume       `toml:"resume,omitempty"`
+	About        *About        `toml:"about,omitempty"`
 }
 
 // Model describes a Llama model. The preset sets every field that is left 0.
@@ -107,16 +110,6 @@ type Data struct {
 	Location string `toml:"location,omitempty"`
 	Sequence int    `toml:"sequence"` // tokens of a sequence that are trained on
 	Seed     string `toml:"seed"`     // any text; determines the order of the sequences
-}
-
-// Optimizer defines how a member's gradient becomes an update.
-type Optimizer struct {
-	// Codec names one of [Kinds]. The default is distro, or slice in a run that exchanges by
-	// buckets.
-	Codec string
-	// Options is the table named after the codec, such as [optimizer.distro]: a distro.Config,
-	// slice.Config or sparseloco.Options. It is nil if the codec is unknown.
-	Options codec.Options
 }
 
 // LearningRate is a schedule over steps. With codec distro, updates are signs, so the rate is the
@@ -219,13 +212,15 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 func (d Duration) ms() uint64 { return uint64(time.Duration(d) / time.Millisecond) }
 
-// Default returns the specification that fills in missing keys.
-func Default() Spec {
+const presetDefault = "nano"
+
+// Default returns the specification that fills in missing keys. Its codec is the first of kinds.
+func Default(kinds []codec.Kind) Spec {
 	return Spec{
 		Steps:        1000,
-		Model:        Model{Preset: "nano", Seed: "entrain"},
+		Model:        Model{Preset: presetDefault, Seed: "entrain"},
 		Data:         Data{Sequence: 128, Seed: "entrain"},
-		Optimizer:    optimizerFor(Kinds[0]),
+		Optimizer:    kinds[0].Defaults,
 		LearningRate: LearningRate{Schedule: "cosine", Base: 2e-3, Warmup: 20, Final: 2e-4},
 		Batch:        Batch{Start: 64},
 		Members:      Members{Min: 2, Capacity: 256, MissedMax: 3},
@@ -238,47 +233,48 @@ func Default() Spec {
 	}
 }
 
-// Parse reads a specification. It reports all faulty values at once, and a syntax error with its
-// line.
-func Parse(text []byte) (Spec, error) {
-	s, err := decode(text)
+// Parse reads a specification, which names one of kinds as its codec. It reports all faulty values
+// at once, and a syntax error with its line.
+func Parse(text []byte, kinds []codec.Kind) (Spec, error) {
+	s, unknown, err := decode(text, kinds)
 	if err != nil {
 		return Spec{}, err
 	}
-	return s.complete()
+	return s.complete(unknown)
 }
 
 // decode reads a specification without filling in the preset: a run that starts from a checkpoint
-// may have none.
-func decode(text []byte) (Spec, error) {
+// may have none. unknown is the error of a codec that is not among kinds; s then has another.
+func decode(text []byte, kinds []codec.Kind) (s Spec, unknown, err error) {
 	if err := checkSize(text); err != nil {
-		return Spec{}, err
+		return Spec{}, nil, err
 	}
-	s := defaultFor(text)
+	s, unknown = defaultFor(text, kinds)
 	s.Model.Preset = ""
-	f := newForm(s)
+	f := newForm(s, kinds)
 	if err := toml.Unmarshal(text, f.Addr().Interface()); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
 			// The quoted line repeats the TOML reader's words, with types of Go: the first line has ours.
 			quoted := strings.Replace(bad.String(), " "+strings.TrimPrefix(bad.Error(), "toml: "), "", 1)
-			return Spec{}, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(quoted))
+			return Spec{}, nil, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(quoted))
 		}
-		return Spec{}, err
+		return Spec{}, nil, err
 	}
-	if err := checkKeys(text); err != nil {
-		return Spec{}, err
+	if err := checkKeys(text, f.Type()); err != nil {
+		return Spec{}, nil, err
 	}
-	return readForm(f)
+	s, err = readForm(f, kinds)
+	return s, unknown, err
 }
 
-// complete fills in missing values and checks the result.
-func (s Spec) complete() (Spec, error) {
+// complete fills in missing values and checks the result. It joins a fault to those that it finds.
+func (s Spec) complete(fault error) (Spec, error) {
 	if s.Model.Preset == "" && s.Model.From == "" {
-		s.Model.Preset = Default().Model.Preset
+		s.Model.Preset = presetDefault
 	}
 	s.fill()
-	if err := s.Check(); err != nil {
+	if err := errors.Join(fault, s.Check()); err != nil {
 		return Spec{}, err
 	}
 	return s, nil
@@ -286,7 +282,7 @@ func (s Spec) complete() (Spec, error) {
 
 // Append appends the specification as TOML, with every key spelled out.
 func (s Spec) Append(dst []byte) ([]byte, error) {
-	b, err := toml.Marshal(newForm(s).Interface())
+	b, err := toml.Marshal(newForm(s, []codec.Kind{s.Optimizer.Kind()}).Interface())
 	if err != nil {
 		return dst, fmt.Errorf("writing the specification: %w", err)
 	}
@@ -364,17 +360,13 @@ func (s Spec) Check() error {
 		fault("learning_rate.warmup: %d steps are more than steps, %d: make it shorter", l.Warmup, s.Steps)
 	} else if _, err := s.Schedule(); err != nil {
 		fault("learning_rate: %w", err)
-	} else if o := s.Optimizer.Options; o != nil {
-		if err := o.CheckLR(float32(max(s.LearningRate.Base, s.LearningRate.Final))); err != nil {
-			fault("learning_rate, optimizer.%s.weight_decay: %w", s.Optimizer.Codec, err)
-		}
+	} else if err := s.Optimizer.CheckLR(float32(max(l.Base, l.Final))); err != nil {
+		fault("learning_rate, optimizer.%s.weight_decay: %w", s.Optimizer.Kind().Name, err)
 	}
 	if _, err := ParseVersion(s.Members.ClientMin); err != nil && s.Members.ClientMin != "" {
 		fault("members.client_min: %w", err)
 	}
-	for _, f := range s.Optimizer.check(s.Trust.VerificationPercent != 0, s.Disputable()) {
-		fault("%w", f)
-	}
+	s.checkOptimizer(fault)
 	s.checkScores(fault)
 	if !s.Buckets() && err == nil {
 		s.checkBlobs(uint64(cfg.Layout().Len()), fault)
@@ -422,18 +414,13 @@ func (s Spec) Schedule() (optim.Schedule, error) {
 	if err := kind.UnmarshalText([]byte(l.Schedule)); err != nil {
 		return optim.Schedule{}, err
 	}
-	o := optim.Schedule{Kind: kind, Base: l.Base, WarmupSteps: l.Warmup, Steps: s.Steps, Final: l.Final, Before: s.Before()}
-	if kind == optim.WSD {
-		o.StableSteps = l.Stable
-		o.CosineSteps = s.Steps - min(s.Steps, l.Warmup+l.Stable)
-		o.CosineFinal = l.Final
-	}
+	o := optim.Schedule{Kind: kind, Base: l.Base, WarmupSteps: l.Warmup, Steps: s.Steps, Final: l.Final, StableSteps: l.Stable, Before: s.Before()}
 	return o, o.Check()
 }
 
 // Engine returns what an engine computes with. The data is missing.
 func (s Spec) Engine() (engine.Run, error) {
-	run := engine.Run{Codec: s.Optimizer.Options, Inner: s.Optimizer.Inner(), Sequence: s.Data.Sequence}
+	run := engine.Run{Codec: s.Optimizer, Inner: s.Inner(), Sequence: s.Data.Sequence}
 	var err error
 	if run.Model, err = s.Llama(); err != nil {
 		return engine.Run{}, err

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -33,7 +34,7 @@ final = 0.0003
 `
 
 func TestParseFillsInWhatIsNotSaid(t *testing.T) {
-	s, err := Parse([]byte(small))
+	s, err := Parse([]byte(small), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +54,16 @@ func TestParseFillsInWhatIsNotSaid(t *testing.T) {
 }
 
 func TestAFewStepsAreASpecification(t *testing.T) {
-	s, err := Parse([]byte("name = \"test\"\nsteps = 10\n[model]\npreset = \"tiny\"\n"))
-	if err != nil || s.LearningRate.Warmup != 1 {
-		t.Errorf("warmup %d, %v", s.LearningRate.Warmup, err)
+	for steps, warmup := range map[string]uint32{"steps = 10\n": 1, "steps = 20\n": 20, "": 20} {
+		s, err := Parse([]byte("name = \"test\"\n"+steps+"[model]\npreset = \"tiny\"\n"), all.Kinds())
+		if err != nil || s.LearningRate.Warmup != warmup {
+			t.Errorf("%q: warmup %d, %v", steps, s.LearningRate.Warmup, err)
+		}
 	}
 }
 
 func TestWhatIsWrittenReadsTheSame(t *testing.T) {
-	s, err := Parse([]byte(small))
+	s, err := Parse([]byte(small), all.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +71,7 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse(text)
+	again, err := Parse(text, all.Kinds())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -96,7 +99,7 @@ start = 0
 min = 0
 [times]
 epoch = "0s"
-`))
+`), all.Kinds())
 	if err == nil {
 		t.Fatal("it was accepted")
 	}
@@ -115,7 +118,7 @@ func TestErrorsOfFormNameTheLine(t *testing.T) {
 		"a bad duration":  "name = \"a\"\n[times]\nepoch = \"soon\"\n",
 		"half a millisec": "name = \"a\"\n[times]\nepoch = \"1500us\"\n",
 	} {
-		_, err := Parse([]byte(text))
+		_, err := Parse([]byte(text), all.Kinds())
 		if err == nil {
 			t.Errorf("%s is accepted", name)
 		} else if !strings.Contains(err.Error(), "2|") && !strings.Contains(err.Error(), "3|") {
@@ -126,17 +129,17 @@ func TestErrorsOfFormNameTheLine(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
-	if s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(imported, wire.Sum("a"), wire.Sum("b"))); err == nil {
+	if s, err := Continue([]byte("name = \"on\"\n[data]\nsequence = 32\n"), ModelOf(imported, wire.Sum("a"), wire.Sum("b")), all.Kinds()); err == nil {
 		text, _ := s.Append(nil)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if s, err := Parse(b); err == nil {
+		if s, err := Parse(b, all.Kinds()); err == nil {
 			text, err := s.Append(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, err := Parse(text); err != nil || again != s {
+			if again, err := Parse(text, all.Kinds()); err != nil || again != s {
 				t.Fatalf("parses, and what it writes does not read the same: %v", err)
 			}
 		}
@@ -159,7 +162,7 @@ func TestTimesOfVerificationFollowFromARound(t *testing.T) {
 		}},
 		{"[trust]\nverification_percent = 0\nrate = 2\n", Trust{Rate: 2}},
 	} {
-		s, err := Parse([]byte("name = \"test\"\n" + c.text))
+		s, err := Parse([]byte("name = \"test\"\n"+c.text), all.Kinds())
 		if err != nil {
 			t.Errorf("%v\n%s", err, c.text)
 			continue
@@ -193,7 +196,7 @@ func TestFaultsOfTrust(t *testing.T) {
 		"rate = 0.5":                                            "rate",
 		"bond = 1":                                              "bond",
 	} {
-		if _, err := Parse([]byte("name = \"test\"\n[trust]\n" + text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte("name = \"test\"\n[trust]\n"+text), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a fault of %q", text, err, want)
 		}
 	}
@@ -209,7 +212,7 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 		"distro": "", "slice": "[optimizer.slice]\ncompression = 20\n[exchange]\nkind = \"bucket\"",
 		"sparseloco": "[optimizer.sparseloco]\ninner_steps = 4",
 	} {
-		s, err := Parse([]byte(small + "\n[optimizer]\ncodec = \"" + codec + "\"\n" + more + "\n[trust]\nverification_percent = 0\n"))
+		s, err := Parse([]byte(small+"\n[optimizer]\ncodec = \""+codec+"\"\n"+more+"\n[trust]\nverification_percent = 0\n"), all.Kinds())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,12 +222,12 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 		}
 		pool := exact.NewPool(1)
 		defer pool.Close()
-		c, err := s.Optimizer.Options.New(cfg.Layout(), pool)
+		c, err := s.Optimizer.New(cfg.Layout(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := c.StateLen()
-		if inner := s.Optimizer.Inner(); inner != nil {
+		if inner := s.Inner(); inner != nil {
 			n += inner.StateLen(cfg.Layout().Len())
 		}
 		got, err := s.StateHash()
@@ -236,7 +239,7 @@ func TestStateHashIsThatOfZeros(t *testing.T) {
 
 func TestRateThatTurnsWeightsAroundIsRefused(t *testing.T) {
 	text := "name = \"a\"\n[learning_rate]\nbase = 2.0\n[optimizer.distro]\nweight_decay = 0.6\n"
-	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.distro.weight_decay: learning rate 2 times weight decay 0.6 exceeds 1") {
+	if _, err := Parse([]byte(text), all.Kinds()); err == nil || !strings.Contains(err.Error(), "learning_rate, optimizer.distro.weight_decay: learning rate 2 times weight decay 0.6 exceeds 1") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -252,7 +255,7 @@ func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 		"codec = \"distro\"\n[optimizer.distro]\nblock = 0":                 "optimizer.distro.block is 0, it must be 1 to 128",
 		"[times]\nround_train = \"2h\"":                                     "times.epoch: must be at least times.round_train",
 	} {
-		if _, err := Parse([]byte(small + "\n[optimizer]\n" + text + "\n")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(small+"\n[optimizer]\n"+text+"\n"), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
@@ -262,11 +265,11 @@ func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 // waits for it.
 func TestModelsTooLargeForPeersAreRefused(t *testing.T) {
 	large := strings.Replace(small, "layers = 2", "layers = 200\nhidden = 4096\nffn = 16384\nheads = 32\nkv_heads = 32\nhead_dim = 128", 1)
-	_, err := Parse([]byte(large))
+	_, err := Parse([]byte(large), all.Kinds())
 	if err == nil || !strings.Contains(err.Error(), "model: its ") || !strings.Contains(err.Error(), `exchange.kind = "bucket"`) {
 		t.Errorf("a model of 50 billion parameters: %v", err)
 	}
-	if _, err := Parse([]byte(strings.Replace(large, "layers = 200", "layers = 4", 1))); err != nil {
+	if _, err := Parse([]byte(strings.Replace(large, "layers = 200", "layers = 4", 1)), all.Kinds()); err != nil {
 		t.Errorf("a model of one billion parameters: %v", err)
 	}
 }

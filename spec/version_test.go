@@ -3,6 +3,8 @@ package spec
 import (
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/codec/all"
 )
 
 func TestVersionsAreOrderedByAge(t *testing.T) {
@@ -27,11 +29,11 @@ func TestVersionsAreOrderedByAge(t *testing.T) {
 }
 
 func TestClientMinIsAVersion(t *testing.T) {
-	s, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"v1.2.3\"\n"))
+	s, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"v1.2.3\"\n"), all.Kinds())
 	if err != nil || s.Members.ClientMin != "v1.2.3" {
 		t.Fatal(err)
 	}
-	if _, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"new\"\n")); err == nil || !strings.Contains(err.Error(), "members.client_min") {
+	if _, err := Parse([]byte("name = \"a\"\n[members]\nclient_min = \"new\"\n"), all.Kinds()); err == nil || !strings.Contains(err.Error(), "members.client_min") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -95,7 +95,7 @@
 // follow:
 //
 //	gradient of a tensor   in the tiles of Matrix, where heads were cut separately
-//	the tail               the codec's computation on the gradient: see NewTail; or only the
+//	the tail               the codec's computation on the gradient: see Tails.Tail; or only the
 //	                       gradient's hash: see NewGradientTails
 //
 // Sums along a row keep 16 lanes per row between slices, 2 KiB per tile, as package exact defines

@@ -66,15 +66,6 @@ func (p tailSite) values(t, from, to uint32) []Read {
 	return reads
 }
 
-// NewTail returns the tail of one step: see Tails.Tail.
-func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) (Tail, error) {
-	tails, err := NewTails(c, layout)
-	if err != nil {
-		return nil, err
-	}
-	return tails.Tail(lr, share), nil
-}
-
 // Tail returns the tail of a step with learning rate lr. Its outcome is that of a commitment to the
 // result of codec.Encode (dispute.Outcome). If Encode would refuse the step, the outcome is the
 // zero hash, to which nobody can commit.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
@@ -303,4 +304,13 @@ func TestTailsOfAnotherLayoutAreRefused(t *testing.T) {
 	if _, err := NewTail(c.codec(t), tensor.NewLayout(c.layout[1:]), .1, tailShare()); err == nil {
 		t.Error("a codec of another layout was taken")
 	}
+}
+
+// NewTail returns the tail of one step.
+func NewTail(c codec.Disputable, layout tensor.Layout, lr float32, share Share) (Tail, error) {
+	tails, err := NewTails(c, layout)
+	if err != nil {
+		return nil, err
+	}
+	return tails.Tail(lr, share), nil
 }

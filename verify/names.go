@@ -3,6 +3,7 @@ package verify
 import (
 	"sync"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -12,7 +13,7 @@ import (
 // steps cannot be disputed. The first call parses the specification.
 func OpNames(specText []byte) func(sequences, op uint32) string {
 	read := sync.OnceValue(func() *rules {
-		s, err := spec.Parse(specText)
+		s, err := spec.Parse(specText, all.Kinds())
 		if err != nil {
 			return nil
 		}

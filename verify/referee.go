@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/trace"
@@ -16,7 +17,7 @@ type referee struct{ rules *rules }
 // NewReferee makes a run's referee from the text of its specification; it is the factory that
 // host.NewHost takes. The error explains why the run's steps cannot be disputed.
 func NewReferee(specText []byte) (dispute.Referee, error) {
-	s, err := spec.Parse(specText)
+	s, err := spec.Parse(specText, all.Kinds())
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/llama"
@@ -124,7 +123,7 @@ func TestBlocksAreCountedAsTheCodecCutsThem(t *testing.T) {
 		cfg.Layout(), preset.Layout(),
 		tensor.NewLayout([]tensor.Spec{{Name: "a", Shape: []int{3, 65, 130}}, {Name: "b"}, {Name: "c", Shape: []int{7}}, {Name: "d", Shape: []int{2, 2, 1, 64}}}),
 	} {
-		made, err := w.spec.Optimizer.Options.New(layout, nil)
+		made, err := w.spec.Optimizer.New(layout, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +131,7 @@ func TestBlocksAreCountedAsTheCodecCutsThem(t *testing.T) {
 		if !ok {
 			t.Fatal("the codec has no blocks")
 		}
-		if got, want := distro.Kind().Disputable(w.spec.Optimizer.Options, layout), uint64(counter.Blocks()); got != want {
+		if got, want := w.spec.Optimizer.Kind().Disputable(w.spec.Optimizer, layout), uint64(counter.Blocks()); got != want {
 			t.Errorf("%d blocks, the codec has %d", got, want)
 		}
 	}

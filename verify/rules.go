@@ -38,7 +38,7 @@ func newRules(s spec.Spec) (*rules, error) {
 	}
 	layout := cfg.Layout()
 	if !s.Disputable() {
-		return nil, fmt.Errorf("steps with optimizer.codec = %q cannot be disputed", s.Optimizer.Codec)
+		return nil, fmt.Errorf("steps with optimizer.codec = %q cannot be disputed", s.Optimizer.Kind().Name)
 	}
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
@@ -72,12 +72,12 @@ func newTail(s spec.Spec, layout tensor.Layout) (func(dispute.Case) trace.Tail, 
 		}
 		return func(c dispute.Case) trace.Tail { return tails.Tail(c.Commitment) }, nil
 	}
-	kind, _ := s.Optimizer.Kind()
-	if n := kind.Disputable(s.Optimizer.Options, layout); n > blocksMax {
+	kind := s.Optimizer.Kind()
+	if n := kind.Disputable(s.Optimizer, layout); n > blocksMax {
 		return nil, fmt.Errorf("the parameters have %d blocks, at most %d can be disputed: increase optimizer.%s.block",
 			n, blocksMax, kind.Name)
 	}
-	made, err := s.Optimizer.Options.New(layout, nil)
+	made, err := s.Optimizer.New(layout, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -122,7 +123,7 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 		t.Fatal(err)
 	}
 	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip)}
-	if w.spec, err = spec.Parse(w.text); err != nil {
+	if w.spec, err = spec.Parse(w.text, all.Kinds()); err != nil {
 		t.Fatal(err)
 	}
 	w.set, err = data.Open(t.Context(), dir, manifest.Hash(), data.Options{SequenceTokens: uint32(w.spec.Data.Sequence), Seed: w.spec.DataSeed()})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
@@ -61,7 +62,7 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 			s.o.Log.Warn("cannot read the specification of a run", "run", name, "err", err)
 			return
 		}
-		parsed, err := spec.Parse(text)
+		parsed, err := spec.Parse(text, all.Kinds())
 		if err != nil {
 			s.o.Log.Warn("cannot understand the specification of a run", "run", name, "err", err)
 			return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
@@ -47,7 +48,7 @@ var _ ledger.Reader = (*stage)(nil)
 func newStage(t testing.TB, members uint32, changes ...func(*spec.Spec)) *stage {
 	t.Helper()
 	s := &stage{t: t, now: uint64(time.Now().UnixMilli()), silent: map[uint32]bool{}}
-	sp := spec.Default()
+	sp := spec.Default(all.Kinds())
 	sp.Trust = spec.Trust{} // nobody takes part who could verify
 	sp.Name, sp.Steps = stageRun, 100_000
 	sp.Data.Manifest, sp.Data.Location = wire.Sum("test/manifest").String(), "/srv/opticks"

@@ -41,7 +41,7 @@ func write(t *testing.T, step uint32, value float32, o checkpoint.Options) (dir 
 	model := checkpoint.Model{
 		Run: "demo", Step: step, Tokenizer: tokenizer.Bytes{}, Layout: layout, Params: make([]float32, layout.Len()),
 		Config: checkpoint.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Context: 128, Theta: 10000, Eps: 1e-5, EOS: &end},
-		Card:   checkpoint.Card{License: "apache-2.0", Language: "en", Datasets: []string{"text"}},
+		Card:   checkpoint.Card{Datasets: []string{"text"}},
 	}
 	for i := range model.Params {
 		model.Params[i] = value + float32(i)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -225,7 +226,7 @@ func TestExamplesAreGoodSpecifications(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := spec.Parse(text)
+		got, err := spec.Parse(text, all.Kinds())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -234,7 +235,7 @@ func TestExamplesAreGoodSpecifications(t *testing.T) {
 			continue
 		}
 		// What it says about what is left out is true.
-		empty, err := spec.Parse([]byte("name = \"my-run\"\n"))
+		empty, err := spec.Parse([]byte("name = \"my-run\"\n"), all.Kinds())
 		if err != nil {
 			t.Fatal(err)
 		}

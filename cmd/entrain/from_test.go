@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -246,7 +247,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := spec.Parse(published); err != nil || again != s1 {
+	if again, err := spec.Parse(published, all.Kinds()); err != nil || again != s1 {
 		t.Errorf("what is published reads as %+v, %v", again, err)
 	}
 	bytesData := filepath.Join(t.TempDir(), "bytes")
@@ -266,7 +267,7 @@ func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 	if _, err := trainer.FindOrigin(s1, other, nil); err == nil || !strings.Contains(err.Error(), "goes on from "+s1.Model.From) {
 		t.Errorf("another checkpoint: %v", err)
 	}
-	if _, err := trainer.FindOrigin(spec.Default(), imported, nil); err == nil || !strings.Contains(err.Error(), "seed") {
+	if _, err := trainer.FindOrigin(spec.Default(all.Kinds()), imported, nil); err == nil || !strings.Contains(err.Error(), "seed") {
 		t.Errorf("a run from a seed: %v", err)
 	}
 	for location, want := range map[string]string{imported: imported, other: "", filepath.Join(other, "none"): "", "": ""} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/event"
@@ -32,7 +33,7 @@ func tinyTrainer(t *testing.T) *trainer.Trainer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = spec.Parse(whole); err != nil { // also fills in what follows from the preset
+	if s, err = spec.Parse(whole, all.Kinds()); err != nil { // also fills in what follows from the preset
 		t.Fatal(err)
 	}
 	trainer, err := trainer.New(t.Context(), s, data.Place{Location: dir}, trainer.Machine{Workers: 1}, 1)

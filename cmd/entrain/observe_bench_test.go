@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
@@ -155,7 +156,7 @@ func (letters) Read(i uint64, dst []uint32) error {
 
 // trainingStep is how long processors work on 32 sequences of the nano preset, half the batch of spec.Default.
 func trainingStep(b *testing.B) time.Duration {
-	s, err := spec.Parse([]byte("name = \"r\"\n[model]\npreset = \"nano\"\n[data]\nmanifest = \"" + wire.Hash{1}.String() + "\"\n"))
+	s, err := spec.Parse([]byte("name = \"r\"\n[model]\npreset = \"nano\"\n[data]\nmanifest = \""+wire.Hash{1}.String()+"\"\n"), all.Kinds())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -78,7 +79,7 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 		r.Chain = chainID
 	}
 	var s *spec.Spec // nil if it is not at hand
-	if parsed, err := spec.Parse(text); err == nil {
+	if parsed, err := spec.Parse(text, all.Kinds()); err == nil {
 		s = &parsed
 	}
 	if err := report.Write(out, r, s, now); err != nil {

@@ -54,6 +54,9 @@ func (c Config) Check() error {
 	return codec.CheckRange("clip_norm", c.ClipNorm, codec.NormMax)
 }
 
+// Kind implements [codec.Options].
+func (Config) Kind() codec.Kind { return codec.Kind{Name: "dense", Defaults: Config{}} }
+
 // StateLen implements [codec.Options].
 func (c Config) StateLen(int) int { return 0 }
 

@@ -96,8 +96,8 @@ type Config struct {
 	VotesMax int `toml:"votes_max,omitempty"`
 }
 
-// Kind describes the codec to specifications.
-func Kind() codec.Kind {
+// Kind implements [codec.Options].
+func (Config) Kind() codec.Kind {
 	return codec.Kind{Name: "distro", Disputable: countBlocks,
 		Defaults: Config{Block: 64, TopK: 32, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}}
 }

@@ -116,8 +116,8 @@ type Config struct {
 	ClipNorm float32 `toml:"clip_norm"`
 }
 
-// Kind describes the codec to specifications.
-func Kind() codec.Kind {
+// Kind implements [codec.Options].
+func (Config) Kind() codec.Kind {
 	return codec.Kind{Name: "slice", Sliceable: true,
 		Defaults: Config{Compression: 100, Leaf: 512, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}}
 }

@@ -31,9 +31,8 @@ type Options struct {
 // innerStepsMax is far above any useful number, because members drift apart.
 const innerStepsMax = 1000
 
-// Kind describes the codec to specifications. Several steps have no trace, so they cannot be
-// disputed.
-func Kind() codec.Kind {
+// Kind implements [codec.Options]. Several steps have no trace, so they cannot be disputed.
+func (Options) Kind() codec.Kind {
 	return codec.Kind{Name: "sparseloco", Defaults: Options{
 		Chunk: 4096, TopK: 32, Decay: 0.95, OuterRate: 1, InnerSteps: 15, WeightDecay: 0.1, ClipNorm: 1,
 	}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
@@ -105,7 +106,7 @@ func newWorld(t *testing.T, kind string, steps uint32) *world {
 	t.Helper()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := &world{t: t, clock: loop.NewVirtual(start), seen: map[wire.Hash]heard{}, reports: map[coordinator.Round][]coordinator.Report{}}
-	s := spec.Default()
+	s := spec.Default(all.Kinds())
 	s.Trust = spec.Trust{} // the chain has no referees
 	s.Name, s.Steps = worldRun, steps
 	s.Model = spec.Model{Preset: "nano", Vocab: 32, Hidden: 8, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 8, FFN: 16, Context: 8, Seed: "world"}
@@ -116,7 +117,7 @@ func newWorld(t *testing.T, kind string, steps uint32) *world {
 	s.Times = spec.Times{Waiting: sec(1), Warmup: sec(10), RoundTrain: sec(5), RoundWitness: sec(1), Cooldown: sec(1), Epoch: sec(300)}
 	text, err := s.Append(nil)
 	if err == nil {
-		s, err = spec.Parse(text)
+		s, err = spec.Parse(text, all.Kinds())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/node"
@@ -23,7 +24,7 @@ const (
 // verified makes what a run whose results are verified needs more than others: the specification
 // that its referee reads, and what its miners argue with.
 func (m *Market) verified() error {
-	s := spec.Default()
+	s := spec.Default(all.Kinds())
 	s.Name, s.Steps = runName, m.cfg.Steps
 	s.Model = spec.Model{
 		Preset: "nano", Vocab: Model.Vocab, Hidden: Model.Hidden, Layers: Model.Layers, Heads: Model.Heads, KVHeads: Model.KVHeads,
@@ -31,7 +32,7 @@ func (m *Market) verified() error {
 	}
 	s.Data = spec.Data{Manifest: wire.Sum("entrain/market-manifest").String(), Sequence: sequence, Seed: "market"}
 	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: windowBlocks}
-	s.Optimizer = spec.Optimizer{Codec: "slice", Options: m.run.Codec}
+	s.Optimizer = m.run.Codec
 	s.Members.Overlap = 1
 	s.LearningRate.Warmup = 0
 	s.Batch.Start = uint32(len(m.cfg.Miners)) * m.cfg.Share
@@ -40,7 +41,7 @@ func (m *Market) verified() error {
 	if m.text, err = s.Append(nil); err != nil {
 		return err
 	}
-	if s, err = spec.Parse(m.text); err != nil {
+	if s, err = spec.Parse(m.text, all.Kinds()); err != nil {
 		return err
 	}
 	if m.referee, err = verify.NewReferee(m.text); err != nil {

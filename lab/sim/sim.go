@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
@@ -209,13 +210,13 @@ const runName = "sim"
 // simSpec returns the specification: a model so small that a round of twenty takes milliseconds,
 // and the times of a fast network.
 func simSpec(cfg Config) (spec.Spec, error) {
-	s := spec.Default()
+	s := spec.Default(all.Kinds())
 	s.Name, s.Steps = runName, cfg.Steps
 	s.Model = spec.Model{Preset: "nano", Vocab: 64, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Context: 16, Seed: "sim"}
 	s.Data.Sequence = 16
-	compressor := distro.Kind().Defaults.(distro.Config)
+	compressor := distro.Config{}.Kind().Defaults.(distro.Config)
 	compressor.TopK = 16
-	s.Optimizer.Options = compressor
+	s.Optimizer = compressor
 	s.LearningRate = spec.LearningRate{Schedule: "constant", Base: 4e-3, Warmup: min(2, cfg.Steps), Final: 4e-3}
 	s.Batch = spec.Batch{Start: uint32(2 * cfg.Clients), End: uint32(2 * cfg.Clients)}
 	if cfg.BySpeed {
@@ -246,7 +247,7 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	return spec.Parse(text)
+	return spec.Parse(text, all.Kinds())
 }
 
 // simStake is a member's stake: about a hundred rounds' pay.

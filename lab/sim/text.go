@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
@@ -67,7 +68,7 @@ func (n *network) prepareData(ctx context.Context) (err error) {
 	}
 	n.text, err = n.spec.Append(nil)
 	if err == nil {
-		n.spec, err = spec.Parse(n.text)
+		n.spec, err = spec.Parse(n.text, all.Kinds())
 	}
 	return err
 }

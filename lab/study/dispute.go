@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -105,7 +106,7 @@ func newDisputed(ctx context.Context, dir string, o DisputeOptions) (*disputedSt
 	}
 	text := fmt.Appendf(nil, "name = \"bench\"\nsteps = 100\n[model]\npreset = %q\nseed = \"bench\"\n[data]\nmanifest = \"%s\"\nsequence = %d\nseed = \"bench\"\n[batch]\nstart = %d\n",
 		o.Model, m.Hash(), o.Sequence, o.Sequences)
-	s, err := spec.Parse(text)
+	s, err := spec.Parse(text, all.Kinds())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -52,11 +53,11 @@ func newGround(ctx context.Context, text string, model llama.Config, sequence in
 		return g, err
 	}
 	g.manifest = m.Hash()
-	if g.set, err = data.Open(ctx, g.dir, g.manifest, data.Options{SequenceTokens: uint32(sequence), Seed: spec.Default().DataSeed()}); err != nil {
+	if g.set, err = data.Open(ctx, g.dir, g.manifest, data.Options{SequenceTokens: uint32(sequence), Seed: spec.Default(all.Kinds()).DataSeed()}); err != nil {
 		return g, err
 	}
 	g.heldOut = min(heldOut, g.set.HeldOut().Len())
-	g.start = llama.Init(model, wire.Sum("entrain/model-seed", []byte(cmp.Or(seed, spec.Default().Model.Seed))))
+	g.start = llama.Init(model, wire.Sum("entrain/model-seed", []byte(cmp.Or(seed, spec.Default(all.Kinds()).Model.Seed))))
 	return g, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -27,7 +28,7 @@ func secret(i int) key.Private { return key.FromSeed([32]byte{byte(i), byte(i >>
 // participant is a handler that remembers, and its network.
 type participant struct {
 	*Network
-	*p2p.Store
+	*mem.Store
 
 	gotMu   sync.Mutex
 	got     map[string]int
@@ -99,7 +100,7 @@ func begin(t testing.TB, i int, change func(*Options)) *participant {
 
 func beginWith(t testing.TB, i int, x times, change func(*Options)) *participant {
 	t.Helper()
-	p := &participant{Store: p2p.NewStore(256 << 20), got: map[string]int{}}
+	p := &participant{Store: mem.NewStore(256 << 20), got: map[string]int{}}
 	o := Options{Key: secret(i), Run: run, Handler: p, Listen: []string{loopbackTCP, loopbackQUIC}}
 	if change != nil {
 		change(&o)

@@ -31,7 +31,7 @@ type network struct {
 
 type participant struct {
 	*mem.Peer
-	*p2p.Store
+	*mem.Store
 	net     *network
 	key     key.Public
 	got     map[string]int // gossip, by text
@@ -64,7 +64,7 @@ func newNetwork(n int, c mem.Config) *network {
 }
 
 func (n *network) join(k key.Public) *participant {
-	p := &participant{Store: p2p.NewStore(64 << 20), net: n, key: k, got: map[string]int{}}
+	p := &participant{Store: mem.NewStore(64 << 20), net: n, key: k, got: map[string]int{}}
 	p.Peer = n.Join(k, p)
 	n.peers = append(n.peers, p)
 	return p
@@ -413,7 +413,7 @@ func TestAMeshOnTheWallClock(t *testing.T) {
 	n := &network{log: sha256.New(), loop: loop.NewVirtual(start)}
 	var ps []*participant
 	for i := range 2 {
-		p := &participant{Store: p2p.NewStore(1 << 20), net: n, key: key.Public{byte(i + 1)}, got: map[string]int{}}
+		p := &participant{Store: mem.NewStore(1 << 20), net: n, key: key.Public{byte(i + 1)}, got: map[string]int{}}
 		p.Peer = m.Join(p.key, p)
 		ps = append(ps, p)
 	}

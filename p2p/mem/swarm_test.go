@@ -29,7 +29,7 @@ func (s *seed) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 func TestOneSeedIsSpared(t *testing.T) {
 	const fetchers = 12
 	net := newNetwork(fetchers, mem.Config{Link: mem.Link{Delay: 40 * time.Millisecond, BytesPerSecond: 12_500_000}})
-	s := &seed{participant: &participant{Store: p2p.NewStore(64 << 20), net: net, got: map[string]int{}}}
+	s := &seed{participant: &participant{Store: mem.NewStore(64 << 20), net: net, got: map[string]int{}}}
 	s.key = key.FromSeed([32]byte{99}).Public()
 	s.Peer = net.Join(s.key, s)
 	net.peers = append(net.peers, s.participant)

@@ -26,13 +26,13 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	if err != nil {
 		return z, err
 	}
-	codec, err := s.Optimizer.Options.New(model.Layout(), nil)
+	codec, err := s.Optimizer.New(model.Layout(), nil)
 	if err != nil {
 		return z, fmt.Errorf("the run's codec: %w", err)
 	}
 	n := uint64(model.Layout().Len())
 	state, work := uint64(codec.StateLen()), n
-	if inner := s.Optimizer.Inner(); inner != nil {
+	if inner := s.Inner(); inner != nil {
 		state += uint64(inner.StateLen(int(n)))
 		work = 4 * n // the gradient, the parameters on the way, and the optimizer's moments
 	}

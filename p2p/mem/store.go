@@ -1,14 +1,15 @@
-package p2p
+package mem
 
 import (
 	"fmt"
 	"sync"
 
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Store is a [Source] that holds blobs in memory, up to a number of bytes. It may
+// A Store is a [p2p.Source] that holds blobs in memory, up to a number of bytes. It may
 // be used from any goroutine. Make one with [NewStore].
 type Store struct {
 	limit uint64
@@ -30,16 +31,16 @@ func NewStore(limit uint64) *Store {
 
 // Put keeps data, which must not change afterwards, and returns its reference. It
 // fails if the store is full, which changes nothing.
-func (s *Store) Put(data []byte) (Ref, error) {
+func (s *Store) Put(data []byte) (p2p.Ref, error) {
 	leaves := merkle.BlobLeaves(data)
-	ref := Ref{Root: merkle.Root(leaves), Size: uint64(len(data))}
+	ref := p2p.Ref{Root: merkle.Root(leaves), Size: uint64(len(data))}
 	s.blobsMu.Lock()
 	defer s.blobsMu.Unlock()
 	if _, ok := s.blobs[ref.Root]; ok {
 		return ref, nil
 	}
 	if ref.Size > s.limit-s.bytes {
-		return Ref{}, fmt.Errorf("keep a blob of %d bytes: %w: %d of %d bytes are taken", ref.Size, ErrTooLarge, s.bytes, s.limit)
+		return p2p.Ref{}, fmt.Errorf("keep a blob of %d bytes: %w: %d of %d bytes are taken", ref.Size, p2p.ErrTooLarge, s.bytes, s.limit)
 	}
 	s.blobs[ref.Root] = stored{leaves: leaves, data: data}
 	s.bytes += ref.Size
@@ -62,7 +63,7 @@ func (s *Store) Blob(root wire.Hash) ([]byte, bool) {
 	return b.data, ok
 }
 
-// Leaves is the leaf list of a blob that is held. See [Source].
+// Leaves is the leaf list of a blob that is held. See [p2p.Source].
 func (s *Store) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 	s.blobsMu.RLock()
 	defer s.blobsMu.RUnlock()
@@ -70,7 +71,7 @@ func (s *Store) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 	return b.leaves, ok
 }
 
-// Chunk is a chunk of a blob that is held. See [Source].
+// Chunk is a chunk of a blob that is held. See [p2p.Source].
 func (s *Store) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	s.blobsMu.RLock()
 	defer s.blobsMu.RUnlock()
@@ -80,4 +81,9 @@ func (s *Store) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	}
 	from, to := merkle.Chunk(uint64(len(b.data)), uint64(i))
 	return b.data[from:to:to], true
+}
+
+// NewRef returns the reference of data.
+func NewRef(data []byte) p2p.Ref {
+	return p2p.Ref{Root: merkle.BlobRoot(data), Size: uint64(len(data))}
 }
