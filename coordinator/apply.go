@@ -1,8 +1,6 @@
 package coordinator
 
-import (
-	"github.com/entrain-network/entrain/key"
-)
+import "github.com/entrain-network/entrain/key"
 
 // Apply changes s by one message. If it refuses the message it returns an Error and leaves the
 // bytes unchanged. It costs O(members) or less, however much time has passed.
@@ -10,7 +8,10 @@ func (s State) Apply(env Env, m Message) error {
 	if env.Value > 0 && !takesValue(m) {
 		return ErrValue
 	}
-	if e := s.take(env, m); e != OK {
+	if m == nil {
+		return ErrMessage
+	}
+	if e := m.apply(s, env); e != OK {
 		return e
 	}
 	if !paysOut(m) {

@@ -49,13 +49,6 @@ type Fault struct {
 	Bound string // the key or limit it conflicts with; "" if none
 }
 
-// The keys of limits, in the bounds of faults.
-const (
-	keyLimitMembers    = "members.capacity"
-	keyLimitWitnesses  = "members.witnesses, or 32"
-	keyLimitValidators = "scores.validators"
-)
-
 // Error names the key and says what is wrong with it.
 func (f Fault) Error() string {
 	text := f.Key + ": " + f.Code.Error()
@@ -75,16 +68,16 @@ func (f Fault) Error() string {
 func (c Config) Check(l Limits) []Fault {
 	var f faults
 	f.ranges(c)
-	f.when(!nameOK(c.Name), keyName, ErrName, "")
-	f.when(c.StartMembers < c.MinMembers, keyStartMembers, ErrTooSmall, keyMinMembers)
-	f.when(c.StartMembers > l.Members, keyStartMembers, ErrTooLarge, keyLimitMembers)
-	f.when(c.Witnesses > l.Witnesses, keyWitnesses, ErrTooLarge, keyLimitWitnesses)
-	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, keyEpochMs, ErrTooSmall, keyRoundTrainMs)
-	f.when(c.BatchEnd < c.BatchStart, keyBatchEnd, ErrTooSmall, keyBatchStart)
-	f.when(c.Numerics > 1, keyNumerics, ErrUnsupported, "")
+	f.when(!nameOK(c.Name), "name", ErrName, "")
+	f.when(c.StartMembers < c.MinMembers, "members.start", ErrTooSmall, "members.min")
+	f.when(c.StartMembers > l.Members, "members.start", ErrTooLarge, "members.capacity")
+	f.when(c.Witnesses > l.Witnesses, "members.witnesses", ErrTooLarge, "members.witnesses, or 32")
+	f.when(c.EpochMs != 0 && c.EpochMs < c.RoundTrainMs, "times.epoch", ErrTooSmall, "times.round_train")
+	f.when(c.BatchEnd < c.BatchStart, "batch.end", ErrTooSmall, "batch.start")
+	f.when(c.Numerics > 1, "numerics", ErrUnsupported, "")
 	f.trust(c)
 	f.exchange(c, l)
-	f.when((c.Sharing == SpeedShares) != l.Speeds, keySharing, ErrUnsupported, "Limits.Speeds")
+	f.when((c.Sharing == SpeedShares) != l.Speeds, "batch.shares", ErrUnsupported, "Limits.Speeds")
 	f.scores(c, l)
 	return f.list
 }
@@ -105,43 +98,43 @@ func (f *faults) duration(key string, ms uint64) {
 // trust checks the fields about verification and tokens.
 func (f *faults) trust(c Config) {
 	if c.VerificationPercent > 0 {
-		f.duration(keyVerifyMs, c.VerifyMs)
-		f.duration(keyDisputeMs, c.DisputeMs)
-		f.when(c.Stake > 0 && c.UnbondMs < c.VerifyMs, keyUnbondMs, ErrTooSmall, keyVerifyMs)
-		f.when(c.StateHash.IsZero(), keyStateHash, ErrZero, "")
+		f.duration("trust.verify", c.VerifyMs)
+		f.duration("trust.dispute", c.DisputeMs)
+		f.when(c.Stake > 0 && c.UnbondMs < c.VerifyMs, "trust.unbond", ErrTooSmall, "trust.verify")
+		f.when(c.StateHash.IsZero(), "StateHash", ErrZero, "")
 	} else {
-		f.when(c.VerifyMs > 0, keyVerifyMs, ErrTooLarge, "0, as "+keyVerificationPercent+" is")
-		f.when(c.DisputeMs > 0, keyDisputeMs, ErrTooLarge, "0, as "+keyVerificationPercent+" is")
+		f.when(c.VerifyMs > 0, "trust.verify", ErrTooLarge, "0, as trust.verification_percent is")
+		f.when(c.DisputeMs > 0, "trust.dispute", ErrTooLarge, "0, as trust.verification_percent is")
 	}
 }
 
 // exchange checks the fields about windows.
 func (f *faults) exchange(c Config, l Limits) {
 	if c.Exchange != Buckets {
-		f.when(l.Buckets, keyExchange, ErrUnsupported, "Limits.Buckets")
-		f.when(c.WindowBlocks > 0, keyWindowBlocks, ErrTooLarge, "0, as "+keyExchange+" is peers")
+		f.when(l.Buckets, "exchange.kind", ErrUnsupported, "Limits.Buckets")
+		f.when(c.WindowBlocks > 0, "exchange.window_blocks", ErrTooLarge, "0, as exchange.kind is peers")
 		return
 	}
-	f.when(!l.Buckets, keyExchange, ErrUnsupported, "Limits.Buckets")
-	f.when(c.WindowBlocks == 0, keyWindowBlocks, ErrZero, "")
-	f.when(c.WindowBlocks > WindowBlocksMax, keyWindowBlocks, ErrTooLarge, "2^24")
-	f.when(c.Overlap != 1, keyOverlap, ErrTooSmall, "1, as "+keyExchange+" is bucket")
+	f.when(!l.Buckets, "exchange.kind", ErrUnsupported, "Limits.Buckets")
+	f.when(c.WindowBlocks == 0, "exchange.window_blocks", ErrZero, "")
+	f.when(c.WindowBlocks > WindowBlocksMax, "exchange.window_blocks", ErrTooLarge, "2^24")
+	f.when(c.Overlap != 1, "members.overlap", ErrTooSmall, "1, as exchange.kind is bucket")
 }
 
 // scores checks the fields about validators, what they distribute, and slots.
 func (f *faults) scores(c Config, l Limits) {
-	f.when(c.Validators > l.Validators, keyValidators, ErrTooLarge, keyLimitValidators)
+	f.when(c.Validators > l.Validators, "scores.validators", ErrTooLarge, "scores.validators")
 	if c.Validators == 0 {
-		f.when(c.ScoreWindows > 0, keyScoreWindows, ErrTooLarge, "0, as "+keyValidators+" is")
-		f.when(c.Emission > 0, keyEmission, ErrTooLarge, "0, as "+keyValidators+" is")
-		f.when(c.ValidatorPercent > 0, keyValidatorPercent, ErrTooLarge, "0, as "+keyValidators+" is")
-		f.when(c.Penalty > 0, keyPenalty, ErrTooLarge, "0, as "+keyValidators+" is")
-		f.when(c.ImmuneWindows > 0, keyImmuneWindows, ErrTooLarge, "0, as "+keyValidators+" is")
+		f.when(c.ScoreWindows > 0, "scores.windows", ErrTooLarge, "0, as scores.validators is")
+		f.when(c.Emission > 0, "scores.emission", ErrTooLarge, "0, as scores.validators is")
+		f.when(c.ValidatorPercent > 0, "scores.validator_percent", ErrTooLarge, "0, as scores.validators is")
+		f.when(c.Penalty > 0, "scores.penalty_percent", ErrTooLarge, "0, as scores.validators is")
+		f.when(c.ImmuneWindows > 0, "members.immune_windows", ErrTooLarge, "0, as scores.validators is")
 	} else {
-		f.when(c.ScoreWindows < 2, keyScoreWindows, ErrTooSmall, "2")
+		f.when(c.ScoreWindows < 2, "scores.windows", ErrTooSmall, "2")
 	}
-	f.when(c.Slots > l.Members, keySlots, ErrTooLarge, keyLimitMembers)
-	f.when(c.Slots > 0 && c.Slots < c.StartMembers, keySlots, ErrTooSmall, keyStartMembers)
+	f.when(c.Slots > l.Members, "members.slots", ErrTooLarge, "members.capacity")
+	f.when(c.Slots > 0 && c.Slots < c.StartMembers, "members.slots", ErrTooSmall, "members.start")
 }
 
 // nameOK reports whether name is a valid name for a run. A name is also a file name and part of

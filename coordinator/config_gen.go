@@ -291,84 +291,36 @@ func (s State) Config() Config {
 	}
 }
 
-// The keys that errors name.
-const (
-	keyName                = "name"
-	keyMinMembers          = "members.min"
-	keyStartMembers        = "members.start"
-	keyWitnesses           = "members.witnesses"
-	keyWaitingMs           = "times.waiting"
-	keyWarmupMs            = "times.warmup"
-	keyRoundTrainMs        = "times.round_train"
-	keyRoundWitnessMs      = "times.round_witness"
-	keyCooldownMs          = "times.cooldown"
-	keyEpochMs             = "times.epoch"
-	keyTotalSteps          = "steps"
-	keyBatchStart          = "batch.start"
-	keyBatchEnd            = "batch.end"
-	keyBatchRampTokens     = "batch.ramp_tokens"
-	keySequenceTokens      = "data.sequence"
-	keyOverlap             = "members.overlap"
-	keyMissedMax           = "members.missed_max"
-	keyVerificationPercent = "trust.verification_percent"
-	keyNumerics            = "numerics"
-	keyVerifyMs            = "trust.verify"
-	keyDisputeMs           = "trust.dispute"
-	keyStake               = "trust.stake"
-	keyUnbondMs            = "trust.unbond"
-	keyRate                = "trust.rate"
-	keyExchange            = "exchange.kind"
-	keyWindowBlocks        = "exchange.window_blocks"
-	keySharing             = "batch.shares"
-	keyValidators          = "scores.validators"
-	keyScoreWindows        = "scores.windows"
-	keyEmission            = "scores.emission"
-	keyValidatorPercent    = "scores.validator_percent"
-	keyPenalty             = "scores.penalty_percent"
-	keyRegisterCost        = "members.register_cost"
-	keySlots               = "members.slots"
-	keyImmuneWindows       = "members.immune_windows"
-	keyModelHash           = "ModelHash"
-	keyStateHash           = "StateHash"
-	keySpecHash            = "SpecHash"
-	keyOwner               = "Owner"
-)
-
 // ranges checks each field by itself.
 func (f *faults) ranges(c Config) {
-	f.when(c.MinMembers == 0, keyMinMembers, ErrZero, "")
-	f.when(c.WaitingMs > DurationMsMax, keyWaitingMs, ErrTooLarge, "366 days")
-	f.when(c.WarmupMs == 0, keyWarmupMs, ErrZero, "")
-	f.when(c.WarmupMs > DurationMsMax, keyWarmupMs, ErrTooLarge, "366 days")
-	f.when(c.RoundTrainMs == 0, keyRoundTrainMs, ErrZero, "")
-	f.when(c.RoundTrainMs > DurationMsMax, keyRoundTrainMs, ErrTooLarge, "366 days")
-	f.when(c.RoundWitnessMs == 0, keyRoundWitnessMs, ErrZero, "")
-	f.when(c.RoundWitnessMs > DurationMsMax, keyRoundWitnessMs, ErrTooLarge, "366 days")
-	f.when(c.CooldownMs == 0, keyCooldownMs, ErrZero, "")
-	f.when(c.CooldownMs > DurationMsMax, keyCooldownMs, ErrTooLarge, "366 days")
-	f.when(c.EpochMs == 0, keyEpochMs, ErrZero, "")
-	f.when(c.EpochMs > DurationMsMax, keyEpochMs, ErrTooLarge, "366 days")
-	f.when(c.TotalSteps == 0, keyTotalSteps, ErrZero, "")
-	f.when(c.TotalSteps > countMax, keyTotalSteps, ErrTooLarge, "2^31")
-	f.when(c.BatchStart == 0, keyBatchStart, ErrZero, "")
-	f.when(c.BatchEnd > BatchMax, keyBatchEnd, ErrTooLarge, "2^24")
-	f.when(c.BatchRampTokens > RampTokensMax, keyBatchRampTokens, ErrTooLarge, "2^60")
-	f.when(c.SequenceTokens == 0, keySequenceTokens, ErrZero, "")
-	f.when(c.SequenceTokens > SequenceTokensMax, keySequenceTokens, ErrTooLarge, "2^20")
-	f.when(c.Overlap > 1, keyOverlap, ErrTooLarge, "1")
-	f.when(c.VerificationPercent > 100, keyVerificationPercent, ErrTooLarge, "100")
-	f.when(c.Stake > TokensMax, keyStake, ErrTooLarge, "2^62")
-	f.when(c.UnbondMs > DurationMsMax, keyUnbondMs, ErrTooLarge, "366 days")
-	f.when(c.Rate > TokensMax, keyRate, ErrTooLarge, "2^62")
-	f.when(c.Exchange > 1, keyExchange, ErrTooLarge, "1")
-	f.when(c.Sharing > 1, keySharing, ErrTooLarge, "1")
-	f.when(c.ScoreWindows > ScoreWindowsMax, keyScoreWindows, ErrTooLarge, "2^16")
-	f.when(c.Emission > TokensMax, keyEmission, ErrTooLarge, "2^62")
-	f.when(c.ValidatorPercent > 100, keyValidatorPercent, ErrTooLarge, "100")
-	f.when(c.Penalty > 100, keyPenalty, ErrTooLarge, "100")
-	f.when(c.RegisterCost > TokensMax, keyRegisterCost, ErrTooLarge, "2^62")
-	f.when(c.ImmuneWindows > countMax, keyImmuneWindows, ErrTooLarge, "2^31")
-	f.when(c.ModelHash.IsZero(), keyModelHash, ErrZero, "")
-	f.when(c.SpecHash.IsZero(), keySpecHash, ErrZero, "")
-	f.when(c.Owner.IsZero(), keyOwner, ErrZero, "")
+	f.when(c.MinMembers == 0, "members.min", ErrZero, "")
+	f.when(c.WaitingMs > DurationMsMax, "times.waiting", ErrTooLarge, "366 days")
+	f.duration("times.warmup", c.WarmupMs)
+	f.duration("times.round_train", c.RoundTrainMs)
+	f.duration("times.round_witness", c.RoundWitnessMs)
+	f.duration("times.cooldown", c.CooldownMs)
+	f.duration("times.epoch", c.EpochMs)
+	f.when(c.TotalSteps == 0, "steps", ErrZero, "")
+	f.when(c.TotalSteps > countMax, "steps", ErrTooLarge, "2^31")
+	f.when(c.BatchStart == 0, "batch.start", ErrZero, "")
+	f.when(c.BatchEnd > BatchMax, "batch.end", ErrTooLarge, "2^24")
+	f.when(c.BatchRampTokens > RampTokensMax, "batch.ramp_tokens", ErrTooLarge, "2^60")
+	f.when(c.SequenceTokens == 0, "data.sequence", ErrZero, "")
+	f.when(c.SequenceTokens > SequenceTokensMax, "data.sequence", ErrTooLarge, "2^20")
+	f.when(c.Overlap > 1, "members.overlap", ErrTooLarge, "1")
+	f.when(c.VerificationPercent > 100, "trust.verification_percent", ErrTooLarge, "100")
+	f.when(c.Stake > TokensMax, "trust.stake", ErrTooLarge, "2^62")
+	f.when(c.UnbondMs > DurationMsMax, "trust.unbond", ErrTooLarge, "366 days")
+	f.when(c.Rate > TokensMax, "trust.rate", ErrTooLarge, "2^62")
+	f.when(c.Exchange > 1, "exchange.kind", ErrTooLarge, "1")
+	f.when(c.Sharing > 1, "batch.shares", ErrTooLarge, "1")
+	f.when(c.ScoreWindows > ScoreWindowsMax, "scores.windows", ErrTooLarge, "2^16")
+	f.when(c.Emission > TokensMax, "scores.emission", ErrTooLarge, "2^62")
+	f.when(c.ValidatorPercent > 100, "scores.validator_percent", ErrTooLarge, "100")
+	f.when(c.Penalty > 100, "scores.penalty_percent", ErrTooLarge, "100")
+	f.when(c.RegisterCost > TokensMax, "members.register_cost", ErrTooLarge, "2^62")
+	f.when(c.ImmuneWindows > countMax, "members.immune_windows", ErrTooLarge, "2^31")
+	f.when(c.ModelHash.IsZero(), "ModelHash", ErrZero, "")
+	f.when(c.SpecHash.IsZero(), "SpecHash", ErrZero, "")
+	f.when(c.Owner.IsZero(), "Owner", ErrZero, "")
 }

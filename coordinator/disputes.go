@@ -39,37 +39,37 @@ func (s State) Convictions() []dispute.Conviction { return s.cases().LastConvict
 func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }
 
 func (s State) pass(env Env, m Pass) Error {
-	return Error(s.cases().Pass(env.dispute(m), m.Round, m.Member, m.Commitment, m.Gradient))
+	return s.cases().Pass(env.dispute(m), m.Round, m.Member, m.Commitment, m.Gradient)
 }
 
 func (s State) accuse(env Env, m Accuse) Error {
-	return Error(s.cases().Accuse(env.dispute(m), m.Round, m.Member, m.Commitment, m.Trace))
+	return s.cases().Accuse(env.dispute(m), m.Round, m.Member, m.Commitment, m.Trace)
 }
 
 func (s State) unserved(env Env, m Unserved) Error {
-	return Error(s.cases().Unserved(env.dispute(m), m.Round, m.Member))
+	return s.cases().Unserved(env.dispute(m), m.Round, m.Member)
 }
 
 func (s State) tieBreak(env Env, m TieBreak) Error {
-	return Error(s.cases().TieBreak(env.dispute(m), m.Dispute, m.Vote, m.Trace))
+	return s.cases().TieBreak(env.dispute(m), m.Dispute, m.Vote, m.Trace)
 }
 
 func (s State) defend(env Env, m Defend) Error {
-	return Error(s.cases().Defend(env.dispute(m), m.Dispute, m.Trace, m.Proof))
+	return s.cases().Defend(env.dispute(m), m.Dispute, m.Trace, m.Proof)
 }
 
 func (s State) reveal(env Env, m Reveal) Error {
-	return Error(s.cases().Reveal(env.dispute(m), m.Dispute, m.Nodes))
+	return s.cases().Reveal(env.dispute(m), m.Dispute, m.Nodes)
 }
 
 func (s State) evidence(env Env, m Evidence) Error {
-	return Error(s.cases().Evidence(env.dispute(m), m.Dispute, m.Bytes))
+	return s.cases().Evidence(env.dispute(m), m.Dispute, m.Bytes)
 }
 
 func (s State) concede(env Env, m Concede) Error {
-	return Error(s.cases().Concede(env.dispute(m), m.Dispute))
+	return s.cases().Concede(env.dispute(m), m.Dispute)
 }
 
 func (s State) equivocation(env Env, m Equivocation) Error {
-	return Error(s.cases().Equivocation(env.dispute(m), m.A, m.B))
+	return s.cases().Equivocation(env.dispute(m), m.A, m.B)
 }

@@ -2,154 +2,80 @@
 
 package coordinator
 
-// The errors. Their numbers are stable, since the receipts of hosts carry them.
+import "github.com/entrain-network/entrain/coordinator/internal/record"
+
+// Error is the reason why a message, a configuration or a buffer was refused. The zero value is OK
+// and never becomes a Go error.
+type Error = record.Error
+
+// The errors. Their texts say what was refused and what to do about it.
 const (
-	OK Error = 0 // no error
-
-	ErrUninitialized   Error = 1
-	ErrVersion         Error = 2
-	ErrCorrupt         Error = 3
-	ErrLimits          Error = 4
-	ErrZero            Error = 5
-	ErrTooLarge        Error = 6
-	ErrTooSmall        Error = 7
-	ErrName            Error = 8
-	ErrUnsupported     Error = 9
-	ErrConfig          Error = 10
-	ErrMessage         Error = 11
-	ErrPhase           Error = 12
-	ErrEpoch           Error = 13
-	ErrRound           Error = 14
-	ErrParams          Error = 15
-	ErrSender          Error = 16
-	ErrNotMember       Error = 17
-	ErrAlreadyMember   Error = 18
-	ErrEjected         Error = 19
-	ErrFull            Error = 20
-	ErrNotActive       Error = 21
-	ErrNotElected      Error = 22
-	ErrDuplicate       Error = 23
-	ErrEarly           Error = 24
-	ErrHeld            Error = 25
-	ErrHeldForm        Error = 26
-	ErrNotComplete     Error = 27
-	ErrFilterSize      Error = 28
-	ErrFilterFull      Error = 29
-	ErrNotOwner        Error = 30
-	ErrPaused          Error = 31
-	ErrNotPaused       Error = 32
-	ErrNotCheckpointer Error = 33
-	ErrValue           Error = 34
-	ErrStake           Error = 35
-	ErrPayee           Error = 36
-	ErrNothing         Error = 37
-	ErrNoMember        Error = 38
-	ErrCheck           Error = 39
-	ErrLate            Error = 40
-	ErrCommitment      Error = 41
-	ErrBusy            Error = 42
-	ErrReferee         Error = 43
-	ErrDispute         Error = 44
-	ErrStage           Error = 45
-	ErrParty           Error = 46
-	ErrVote            Error = 47
-	ErrProof           Error = 48
-	ErrNodes           Error = 49
-	ErrEvidence        Error = 50
-	ErrNoConflict      Error = 51
-	ErrCommitted       Error = 52
-	ErrExchange        Error = 53
-	ErrNoScores        Error = 54
-	ErrNotValidator    Error = 55
-	ErrSeats           Error = 56
-	ErrPeriod          Error = 57
-	ErrHalf            Error = 58
-	ErrNotCommitted    Error = 59
-	ErrReveal          Error = 60
-	ErrScores          Error = 61
-	ErrCost            Error = 62
-	ErrSlots           Error = 63
-	ErrSharing         Error = 64
-	ErrTreasury        Error = 65
-	ErrNotice          Error = 66
-	ErrOpen            Error = 67
-	errorsEnd          Error = 68 // first unused number
+	OK                 = record.OK
+	ErrUninitialized   = record.ErrUninitialized
+	ErrVersion         = record.ErrVersion
+	ErrCorrupt         = record.ErrCorrupt
+	ErrLimits          = record.ErrLimits
+	ErrZero            = record.ErrZero
+	ErrTooLarge        = record.ErrTooLarge
+	ErrTooSmall        = record.ErrTooSmall
+	ErrName            = record.ErrName
+	ErrUnsupported     = record.ErrUnsupported
+	ErrConfig          = record.ErrConfig
+	ErrMessage         = record.ErrMessage
+	ErrPhase           = record.ErrPhase
+	ErrEpoch           = record.ErrEpoch
+	ErrRound           = record.ErrRound
+	ErrParams          = record.ErrParams
+	ErrSender          = record.ErrSender
+	ErrNotMember       = record.ErrNotMember
+	ErrAlreadyMember   = record.ErrAlreadyMember
+	ErrEjected         = record.ErrEjected
+	ErrFull            = record.ErrFull
+	ErrNotActive       = record.ErrNotActive
+	ErrNotElected      = record.ErrNotElected
+	ErrDuplicate       = record.ErrDuplicate
+	ErrEarly           = record.ErrEarly
+	ErrHeld            = record.ErrHeld
+	ErrHeldForm        = record.ErrHeldForm
+	ErrNotComplete     = record.ErrNotComplete
+	ErrFilterSize      = record.ErrFilterSize
+	ErrFilterFull      = record.ErrFilterFull
+	ErrNotOwner        = record.ErrNotOwner
+	ErrPaused          = record.ErrPaused
+	ErrNotPaused       = record.ErrNotPaused
+	ErrNotCheckpointer = record.ErrNotCheckpointer
+	ErrValue           = record.ErrValue
+	ErrStake           = record.ErrStake
+	ErrPayee           = record.ErrPayee
+	ErrNothing         = record.ErrNothing
+	ErrNoMember        = record.ErrNoMember
+	ErrCheck           = record.ErrCheck
+	ErrLate            = record.ErrLate
+	ErrCommitment      = record.ErrCommitment
+	ErrBusy            = record.ErrBusy
+	ErrReferee         = record.ErrReferee
+	ErrDispute         = record.ErrDispute
+	ErrStage           = record.ErrStage
+	ErrParty           = record.ErrParty
+	ErrVote            = record.ErrVote
+	ErrProof           = record.ErrProof
+	ErrNodes           = record.ErrNodes
+	ErrEvidence        = record.ErrEvidence
+	ErrNoConflict      = record.ErrNoConflict
+	ErrCommitted       = record.ErrCommitted
+	ErrExchange        = record.ErrExchange
+	ErrNoScores        = record.ErrNoScores
+	ErrNotValidator    = record.ErrNotValidator
+	ErrSeats           = record.ErrSeats
+	ErrPeriod          = record.ErrPeriod
+	ErrHalf            = record.ErrHalf
+	ErrNotCommitted    = record.ErrNotCommitted
+	ErrReveal          = record.ErrReveal
+	ErrScores          = record.ErrScores
+	ErrCost            = record.ErrCost
+	ErrSlots           = record.ErrSlots
+	ErrSharing         = record.ErrSharing
+	ErrTreasury        = record.ErrTreasury
+	ErrNotice          = record.ErrNotice
+	ErrOpen            = record.ErrOpen
 )
-
-// Error returns what was refused and what to do about it.
-func (e Error) Error() string {
-	texts := [errorsEnd]string{
-		OK:                 "ok",
-		ErrUninitialized:   "the buffer holds no run; create one in it first",
-		ErrVersion:         "the buffer was laid out by another version; run that version",
-		ErrCorrupt:         "the buffer contradicts itself; restore it from a snapshot",
-		ErrLimits:          "limits are out of range; members may be 1 to 10000, witnesses 1 to 32, validators 0 to 64",
-		ErrZero:            "must not be zero",
-		ErrTooLarge:        "exceeds its maximum",
-		ErrTooSmall:        "is below its minimum",
-		ErrName:            "must be 1 to 32 of a-z, 0-9, '-', '_' and '.', a letter or digit first",
-		ErrUnsupported:     "is not supported",
-		ErrConfig:          "the configuration has faults; check it to list them",
-		ErrMessage:         "unknown kind of message; upgrade the sender or the host",
-		ErrPhase:           "the message does not belong to this phase; wait for the right one",
-		ErrEpoch:           "the message is for another epoch; reread the state",
-		ErrRound:           "the message is for another round; reread the state",
-		ErrParams:          "the parameters are not the agreed ones; fetch those from a peer",
-		ErrSender:          "the sender's key is zero; sign with your own key",
-		ErrNotMember:       "the sender is not a member; join first",
-		ErrAlreadyMember:   "the sender is already a member; nothing to do",
-		ErrEjected:         "the member was ejected from this run and cannot return",
-		ErrFull:            "the table of members is full; try again when members have left",
-		ErrNotActive:       "the member does not take part in this epoch; wait for the next warmup",
-		ErrNotElected:      "the member is not an elected witness of this round; only those report",
-		ErrDuplicate:       "the run already has this from the sender; nothing to do",
-		ErrEarly:           "the report is incomplete; complete it, or send it in RoundWitness",
-		ErrHeld:            "the bitmap of held results names a member that has no share in the attested round",
-		ErrHeldForm:        "the bitmap of held results is longer than the table of members or ends in a zero byte",
-		ErrNotComplete:     "the report claims to be complete but lacks an active member's result; send it as incomplete in RoundWitness",
-		ErrFilterSize:      "the filter of commitments does not have the size of this round's filters",
-		ErrFilterFull:      "the filter of commitments has more bits set than its commitments can set",
-		ErrNotOwner:        "the sender is not the run's owner; only the owner pauses, resumes, changes and ends the run",
-		ErrPaused:          "the run is already paused, or will pause when this epoch ends",
-		ErrNotPaused:       "the run is not paused; a pending pause cannot be withdrawn",
-		ErrNotCheckpointer: "the sender was not chosen to write this epoch's checkpoint; leave it to those that were",
-		ErrValue:           "the attached tokens do not fit the message; deposits and funding need some, joins and registrations may have some, nothing else takes any",
-		ErrStake:           "the stake is below the run's minimum; attach more tokens",
-		ErrPayee:           "the payee cannot change while tokens are owed to the old one; claim them first",
-		ErrNothing:         "there is nothing to claim yet; points settle when the epoch ends",
-		ErrNoMember:        "the table of members does not have this key",
-		ErrCheck:           "the sender has no such check to make, or has made it",
-		ErrLate:            "the deadline has passed",
-		ErrCommitment:      "the commitment is not to the result in question, or its signature is wrong",
-		ErrBusy:            "too many disputes are open; try again when one is over",
-		ErrReferee:         "the host has no referee for this run and cannot judge disputes",
-		ErrDispute:         "the dispute is not open; reread the state",
-		ErrStage:           "the message does not belong to this stage of the dispute; reread the state",
-		ErrParty:           "the move is not the sender's to make",
-		ErrVote:            "the vote is unknown, or does not fit its trace",
-		ErrProof:           "the proof does not show that the trace ends with what was committed to",
-		ErrNodes:           "the revealed children do not hash to the sender's node",
-		ErrEvidence:        "the evidence does not open the slice in question",
-		ErrNoConflict:      "the commitments are not two different ones by one member for one round",
-		ErrCommitted:       "the ledger has another commitment of the member for this round; the two together are an equivocation",
-		ErrExchange:        "the run does not exchange by buckets; gossip the commitment to its peers",
-		ErrNoScores:        "the run has no validators",
-		ErrNotValidator:    "the sender is not a validator; register first",
-		ErrSeats:           "all seats of validators are taken by stakes that are not lower; attach more tokens",
-		ErrPeriod:          "the scores are for the wrong period, or for one that ended before the sender registered; reread the state",
-		ErrHalf:            "scores are committed in the first half of the next period's windows and revealed in the second; wait for that, or for the next period",
-		ErrNotCommitted:    "the sender has not committed to scores of this period, so it cannot reveal any",
-		ErrReveal:          "period, salt and scores are not those that the sender committed to",
-		ErrScores:          "scores must be of existing members, in increasing order, and from -32767 to 32767",
-		ErrCost:            "the attached tokens do not cover the cost of registering; attach more",
-		ErrSlots:           "all slots are taken and no member can be replaced now; try again when one has left or is no longer immune",
-		ErrSharing:         "the run gives all members equal shares and takes no speeds",
-		ErrTreasury:        "the treasury has less than that beyond what members and validators have earned",
-		ErrNotice:          "the owner changed the run for the worse; it may resume when the notice is over",
-		ErrOpen:            "checks or disputes are open, or results are in flight; try again when they are over",
-	}
-	if e >= errorsEnd {
-		return "unknown error"
-	}
-	return texts[e]
-}

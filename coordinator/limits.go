@@ -82,7 +82,7 @@ func (l Limits) layout() record.Layout {
 }
 
 // Check returns ErrLimits if l is outside its range.
-func (l Limits) Check() error { return l.check().orNil() }
+func (l Limits) Check() error { return l.check().OrNil() }
 
 func (l Limits) check() Error {
 	if l.Members == 0 || l.Members > MembersMax || l.Witnesses == 0 || l.Witnesses > WitnessesMax || l.Validators > ValidatorsMax {

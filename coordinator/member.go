@@ -143,9 +143,7 @@ func (s State) Status(i Member) Status { return s.status(i) }
 func (s State) status(i Member) Status { return Status(s.member(i).Status()) }
 
 // Find returns the place of the member with the key pub, whatever its status.
-func (s State) Find(pub key.Public) (i Member, ok bool) {
-	return s.buffer().Find(pub)
-}
+func (s State) Find(pub key.Public) (i Member, ok bool) { return s.buffer().Find(pub) }
 
 // Present returns how many members are present.
 func (s State) Present() uint32 { return s.tally().present }

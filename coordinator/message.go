@@ -10,8 +10,13 @@ import (
 // Message is a message from a participant or a host to a run. Env names its sender.
 type Message interface {
 	kind() uint8
+	name() string
 	append(dst []byte) []byte
+	apply(s State, env Env) Error
 }
+
+// Name returns what people call a message.
+func Name(m Message) string { return m.name() }
 
 const (
 	filterBytesMax = 1 << 18             // in a Witness message: bloom.BitsMax/8

@@ -251,187 +251,198 @@ type Refund struct {
 	Amount uint64
 }
 
-func (Tick) kind() uint8 { return 0 }
-func (Tick) append(dst []byte) []byte {
-	return dst
-}
+func (Tick) kind() uint8                    { return 0 }
+func (Tick) name() string                   { return "tick" }
+func (m Tick) apply(s State, env Env) Error { return s.tick(env, m) }
+func (Tick) append(dst []byte) []byte       { return dst }
 
-func (Join) kind() uint8 { return 1 }
+func (Join) kind() uint8                    { return 1 }
+func (Join) name() string                   { return "join" }
+func (m Join) apply(s State, env Env) Error { return s.join(env, m) }
 func (m Join) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Speed)
-	dst = append(dst, m.Payee[:]...)
-	return dst
+	return append(dst, m.Payee[:]...)
 }
 
-func (Withdraw) kind() uint8 { return 2 }
-func (Withdraw) append(dst []byte) []byte {
-	return dst
-}
+func (Withdraw) kind() uint8                    { return 2 }
+func (Withdraw) name() string                   { return "withdraw" }
+func (m Withdraw) apply(s State, env Env) Error { return s.withdraw(env, m) }
+func (Withdraw) append(dst []byte) []byte       { return dst }
 
-func (Ready) kind() uint8 { return 3 }
+func (Ready) kind() uint8                    { return 3 }
+func (Ready) name() string                   { return "ready" }
+func (m Ready) apply(s State, env Env) Error { return s.ready(env, m) }
 func (m Ready) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Epoch))
-	dst = wire.AppendHash(dst, m.Params)
-	return dst
+	return wire.AppendHash(dst, m.Params)
 }
 
-func (Witness) kind() uint8 { return 4 }
+func (Witness) kind() uint8                    { return 4 }
+func (Witness) name() string                   { return "witness report" }
+func (m Witness) apply(s State, env Env) Error { return s.witness(env, m) }
 func (m Witness) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Round))
 	dst = wire.AppendBool(dst, m.Complete)
 	dst = wire.AppendHash(dst, m.Params)
 	dst = wire.AppendHash(dst, m.Prev)
 	dst = wire.AppendVar(dst, m.Held)
-	dst = wire.AppendVar(dst, m.Commitments)
-	return dst
+	return wire.AppendVar(dst, m.Commitments)
 }
 
-func (Checkpoint) kind() uint8 { return 5 }
+func (Checkpoint) kind() uint8                    { return 5 }
+func (Checkpoint) name() string                   { return "checkpoint" }
+func (m Checkpoint) apply(s State, env Env) Error { return s.checkpoint(env, m) }
 func (m Checkpoint) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Epoch))
 	dst = wire.AppendHash(dst, m.Params)
-	dst = wire.AppendHash(dst, m.Manifest)
-	return dst
+	return wire.AppendHash(dst, m.Manifest)
 }
 
-func (Pause) kind() uint8 { return 6 }
-func (Pause) append(dst []byte) []byte {
-	return dst
-}
+func (Pause) kind() uint8                    { return 6 }
+func (Pause) name() string                   { return "pause" }
+func (m Pause) apply(s State, env Env) Error { return s.pause(env, m) }
+func (Pause) append(dst []byte) []byte       { return dst }
 
-func (Resume) kind() uint8 { return 7 }
-func (Resume) append(dst []byte) []byte {
-	return dst
-}
+func (Resume) kind() uint8                    { return 7 }
+func (Resume) name() string                   { return "resume" }
+func (m Resume) apply(s State, env Env) Error { return s.resume(env, m) }
+func (Resume) append(dst []byte) []byte       { return dst }
 
-func (Pass) kind() uint8 { return 8 }
+func (Pass) kind() uint8                    { return 8 }
+func (Pass) name() string                   { return "verdict on a check" }
+func (m Pass) apply(s State, env Env) Error { return s.pass(env, m) }
 func (m Pass) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Round))
 	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
-	dst = wire.AppendHash(dst, m.Gradient)
-	return dst
+	return wire.AppendHash(dst, m.Gradient)
 }
 
-func (Accuse) kind() uint8 { return 9 }
+func (Accuse) kind() uint8                    { return 9 }
+func (Accuse) name() string                   { return "verdict on a check" }
+func (m Accuse) apply(s State, env Env) Error { return s.accuse(env, m) }
 func (m Accuse) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Round))
 	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
-	dst = wire.AppendHash(dst, m.Trace)
-	return dst
+	return wire.AppendHash(dst, m.Trace)
 }
 
-func (Unserved) kind() uint8 { return 10 }
+func (Unserved) kind() uint8                    { return 10 }
+func (Unserved) name() string                   { return "verdict on a check" }
+func (m Unserved) apply(s State, env Env) Error { return s.unserved(env, m) }
 func (m Unserved) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, uint32(m.Round))
-	dst = wire.AppendU32(dst, uint32(m.Member))
-	return dst
+	return wire.AppendU32(dst, uint32(m.Member))
 }
 
-func (TieBreak) kind() uint8 { return 11 }
+func (TieBreak) kind() uint8                    { return 11 }
+func (TieBreak) name() string                   { return "vote of a tie-breaker" }
+func (m TieBreak) apply(s State, env Env) Error { return s.tieBreak(env, m) }
 func (m TieBreak) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Dispute)
 	dst = wire.AppendU8(dst, uint8(m.Vote))
-	dst = wire.AppendHash(dst, m.Trace)
-	return dst
+	return wire.AppendHash(dst, m.Trace)
 }
 
-func (Defend) kind() uint8 { return 12 }
+func (Defend) kind() uint8                    { return 12 }
+func (Defend) name() string                   { return "move in a dispute" }
+func (m Defend) apply(s State, env Env) Error { return s.defend(env, m) }
 func (m Defend) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Dispute)
 	dst = wire.AppendHash(dst, m.Trace)
-	dst = appendHashes(dst, m.Proof)
-	return dst
+	return appendHashes(dst, m.Proof)
 }
 
-func (Reveal) kind() uint8 { return 13 }
+func (Reveal) kind() uint8                    { return 13 }
+func (Reveal) name() string                   { return "move in a dispute" }
+func (m Reveal) apply(s State, env Env) Error { return s.reveal(env, m) }
 func (m Reveal) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Dispute)
-	dst = appendNodes(dst, &m.Nodes)
-	return dst
+	return appendNodes(dst, &m.Nodes)
 }
 
-func (Evidence) kind() uint8 { return 14 }
+func (Evidence) kind() uint8                    { return 14 }
+func (Evidence) name() string                   { return "move in a dispute" }
+func (m Evidence) apply(s State, env Env) Error { return s.evidence(env, m) }
 func (m Evidence) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Dispute)
-	dst = wire.AppendVar(dst, m.Bytes)
-	return dst
+	return wire.AppendVar(dst, m.Bytes)
 }
 
-func (Concede) kind() uint8 { return 15 }
-func (m Concede) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Dispute)
-	return dst
-}
+func (Concede) kind() uint8                    { return 15 }
+func (Concede) name() string                   { return "move in a dispute" }
+func (m Concede) apply(s State, env Env) Error { return s.concede(env, m) }
+func (m Concede) append(dst []byte) []byte     { return wire.AppendU32(dst, m.Dispute) }
 
-func (Equivocation) kind() uint8 { return 16 }
+func (Equivocation) kind() uint8                    { return 16 }
+func (Equivocation) name() string                   { return "proof of two commitments" }
+func (m Equivocation) apply(s State, env Env) Error { return s.equivocation(env, m) }
 func (m Equivocation) append(dst []byte) []byte {
 	dst = m.A.Append(dst)
-	dst = m.B.Append(dst)
-	return dst
+	return m.B.Append(dst)
 }
 
-func (Deposit) kind() uint8 { return 17 }
-func (m Deposit) append(dst []byte) []byte {
-	dst = append(dst, m.Member[:]...)
-	return dst
-}
+func (Deposit) kind() uint8                    { return 17 }
+func (Deposit) name() string                   { return "deposit" }
+func (m Deposit) apply(s State, env Env) Error { return s.deposit(env, m) }
+func (m Deposit) append(dst []byte) []byte     { return append(dst, m.Member[:]...) }
 
-func (Claim) kind() uint8 { return 18 }
-func (Claim) append(dst []byte) []byte {
-	return dst
-}
+func (Claim) kind() uint8                    { return 18 }
+func (Claim) name() string                   { return "claim" }
+func (m Claim) apply(s State, env Env) Error { return s.claim(env, m) }
+func (Claim) append(dst []byte) []byte       { return dst }
 
-func (Fund) kind() uint8 { return 19 }
-func (Fund) append(dst []byte) []byte {
-	return dst
-}
+func (Fund) kind() uint8                    { return 19 }
+func (Fund) name() string                   { return "fund" }
+func (m Fund) apply(s State, env Env) Error { return s.fund(env, m) }
+func (Fund) append(dst []byte) []byte       { return dst }
 
-func (Commit) kind() uint8 { return 20 }
-func (m Commit) append(dst []byte) []byte {
-	dst = m.Signed.Append(dst)
-	return dst
-}
+func (Commit) kind() uint8                    { return 20 }
+func (Commit) name() string                   { return "commitment" }
+func (m Commit) apply(s State, env Env) Error { return s.commit(env, m) }
+func (m Commit) append(dst []byte) []byte     { return m.Signed.Append(dst) }
 
-func (RegisterValidator) kind() uint8 { return 21 }
-func (m RegisterValidator) append(dst []byte) []byte {
-	dst = append(dst, m.Payee[:]...)
-	return dst
-}
+func (RegisterValidator) kind() uint8                    { return 21 }
+func (RegisterValidator) name() string                   { return "registration as a validator" }
+func (m RegisterValidator) apply(s State, env Env) Error { return s.registerValidator(env, m) }
+func (m RegisterValidator) append(dst []byte) []byte     { return append(dst, m.Payee[:]...) }
 
-func (RetireValidator) kind() uint8 { return 22 }
-func (RetireValidator) append(dst []byte) []byte {
-	return dst
-}
+func (RetireValidator) kind() uint8                    { return 22 }
+func (RetireValidator) name() string                   { return "retirement as a validator" }
+func (m RetireValidator) apply(s State, env Env) Error { return s.retireValidator(env, m) }
+func (RetireValidator) append(dst []byte) []byte       { return dst }
 
-func (CommitScores) kind() uint8 { return 23 }
+func (CommitScores) kind() uint8                    { return 23 }
+func (CommitScores) name() string                   { return "commitment to scores" }
+func (m CommitScores) apply(s State, env Env) Error { return s.commitScores(env, m) }
 func (m CommitScores) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Period)
-	dst = wire.AppendHash(dst, m.Hash)
-	return dst
+	return wire.AppendHash(dst, m.Hash)
 }
 
-func (RevealScores) kind() uint8 { return 24 }
+func (RevealScores) kind() uint8                    { return 24 }
+func (RevealScores) name() string                   { return "scores" }
+func (m RevealScores) apply(s State, env Env) Error { return s.revealScores(env, m) }
 func (m RevealScores) append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, m.Period)
 	dst = wire.AppendHash(dst, m.Salt)
-	dst = appendScores(dst, m.Scores)
-	return dst
+	return appendScores(dst, m.Scores)
 }
 
-func (SetSpeed) kind() uint8 { return 25 }
-func (m SetSpeed) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Speed)
-	return dst
-}
+func (SetSpeed) kind() uint8                    { return 25 }
+func (SetSpeed) name() string                   { return "speed" }
+func (m SetSpeed) apply(s State, env Env) Error { return s.setSpeed(env, m) }
+func (m SetSpeed) append(dst []byte) []byte     { return wire.AppendU32(dst, m.Speed) }
 
-func (End) kind() uint8 { return 26 }
-func (End) append(dst []byte) []byte {
-	return dst
-}
+func (End) kind() uint8                    { return 26 }
+func (End) name() string                   { return "end" }
+func (m End) apply(s State, env Env) Error { return s.end(env, m) }
+func (End) append(dst []byte) []byte       { return dst }
 
-func (Change) kind() uint8 { return 27 }
+func (Change) kind() uint8                    { return 27 }
+func (Change) name() string                   { return "change of the run's terms" }
+func (m Change) apply(s State, env Env) Error { return s.change(env, m) }
 func (m Change) append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, m.Rate)
 	dst = wire.AppendU64(dst, m.Emission)
@@ -440,227 +451,103 @@ func (m Change) append(dst []byte) []byte {
 	dst = wire.AppendU64(dst, m.RoundTrainMs)
 	dst = wire.AppendU64(dst, m.RoundWitnessMs)
 	dst = wire.AppendU64(dst, m.CooldownMs)
-	dst = wire.AppendU64(dst, m.EpochMs)
-	return dst
+	return wire.AppendU64(dst, m.EpochMs)
 }
 
-func (Refund) kind() uint8 { return 28 }
-func (m Refund) append(dst []byte) []byte {
-	dst = wire.AppendU64(dst, m.Amount)
-	return dst
-}
+func (Refund) kind() uint8                    { return 28 }
+func (Refund) name() string                   { return "refund" }
+func (m Refund) apply(s State, env Env) Error { return s.refund(env, m) }
+func (m Refund) append(dst []byte) []byte     { return wire.AppendU64(dst, m.Amount) }
 
 // readMessage reads the fields of a message; nil if the kind is unknown.
 func readMessage(kind uint8, r *wire.Reader) Message {
 	switch kind {
 	case 0:
-		var m Tick
-		return m
+		return Tick{}
 	case 1:
-		var m Join
-		m.Speed = r.U32()
-		m.Payee = key.Public(r.Hash())
-		return m
+		return Join{Speed: r.U32(), Payee: key.Public(r.Hash())}
 	case 2:
-		var m Withdraw
-		return m
+		return Withdraw{}
 	case 3:
-		var m Ready
-		m.Epoch = Epoch(r.U32())
-		m.Params = r.Hash()
-		return m
+		return Ready{Epoch: Epoch(r.U32()), Params: r.Hash()}
 	case 4:
-		var m Witness
-		m.Round = Round(r.U32())
-		m.Complete = r.Bool()
-		m.Params = r.Hash()
-		m.Prev = r.Hash()
-		m.Held = r.Var(heldBytesMax)
-		m.Commitments = r.Var(filterBytesMax)
-		return m
+		return Witness{
+			Round:       Round(r.U32()),
+			Complete:    r.Bool(),
+			Params:      r.Hash(),
+			Prev:        r.Hash(),
+			Held:        r.Var(heldBytesMax),
+			Commitments: r.Var(filterBytesMax),
+		}
 	case 5:
-		var m Checkpoint
-		m.Epoch = Epoch(r.U32())
-		m.Params = r.Hash()
-		m.Manifest = r.Hash()
-		return m
+		return Checkpoint{Epoch: Epoch(r.U32()), Params: r.Hash(), Manifest: r.Hash()}
 	case 6:
-		var m Pause
-		return m
+		return Pause{}
 	case 7:
-		var m Resume
-		return m
+		return Resume{}
 	case 8:
-		var m Pass
-		m.Round = Round(r.U32())
-		m.Member = Member(r.U32())
-		m.Commitment = dispute.ReadSigned(r)
-		m.Gradient = r.Hash()
-		return m
+		return Pass{
+			Round:      Round(r.U32()),
+			Member:     Member(r.U32()),
+			Commitment: dispute.ReadSigned(r),
+			Gradient:   r.Hash(),
+		}
 	case 9:
-		var m Accuse
-		m.Round = Round(r.U32())
-		m.Member = Member(r.U32())
-		m.Commitment = dispute.ReadSigned(r)
-		m.Trace = r.Hash()
-		return m
+		return Accuse{
+			Round:      Round(r.U32()),
+			Member:     Member(r.U32()),
+			Commitment: dispute.ReadSigned(r),
+			Trace:      r.Hash(),
+		}
 	case 10:
-		var m Unserved
-		m.Round = Round(r.U32())
-		m.Member = Member(r.U32())
-		return m
+		return Unserved{Round: Round(r.U32()), Member: Member(r.U32())}
 	case 11:
-		var m TieBreak
-		m.Dispute = r.U32()
-		m.Vote = dispute.Vote(r.U8())
-		m.Trace = r.Hash()
-		return m
+		return TieBreak{Dispute: r.U32(), Vote: dispute.Vote(r.U8()), Trace: r.Hash()}
 	case 12:
-		var m Defend
-		m.Dispute = r.U32()
-		m.Trace = r.Hash()
-		m.Proof = readHashes(r, proofMax)
-		return m
+		return Defend{Dispute: r.U32(), Trace: r.Hash(), Proof: readHashes(r, proofMax)}
 	case 13:
-		var m Reveal
-		m.Dispute = r.U32()
-		m.Nodes = readNodes(r)
-		return m
+		return Reveal{Dispute: r.U32(), Nodes: readNodes(r)}
 	case 14:
-		var m Evidence
-		m.Dispute = r.U32()
-		m.Bytes = r.Var(EvidenceBytesMax)
-		return m
+		return Evidence{Dispute: r.U32(), Bytes: r.Var(EvidenceBytesMax)}
 	case 15:
-		var m Concede
-		m.Dispute = r.U32()
-		return m
+		return Concede{Dispute: r.U32()}
 	case 16:
-		var m Equivocation
-		m.A = dispute.ReadSigned(r)
-		m.B = dispute.ReadSigned(r)
-		return m
+		return Equivocation{A: dispute.ReadSigned(r), B: dispute.ReadSigned(r)}
 	case 17:
-		var m Deposit
-		m.Member = key.Public(r.Hash())
-		return m
+		return Deposit{Member: key.Public(r.Hash())}
 	case 18:
-		var m Claim
-		return m
+		return Claim{}
 	case 19:
-		var m Fund
-		return m
+		return Fund{}
 	case 20:
-		var m Commit
-		m.Signed = dispute.ReadSigned(r)
-		return m
+		return Commit{Signed: dispute.ReadSigned(r)}
 	case 21:
-		var m RegisterValidator
-		m.Payee = key.Public(r.Hash())
-		return m
+		return RegisterValidator{Payee: key.Public(r.Hash())}
 	case 22:
-		var m RetireValidator
-		return m
+		return RetireValidator{}
 	case 23:
-		var m CommitScores
-		m.Period = r.U32()
-		m.Hash = r.Hash()
-		return m
+		return CommitScores{Period: r.U32(), Hash: r.Hash()}
 	case 24:
-		var m RevealScores
-		m.Period = r.U32()
-		m.Salt = r.Hash()
-		m.Scores = readScores(r, MembersMax)
-		return m
+		return RevealScores{Period: r.U32(), Salt: r.Hash(), Scores: readScores(r, MembersMax)}
 	case 25:
-		var m SetSpeed
-		m.Speed = r.U32()
-		return m
+		return SetSpeed{Speed: r.U32()}
 	case 26:
-		var m End
-		return m
+		return End{}
 	case 27:
-		var m Change
-		m.Rate = r.U64()
-		m.Emission = r.U64()
-		m.WaitingMs = r.U64()
-		m.WarmupMs = r.U64()
-		m.RoundTrainMs = r.U64()
-		m.RoundWitnessMs = r.U64()
-		m.CooldownMs = r.U64()
-		m.EpochMs = r.U64()
-		return m
+		return Change{
+			Rate:           r.U64(),
+			Emission:       r.U64(),
+			WaitingMs:      r.U64(),
+			WarmupMs:       r.U64(),
+			RoundTrainMs:   r.U64(),
+			RoundWitnessMs: r.U64(),
+			CooldownMs:     r.U64(),
+			EpochMs:        r.U64(),
+		}
 	case 28:
-		var m Refund
-		m.Amount = r.U64()
-		return m
+		return Refund{Amount: r.U64()}
 	}
 	return nil
-}
-
-// take does what the message itself asks for.
-func (s State) take(env Env, m Message) Error {
-	switch m := m.(type) {
-	case Tick:
-		return s.tick(env, m)
-	case Join:
-		return s.join(env, m)
-	case Withdraw:
-		return s.withdraw(env, m)
-	case Ready:
-		return s.ready(env, m)
-	case Witness:
-		return s.witness(env, m)
-	case Checkpoint:
-		return s.checkpoint(env, m)
-	case Pause:
-		return s.pause(env, m)
-	case Resume:
-		return s.resume(env, m)
-	case Pass:
-		return s.pass(env, m)
-	case Accuse:
-		return s.accuse(env, m)
-	case Unserved:
-		return s.unserved(env, m)
-	case TieBreak:
-		return s.tieBreak(env, m)
-	case Defend:
-		return s.defend(env, m)
-	case Reveal:
-		return s.reveal(env, m)
-	case Evidence:
-		return s.evidence(env, m)
-	case Concede:
-		return s.concede(env, m)
-	case Equivocation:
-		return s.equivocation(env, m)
-	case Deposit:
-		return s.deposit(env, m)
-	case Claim:
-		return s.claim(env, m)
-	case Fund:
-		return s.fund(env, m)
-	case Commit:
-		return s.commit(env, m)
-	case RegisterValidator:
-		return s.registerValidator(env, m)
-	case RetireValidator:
-		return s.retireValidator(env, m)
-	case CommitScores:
-		return s.commitScores(env, m)
-	case RevealScores:
-		return s.revealScores(env, m)
-	case SetSpeed:
-		return s.setSpeed(env, m)
-	case End:
-		return s.end(env, m)
-	case Change:
-		return s.change(env, m)
-	case Refund:
-		return s.refund(env, m)
-	}
-	return ErrMessage
 }
 
 // takesValue reports whether tokens may be attached to a message.
@@ -679,71 +566,6 @@ func paysOut(m Message) bool {
 		return true
 	}
 	return false
-}
-
-// Name returns what people call a message.
-func Name(m Message) string {
-	switch m.(type) {
-	case Tick:
-		return "tick"
-	case Join:
-		return "join"
-	case Withdraw:
-		return "withdraw"
-	case Ready:
-		return "ready"
-	case Witness:
-		return "witness report"
-	case Checkpoint:
-		return "checkpoint"
-	case Pause:
-		return "pause"
-	case Resume:
-		return "resume"
-	case Pass:
-		return "verdict on a check"
-	case Accuse:
-		return "verdict on a check"
-	case Unserved:
-		return "verdict on a check"
-	case TieBreak:
-		return "vote of a tie-breaker"
-	case Defend:
-		return "move in a dispute"
-	case Reveal:
-		return "move in a dispute"
-	case Evidence:
-		return "move in a dispute"
-	case Concede:
-		return "move in a dispute"
-	case Equivocation:
-		return "proof of two commitments"
-	case Deposit:
-		return "deposit"
-	case Claim:
-		return "claim"
-	case Fund:
-		return "fund"
-	case Commit:
-		return "commitment"
-	case RegisterValidator:
-		return "registration as a validator"
-	case RetireValidator:
-		return "retirement as a validator"
-	case CommitScores:
-		return "commitment to scores"
-	case RevealScores:
-		return "scores"
-	case SetSpeed:
-		return "speed"
-	case End:
-		return "end"
-	case Change:
-		return "change of the run's terms"
-	case Refund:
-		return "refund"
-	}
-	return "unknown message"
 }
 
 // kindsEnd is the first kind that no message has.

@@ -19,9 +19,7 @@ func (s State) Escrow() uint64 { return s.h().Escrow() }
 
 // Payout returns the amount that the last applied message pays out of the escrow, and the key it is
 // paid to: see WillPay.
-func (s State) Payout() (to key.Public, amount uint64) {
-	return s.h().PayoutTo(), s.h().Payout()
-}
+func (s State) Payout() (to key.Public, amount uint64) { return s.h().PayoutTo(), s.h().Payout() }
 
 // PointsVerified returns the points given for verification. PointsTotal includes them.
 func (s State) PointsVerified() uint64 { return s.h().PointsVerified() }
@@ -77,7 +75,7 @@ func (s State) claim(env Env, _ Claim) Error {
 		if ok {
 			return OK
 		}
-		return Error(s.book().Claim(env.score()))
+		return s.book().Claim(env.score())
 	}
 	s.payDue(i, s.due(env, i))
 	return OK

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -144,7 +145,7 @@ func TestScenarios(t *testing.T) {
 		})
 	}
 	compareGolden(t, hashes)
-	for e := Error(1); e < errorsEnd; e++ {
+	for e := Error(1); e < record.ErrorsEnd; e++ {
 		if !seen.errors[e] {
 			t.Errorf("no scenario shows error %d, %q", e, e.Error())
 		}

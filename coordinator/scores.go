@@ -57,17 +57,17 @@ func (s State) MayScore(pub key.Public, period uint32) bool {
 func (s State) Validator(pub key.Public) (score.Validator, bool) { return s.book().Validator(pub) }
 
 func (s State) registerValidator(env Env, m RegisterValidator) Error {
-	return Error(s.book().Register(env.score(), m.Payee))
+	return s.book().Register(env.score(), m.Payee)
 }
 
 func (s State) retireValidator(env Env, _ RetireValidator) Error {
-	return Error(s.book().Retire(env.score()))
+	return s.book().Retire(env.score())
 }
 
 func (s State) commitScores(env Env, m CommitScores) Error {
-	return Error(s.book().Commit(env.score(), m.Period, m.Hash))
+	return s.book().Commit(env.score(), m.Period, m.Hash)
 }
 
 func (s State) revealScores(env Env, m RevealScores) Error {
-	return Error(s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m)))
+	return s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m))
 }

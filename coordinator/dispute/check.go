@@ -26,7 +26,7 @@ func (s Cases) Doubt(i record.Member) uint8 {
 }
 
 // checkOf returns the place of the check of a member's result that the sender is to make.
-func (s Cases) checkOf(env Env, round record.Round, member record.Member) (k uint32, e record.Refusal) {
+func (s Cases) checkOf(env Env, round record.Round, member record.Member) (k uint32, e record.Error) {
 	i, ok := s.Find(env.Sender)
 	switch {
 	case !ok:
@@ -73,7 +73,7 @@ func (c Check) fits(v Commitment) bool {
 }
 
 // Pass takes the verdict that the share was recomputed with the same result.
-func (s Cases) Pass(env Env, round record.Round, member record.Member, signed Signed, gradient wire.Hash) record.Refusal {
+func (s Cases) Pass(env Env, round record.Round, member record.Member, signed Signed, gradient wire.Hash) record.Error {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e
@@ -106,7 +106,7 @@ func (s Cases) clearDoubt(i record.Member) {
 }
 
 // Accuse takes the verdict that the share was recomputed with another result.
-func (s Cases) Accuse(env Env, round record.Round, member record.Member, signed Signed, trace wire.Hash) record.Refusal {
+func (s Cases) Accuse(env Env, round record.Round, member record.Member, signed Signed, trace wire.Hash) record.Error {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e
@@ -139,7 +139,7 @@ func (s Cases) Accuse(env Env, round record.Round, member record.Member, signed 
 }
 
 // Unserved takes the verdict that the author does not serve what the check needs.
-func (s Cases) Unserved(env Env, round record.Round, member record.Member) record.Refusal {
+func (s Cases) Unserved(env Env, round record.Round, member record.Member) record.Error {
 	k, e := s.checkOf(env, round, member)
 	if e != record.OK {
 		return e

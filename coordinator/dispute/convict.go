@@ -143,7 +143,7 @@ func (s Cases) absent(env Env, i record.Member) {
 }
 
 // Equivocation convicts a member that signed two commitments for one round.
-func (s Cases) Equivocation(env Env, first, second Signed) record.Refusal {
+func (s Cases) Equivocation(env Env, first, second Signed) record.Error {
 	a, b := first.Commitment, second.Commitment
 	if a.Run != s.h().ID() || b.Run != a.Run || b.Round != a.Round || b.Member != a.Member || a == b {
 		return record.ErrNoConflict

@@ -9,7 +9,7 @@ import (
 // The descent of a dispute, from the roots of two traces to the first slice at which they differ.
 
 // Defend takes the accused's trace.
-func (s Cases) Defend(env Env, id uint32, trace wire.Hash, proof []wire.Hash) record.Refusal {
+func (s Cases) Defend(env Env, id uint32, trace wire.Hash, proof []wire.Hash) record.Error {
 	d, i, e := s.party(env, id, StageDefending)
 	switch {
 	case e != record.OK:
@@ -84,7 +84,7 @@ func (d dispute) climbDown(env Env, level Level) {
 
 // Reveal takes the children of a node from one side. Once both sides have revealed, the descent
 // continues at the first child that differs.
-func (s Cases) Reveal(env Env, id uint32, nodes [bisect.Fan]wire.Hash) record.Refusal {
+func (s Cases) Reveal(env Env, id uint32, nodes [bisect.Fan]wire.Hash) record.Error {
 	d, i, e := s.party(env, id, StageDescending)
 	if e != record.OK {
 		return e
@@ -154,7 +154,7 @@ func (d dispute) arrive(env Env) {
 }
 
 // Evidence lets the referee judge the slice at which the traces differ.
-func (s Cases) Evidence(env Env, id uint32, evidence []byte) record.Refusal {
+func (s Cases) Evidence(env Env, id uint32, evidence []byte) record.Error {
 	d, i, e := s.party(env, id, StageEvidence)
 	switch {
 	case e != record.OK:
@@ -190,7 +190,7 @@ func (d dispute) convictBoth(env Env) {
 }
 
 // Concede gives up a dispute.
-func (s Cases) Concede(env Env, id uint32) record.Refusal {
+func (s Cases) Concede(env Env, id uint32) record.Error {
 	d, ok := s.disputeOf(id)
 	if !ok {
 		return record.ErrDispute

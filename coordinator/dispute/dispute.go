@@ -149,7 +149,7 @@ func (d dispute) drawTies(env Env) {
 }
 
 // TieBreak takes the vote of a tie-breaker.
-func (s Cases) TieBreak(env Env, id uint32, vote Vote, trace wire.Hash) record.Refusal {
+func (s Cases) TieBreak(env Env, id uint32, vote Vote, trace wire.Hash) record.Error {
 	d, i, e := s.party(env, id, StageTieBreaking)
 	if e != record.OK {
 		return e
@@ -184,7 +184,7 @@ func (s Cases) TieBreak(env Env, id uint32, vote Vote, trace wire.Hash) record.R
 }
 
 // party returns the dispute if it is in this stage, and the sender's place.
-func (s Cases) party(env Env, id uint32, stage Stage) (d dispute, i record.Member, e record.Refusal) {
+func (s Cases) party(env Env, id uint32, stage Stage) (d dispute, i record.Member, e record.Error) {
 	i, ok := s.Find(env.Sender)
 	switch {
 	case !ok:

@@ -117,7 +117,7 @@ func (s Book) open() bool {
 
 // Register gives the sender a seat with the attached tokens as its stake, or adds them to the stake
 // that it has. A payee of zero is the sender.
-func (s Book) Register(env Env, payee key.Public) record.Refusal {
+func (s Book) Register(env Env, payee key.Public) record.Error {
 	switch {
 	case env.Sender.IsZero():
 		return record.ErrSender
@@ -177,7 +177,7 @@ func (s Book) put(env Env, payee key.Public, b record.Seat) {
 func (s Book) wait(env Env, payee key.Public, k uint32) { s.put(env, payee, s.Bench(k)) }
 
 // raiseStake adds to what the sender has in b, which is seat k or its bench.
-func (s Book) raiseStake(env Env, payee key.Public, b record.Seat, k uint32) record.Refusal {
+func (s Book) raiseStake(env Env, payee key.Public, b record.Seat, k uint32) record.Error {
 	next := s.Bench(k)
 	switch {
 	case env.Value == 0:
@@ -386,7 +386,7 @@ func (s Book) pay(env Env, claim bool) bool {
 }
 
 // Retire gives up the sender's seat, or pays what is owed to it since it gave it up or lost it.
-func (s Book) Retire(env Env) record.Refusal {
+func (s Book) Retire(env Env) record.Error {
 	if s.pay(env, false) {
 		return record.OK
 	}
@@ -404,7 +404,7 @@ func (s Book) Retire(env Env) record.Refusal {
 }
 
 // Claim pays the sender's payee what the sender earned as a validator, and its stake if it is free.
-func (s Book) Claim(env Env) record.Refusal {
+func (s Book) Claim(env Env) record.Error {
 	if s.pay(env, true) {
 		return record.OK
 	}
@@ -433,7 +433,7 @@ func (s Book) Votes(k, p uint32) bool {
 }
 
 // Commit binds the sender to the scores of a period that hash to this.
-func (s Book) Commit(env Env, period uint32, hash wire.Hash) record.Refusal {
+func (s Book) Commit(env Env, period uint32, hash wire.Hash) record.Error {
 	k, e := s.mayScore(env, period, StageCommit)
 	if e != record.OK {
 		return e
@@ -452,7 +452,7 @@ func (s Book) Commit(env Env, period uint32, hash wire.Hash) record.Refusal {
 }
 
 // mayScore returns the sender's seat if it may act on the period in this stage.
-func (s Book) mayScore(env Env, period uint32, stage Stage) (uint32, record.Refusal) {
+func (s Book) mayScore(env Env, period uint32, stage Stage) (uint32, record.Error) {
 	if s.SeatsMax() == 0 {
 		return 0, record.ErrNoScores
 	}
@@ -471,7 +471,7 @@ func (s Book) mayScore(env Env, period uint32, stage Stage) (uint32, record.Refu
 }
 
 // Reveal takes the scores of a period, which hash to this.
-func (s Book) Reveal(env Env, period uint32, scores []Score, sum wire.Hash) record.Refusal {
+func (s Book) Reveal(env Env, period uint32, scores []Score, sum wire.Hash) record.Error {
 	k, e := s.mayScore(env, period, StageReveal)
 	if e != record.OK {
 		return e

@@ -104,7 +104,7 @@ func (s schema) configuration() string {
 		"\"github.com/entrain-network/entrain/wire\"\n)\n\n" +
 		s.aliases() + "// Config is what a run's owner decides when it is created. Durations are in milliseconds of the\n" +
 		"// ledger's time.\ntype Config struct {\n")
-	var appends, reads, uppers, puts, gets, checks, keys strings.Builder
+	var appends, reads, uppers, puts, gets, checks strings.Builder
 	for _, c := range s.config {
 		if c.group {
 			b.WriteString("\n")
@@ -122,7 +122,6 @@ func (s schema) configuration() string {
 		fmt.Fprintf(&puts, "h.Set%s(%s)\n", c.name, put)
 		fmt.Fprintf(&gets, "%s: %s,\n", c.name, get)
 		c.limits(s, &checks)
-		fmt.Fprintf(&keys, "key%s = %q\n", c.name, c.key)
 	}
 	b.WriteString("}\n\n// Append appends the canonical encoding of c: the name with its length, then the fields in their\n" +
 		"// order, but Sharing in the upper half of the byte of Exchange.\nfunc (c Config) Append(dst []byte) []byte {\n" +
@@ -131,7 +130,6 @@ func (s schema) configuration() string {
 		"func ReadConfig(r *wire.Reader) (c Config) {\n" + reads.String() + uppers.String() + "return c\n}\n\n" +
 		"func (s State) putConfig(c Config) {\nh := s.h()\n" + puts.String() + "}\n\n" +
 		"// Config returns the run's configuration.\nfunc (s State) Config() Config {\nh := s.h()\nreturn Config{\n" + gets.String() + "}\n}\n\n" +
-		"// The keys that errors name.\nconst (\n" + keys.String() + ")\n\n" +
 		"// ranges checks each field by itself.\nfunc (f *faults) ranges(c Config) {\n" + checks.String() + "}\n")
 	return b.String()
 }
@@ -177,19 +175,23 @@ func (c setting) encode(s schema, appends, reads, uppers *strings.Builder) {
 
 // limits writes the checks of the field's range.
 func (c setting) limits(s schema, checks *strings.Builder) {
+	if c.least != "" && c.most == "DurationMsMax" {
+		fmt.Fprintf(checks, "f.duration(%q, c.%s)\n", c.key, c.name)
+		return
+	}
 	if c.least != "" {
 		zero := "c." + c.name + " == 0"
 		if c.typ == "hash" || c.typ == "key" {
 			zero = "c." + c.name + ".IsZero()"
 		}
-		fmt.Fprintf(checks, "f.when(%s, key%s, ErrZero, \"\")\n", zero, c.name)
+		fmt.Fprintf(checks, "f.when(%s, %q, ErrZero, \"\")\n", zero, c.key)
 	}
 	if c.most != "" {
 		text, ok := s.bounds[c.most]
 		if !ok {
 			text = c.most
 		}
-		fmt.Fprintf(checks, "f.when(c.%s > %s, key%s, ErrTooLarge, %q)\n", c.name, c.most, c.name, text)
+		fmt.Fprintf(checks, "f.when(c.%s > %s, %q, ErrTooLarge, %q)\n", c.name, c.most, c.key, text)
 	}
 }
 
@@ -237,7 +239,14 @@ func wrap(text, prefix string) string {
 	return b.String() + strings.TrimRight(line, " ") + "\n"
 }
 
-// tables returns the offset tables of the package comment, three fields a line.
+// recordDoc returns the package comment of record, with the tables of offsets.
+func (s schema) recordDoc() string {
+	return notice + "// Package record gives access to the fields of a run's buffer, and says where its parts lie. The\n" +
+		"// coordinator's package comment draws the whole; coordinator/schema.txt defines the fields.\n//\n" +
+		"// # Offsets\n//\n" + strings.TrimSuffix(s.tables(), "//\n") + "package record\n"
+}
+
+// tables returns the tables of offsets, three fields a line.
 func (s schema) tables() string {
 	var b strings.Builder
 	for _, r := range s.parts {

@@ -1,6 +1,6 @@
-// Command gen writes what coordinator/schema.txt describes: the accessors of package record, the
-// coordinator's Config, the offsets that tests use, and the offset tables in the coordinator's
-// package comment.
+// Command gen writes what coordinator/schema.txt describes: the accessors of package record and its
+// tables of offsets, the coordinator's Config, errors and messages with the table of messages in
+// its package comment, and the offsets that tests use.
 //
 // Run it in the coordinator's directory, by "go generate".
 package main
@@ -49,12 +49,13 @@ func generate(dir string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for name, code := range map[string]string{
-		"internal/record/record_gen.go":  s.records(),
-		"internal/record/refusal_gen.go": s.codes(),
-		"config_gen.go":                  s.configuration(),
-		"messages_gen.go":                s.messageCode(),
-		"errors_gen.go":                  s.errorCode(),
-		"offsets_gen_test.go":            s.offsets(),
+		"internal/record/doc_gen.go":    s.recordDoc(),
+		"internal/record/record_gen.go": s.records(),
+		"internal/record/error_gen.go":  s.errorCode(),
+		"config_gen.go":                 s.configuration(),
+		"messages_gen.go":               s.messageCode(),
+		"errors_gen.go":                 s.errorNames(),
+		"offsets_gen_test.go":           s.offsets(),
 	} {
 		if files[name], err = format.Source([]byte(code)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -66,23 +67,18 @@ func generate(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// The lines of doc.go between which the tables of offsets and of messages stand.
+// The lines of doc.go between which the table of messages stands.
 const (
-	tablesBegin = "// # Offsets\n//\n"
-	tablesEnd   = "// # Messages\n//\n"
-	kindsEnd    = "// # Example\n"
+	kindsBegin = "// # Messages\n//\n"
+	kindsEnd   = "// # Example\n"
 )
 
-// manual returns the text of doc.go with the offset tables of the schema.
+// manual returns the text of doc.go with the table of messages.
 func (s schema) manual(text string) ([]byte, error) {
-	before, rest, ok := strings.Cut(text, tablesBegin)
-	_, after, found := strings.Cut(rest, tablesEnd)
+	before, rest, ok := strings.Cut(text, kindsBegin)
+	_, after, found := strings.Cut(rest, kindsEnd)
 	if !ok || !found {
-		return nil, fmt.Errorf("doc.go lacks the headings %q and %q", tablesBegin, tablesEnd)
+		return nil, fmt.Errorf("doc.go lacks the headings %q and %q", kindsBegin, kindsEnd)
 	}
-	_, after, ok = strings.Cut(after, kindsEnd)
-	if !ok {
-		return nil, fmt.Errorf("doc.go lacks the heading %q", kindsEnd)
-	}
-	return format.Source([]byte(before + tablesBegin + s.tables() + tablesEnd + s.kinds() + kindsEnd + after))
+	return format.Source([]byte(before + kindsBegin + s.kinds() + kindsEnd + after))
 }

@@ -53,45 +53,48 @@ func (m message) method() string { return strings.ToLower(m.name[:1]) + m.name[1
 
 // messageCode returns the code of the messages.
 func (s schema) messageCode() string {
-	var b, appends, read, take, names strings.Builder
+	var types, methods, read strings.Builder
 	for _, m := range s.messages {
-		b.WriteString("\n")
+		types.WriteString("\n")
 		for _, line := range m.doc {
-			b.WriteString("// " + line + "\n")
+			types.WriteString("// " + line + "\n")
 		}
-		fmt.Fprintf(&b, "type %s struct {", m.name)
+		fmt.Fprintf(&types, "type %s struct {", m.name)
 		if len(m.fields) > 0 {
-			b.WriteString("\n")
+			types.WriteString("\n")
 		}
-		fmt.Fprintf(&appends, "\nfunc (%s) kind() uint8 { return %d }\n", m.name, m.kind)
-		receiver := "m "
-		if len(m.fields) == 0 {
-			receiver = ""
-		}
-		fmt.Fprintf(&appends, "func (%s%s) append(dst []byte) []byte {\n", receiver, m.name)
-		fmt.Fprintf(&read, "case %d:\nvar m %s\n", m.kind, m.name)
+		var appends, reads []string
 		for _, f := range m.fields {
 			t, _ := partType(f)
-			b.WriteString(wrap(sentence(f.doc), "// ") + f.name + " " + t[0] + "\n")
-			fmt.Fprintf(&appends, "dst = %s\n", t[1])
-			fmt.Fprintf(&read, "m.%s = %s\n", f.name, t[2])
+			types.WriteString(wrap(sentence(f.doc), "// ") + f.name + " " + t[0] + "\n")
+			appends = append(appends, t[1])
+			reads = append(reads, f.name+": "+t[2])
 		}
-		b.WriteString("}\n")
-		appends.WriteString("return dst\n}\n")
-		read.WriteString("return m\n")
-		fmt.Fprintf(&take, "case %s:\nreturn s.%s(env, m)\n", m.name, m.method())
-		fmt.Fprintf(&names, "case %s:\nreturn %q\n", m.name, m.noun)
+		types.WriteString("}\n")
+		fmt.Fprintf(&methods, "\nfunc (%s) kind() uint8 { return %d }\nfunc (%s) name() string { return %q }\n", m.name, m.kind, m.name, m.noun)
+		fmt.Fprintf(&methods, "func (m %s) apply(s State, env Env) Error { return s.%s(env, m) }\n", m.name, m.method())
+		switch n := len(appends); n {
+		case 0:
+			fmt.Fprintf(&methods, "func (%s) append(dst []byte) []byte { return dst }\n", m.name)
+		case 1:
+			fmt.Fprintf(&methods, "func (m %s) append(dst []byte) []byte { return %s }\n", m.name, appends[0])
+		default:
+			fmt.Fprintf(&methods, "func (m %s) append(dst []byte) []byte {\ndst = %s\nreturn %s\n}\n", m.name,
+				strings.Join(appends[:n-1], "\ndst = "), appends[n-1])
+		}
+		fields := strings.Join(reads, ", ")
+		if len(fields) > width-30 {
+			fields = "\n" + strings.Join(reads, ",\n") + ",\n"
+		}
+		fmt.Fprintf(&read, "case %d:\nreturn %s{%s}\n", m.kind, m.name, fields)
 	}
 	return notice + "package coordinator\n\nimport (\n\"github.com/entrain-network/entrain/bisect\"\n" +
 		"\"github.com/entrain-network/entrain/coordinator/dispute\"\n\"github.com/entrain-network/entrain/coordinator/score\"\n" +
-		"\"github.com/entrain-network/entrain/key\"\n\"github.com/entrain-network/entrain/wire\"\n)\n" + b.String() + appends.String() +
+		"\"github.com/entrain-network/entrain/key\"\n\"github.com/entrain-network/entrain/wire\"\n)\n" + types.String() + methods.String() +
 		"\n// readMessage reads the fields of a message; nil if the kind is unknown.\n" +
 		"func readMessage(kind uint8, r *wire.Reader) Message {\nswitch kind {\n" + read.String() + "}\nreturn nil\n}\n" +
-		"\n// take does what the message itself asks for.\n" +
-		"func (s State) take(env Env, m Message) Error {\nswitch m := m.(type) {\n" + take.String() + "}\nreturn ErrMessage\n}\n" +
 		"\n// takesValue reports whether tokens may be attached to a message.\n" + s.flagged("takesValue", func(m message) bool { return m.value }) +
 		"\n// paysOut reports whether a message may pay tokens out of the escrow.\n" + s.flagged("paysOut", func(m message) bool { return m.pays }) +
-		"\n// Name returns what people call a message.\nfunc Name(m Message) string {\nswitch m.(type) {\n" + names.String() + "}\nreturn \"unknown message\"\n}\n" +
 		fmt.Sprintf("\n// kindsEnd is the first kind that no message has.\nconst kindsEnd = %d\n", len(s.messages))
 }
 
@@ -141,19 +144,23 @@ func (s schema) errorCode() string {
 		fmt.Fprintf(&consts, "%s Error = %d\n", e.name, e.number)
 		fmt.Fprintf(&texts, "%s: %q,\n", e.name, e.text)
 	}
-	return notice + "package coordinator\n\n// The errors. Their numbers are stable, since the receipts of hosts carry them.\nconst (\n" +
-		"OK Error = 0 // no error\n\n" + consts.String() + fmt.Sprintf("errorsEnd Error = %d // first unused number\n)\n", len(s.errors)+1) +
+	return notice + "package record\n\n// Error is the reason why a message, a configuration or a buffer was refused. The zero value is OK\n" +
+		"// and never becomes a Go error.\ntype Error uint8\n\n// The errors. Their numbers are stable, since the receipts of hosts carry them.\nconst (\n" +
+		"OK Error = 0 // no error\n\n" + consts.String() + fmt.Sprintf("ErrorsEnd Error = %d // first unused number\n)\n", len(s.errors)+1) +
+		"\n// OrNil returns e as a Go error, and nil for OK.\nfunc (e Error) OrNil() error {\nif e == OK {\nreturn nil\n}\nreturn e\n}\n" +
 		"\n// Error returns what was refused and what to do about it.\nfunc (e Error) Error() string {\n" +
-		"texts := [errorsEnd]string{\nOK: \"ok\",\n" + texts.String() + "}\nif e >= errorsEnd {\nreturn \"unknown error\"\n}\nreturn texts[e]\n}\n"
+		"texts := [ErrorsEnd]string{\nOK: \"ok\",\n" + texts.String() + "}\nif e >= ErrorsEnd {\nreturn \"unknown error\"\n}\nreturn texts[e]\n}\n"
 }
 
-// codes returns the errors as the packages below the coordinator return them.
-func (s schema) codes() string {
+// errorNames returns the names of the errors in the coordinator.
+func (s schema) errorNames() string {
 	var b strings.Builder
-	b.WriteString(notice + "package record\n\n// Refusal is the number of a coordinator.Error, or OK.\ntype Refusal uint8\n\n" +
-		"// The refusals, with the numbers and names of the coordinator's errors.\nconst (\nOK Refusal = 0\n\n")
+	b.WriteString(notice + "package coordinator\n\nimport \"github.com/entrain-network/entrain/coordinator/internal/record\"\n\n" +
+		"// Error is the reason why a message, a configuration or a buffer was refused. The zero value is OK\n" +
+		"// and never becomes a Go error.\ntype Error = record.Error\n\n// The errors. Their texts say what was refused and what to do about it.\n" +
+		"const (\nOK = record.OK\n")
 	for _, e := range s.errors {
-		fmt.Fprintf(&b, "%s Refusal = %d\n", e.name, e.number)
+		fmt.Fprintf(&b, "%s = record.%s\n", e.name, e.name)
 	}
 	b.WriteString(")\n")
 	return b.String()

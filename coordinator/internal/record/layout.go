@@ -1,6 +1,3 @@
-// Package record gives access to the fields of a run's buffer, and says where its parts lie. The
-// accessors are generated from coordinator/schema.txt, which defines the fields; the coordinator's
-// package comment draws the whole format.
 package record
 
 import (
