@@ -3,6 +3,7 @@ package data
 // Limits of a manifest and its shards. A manifest comes from the party that offers the data, so
 // each number is checked before memory or time is spent on it.
 const (
+	ChatBytesMax     = 32 << 10 // of a chat template: evidence holds it with the manifest
 	ManifestBytesMax = 16 << 20 // a manifest of ShardsMax shards has about 11 MB
 	ShardsMax        = 1 << 16  // at the default shard size 10^12 tokens
 	ComponentsMax    = 256      // sets in a mix

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/canonical"
 	"github.com/entrain-network/entrain/merkle"
@@ -33,6 +34,7 @@ type Manifest struct {
 	HeldOutTokens uint64    `json:"held_out_tokens"` // in HeldOut
 	Shards        []Shard   `json:"shards"`          // what is trained on
 	HeldOut       []Shard   `json:"held_out"`        // what is only evaluated on
+	Chat          string    `json:"chat,omitempty"`  // the model's chat template; "" if unknown
 
 	mix []byte // canonical bytes of a mix, which has no shards of its own
 }
@@ -103,6 +105,9 @@ func (m Manifest) Check() error {
 		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, ShardTokensMax)
 	case len(m.Shards)+len(m.HeldOut) > ShardsMax:
 		return fmt.Errorf("it lists %d shards, more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
+	}
+	if len(m.Chat) > ChatBytesMax || !utf8.ValidString(m.Chat) {
+		return fmt.Errorf("chat is no UTF-8 of at most %d bytes", ChatBytesMax)
 	}
 	files := make(map[string]bool)
 	if err := m.checkPart("shards", m.Shards, m.Tokens, files); err != nil {

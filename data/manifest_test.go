@@ -76,6 +76,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		{"bytes that are not the tokens'", edit(func(m *Manifest) { m.Shards[0].Bytes-- }), "2047 bytes"},
 		{"wrong total", edit(func(m *Manifest) { m.Tokens++ }), "2560 tokens, not 2561"},
 		{"wrong held-out total", edit(func(m *Manifest) { m.HeldOutTokens = 0 }), "held_out"},
+		{"chat template that is too long", edit(func(m *Manifest) { m.Chat = strings.Repeat("a", ChatBytesMax+1) }), "chat"},
 		{"not JSON", []byte("hello"), "not JSON"},
 		{"unknown field", text(`"vocab"`, `"words": 1, "vocab"`), "words"},
 		{"repeated field", text(`"vocab": 256`, `"vocab": 3, "vocab": 256`), "canonical"},
@@ -93,6 +94,9 @@ func TestManifestsThatAreRefused(t *testing.T) {
 
 func FuzzParseManifest(f *testing.F) {
 	f.Add(example().Bytes())
+	chat := example()
+	chat.Chat = "{% for m in messages %}<é>{% endfor %}\n"
+	f.Add(chat.Bytes())
 	f.Add(Manifest{}.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := ParseManifest(b)

@@ -162,11 +162,14 @@ func openMix(m Mix, o Options, open func(c Component, o Options) (*Set, error)) 
 // summary returns the mix as one data set: its name and hash, the common tokenizer, and the total
 // sizes. It has no shards.
 func (m Mix) summary(sets []Manifest) (Manifest, error) {
-	sum := Manifest{Version: Version, Name: m.Name, Tokenizer: sets[0].Tokenizer, Vocab: sets[0].Vocab, mix: m.Bytes()}
+	sum := Manifest{Version: Version, Name: m.Name, Tokenizer: sets[0].Tokenizer, Vocab: sets[0].Vocab, Chat: sets[0].Chat, mix: m.Bytes()}
 	for i, of := range sets {
 		if of.Tokenizer != sum.Tokenizer || of.Vocab != sum.Vocab {
 			return Manifest{}, fmt.Errorf("sets %q and %q of the mix have different tokenizers, %q and %q: prepare them with the same one",
 				m.Components[0].Set, m.Components[i].Set, sum.Tokenizer.Name, of.Tokenizer.Name)
+		}
+		if of.Chat != sum.Chat {
+			sum.Chat = "" // nothing says which one is the model's
 		}
 		sum.TokenBytes = max(sum.TokenBytes, of.TokenBytes)
 		sum.ShardTokens = max(sum.ShardTokens, of.ShardTokens)

@@ -23,6 +23,7 @@ type PrepareOptions struct {
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
 	Format          Format              // of all sources
 	Field           string              // the field or column with the text; "" means DefaultField
+	Chat            string              // the model's chat template; may be ""
 	HeldOutPermille uint32              // the share that is held out, 0..500
 	ShardTokens     uint64              // 0 means the constant ShardTokens
 	Workers         int                 // that encode, hash and write in parallel; 0 means GOMAXPROCS
@@ -77,6 +78,7 @@ func (o PrepareOptions) manifest() (Manifest, error) {
 		Vocab:       o.Tokenizer.Vocab(),
 		TokenBytes:  2,
 		ShardTokens: o.ShardTokens,
+		Chat:        o.Chat,
 	}
 	if m.Vocab > math.MaxUint16+1 {
 		m.TokenBytes = 4

@@ -63,9 +63,15 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 	if err != nil {
 		return m, err
 	}
+	template := ""
+	if _, read := t.(*tokenizer.BPE); read && !strings.HasPrefix(d.Tokenizer, "train:") {
+		if template, err = data.ReadChat(d.Tokenizer); err != nil {
+			return m, fmt.Errorf("--tokenizer: %w", err)
+		}
+	}
 	var meter view.Meter
 	return data.Prepare(ctx, d.Out, files, data.PrepareOptions{
-		Name: d.Name, Tokenizer: t, Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
+		Name: d.Name, Tokenizer: t, Chat: template, Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
 		Progress: func(p data.Progress) {
 			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
 				d.Say("%s of %s read, %s tokens%s", view.Bytes(p.Bytes), view.Bytes(p.BytesTotal), view.Thousands(p.Tokens), left)

@@ -75,6 +75,7 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 			Facts:    facts,
 		},
 		Training: c.training(n),
+		Chat:     t.Set.Manifest().Chat,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/entrain-network/entrain/data"
 )
 
 // A model is served, answers, and the receipt of an answer is verified; a changed one is not.
@@ -77,6 +79,12 @@ func TestAModelConverses(t *testing.T) {
 	out, words, err := s.run("model", "chat", dir)
 	if err != nil || strings.Count(out, "\n") < 3 || !strings.Contains(words, "fills the model's context of 64 tokens") {
 		t.Errorf("%q, %q, %v", out, words, err)
+	}
+	// A data set for the model carries the template, and so do checkpoints of runs on it.
+	set := filepath.Join(t.TempDir(), "set")
+	s.ok("data", "prepare", "-o", set, "--tokenizer", dir, writeFile(t, filepath.Join(t.TempDir(), "a.txt"), strings.Repeat("the light\n", 200)))
+	if m, err := data.ReadManifest(set); err != nil || m.Chat != string(template) {
+		t.Errorf("the data set has the template %q, %v", m.Chat, err)
 	}
 	s.console.in = strings.NewReader("no\n")
 	s.fails([]string{"model", "chat", dir}, "not that")

@@ -307,15 +307,16 @@ func Source(template, config []byte) (string, error) {
 	}
 	head := ""
 	for _, name := range names {
+		set := "{% set " + name + " = "
 		var token string
 		if json.Unmarshal(values[name], &token) != nil {
 			var added struct{ Content string }
 			_ = json.Unmarshal(values[name], &added)
 			token = added.Content
 		}
-		if token != "" && strings.Contains(source, name) {
+		if token != "" && strings.Contains(source, name) && !strings.Contains(source, set) {
 			// The newline belongs to the tag: what follows begins a line, as before.
-			head += "{% set " + name + " = " + pythonString(token) + " %}\n"
+			head += set + pythonString(token) + " %}\n"
 		}
 	}
 	if len(head)+len(source) > SourceBytesMax {
