@@ -78,6 +78,22 @@ func TestAFullContextIsHalved(t *testing.T) {
 	if _, err := g.Read(tokens...); err != nil {
 		t.Error(err)
 	}
+	got, err = g.Read(tokens[5+g.Keep(tokens[5:11]) : 11]...) // which it remembers in part, if at all
+	if err != nil || !slices.Equal(got, want) {
+		t.Error("what is kept changes the logits")
+	}
+	if _, err := g.Read(tokens[:2]...); err != nil {
+		t.Error(err)
+	}
+	if n := g.Keep(append(slices.Clone(tokens[5:11]), tokens[2:5]...)); n != 6 {
+		t.Errorf("of a text that continues it keeps %d tokens, want 6", n)
+	}
+	if got, err = g.Read(tokens[2:5]...); err != nil {
+		t.Error(err)
+	}
+	if want, err := newGenerator(t, cfg, params).Read(append(slices.Clone(tokens[5:11]), tokens[2:5]...)...); err != nil || !slices.Equal(got, want) {
+		t.Error("a text after one that was longer has other logits")
+	}
 	g.Reset()
 	got, _ = g.Read(tokens[5:11]...)
 	if !slices.Equal(got, want) {

@@ -68,10 +68,20 @@ func textMethod(least, most int, f func(s []string) any) function {
 	}
 }
 
+// cutMost bounds the characters that a strip cuts off: it looks for each in all of them.
+const cutMost = 256
+
+var errCut = fmt.Errorf("more than %d bytes of characters to cut off", cutMost)
+
 func stripMethod(left, right bool) function {
 	return func(r *renderer, args []any, named *Dict) (any, error) {
 		if len(args) == 2 && args[1] == nil {
 			args = args[:1]
+		}
+		if len(args) == 2 {
+			if cut, _ := args[1].(string); len(cut) > cutMost {
+				return nil, errCut
+			}
 		}
 		return textMethod(0, 1, func(s []string) any {
 			if len(s) == 1 {

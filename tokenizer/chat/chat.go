@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	SourceBytesMax = 1 << 20 // of a template; the largest known have 20 KB
-	workMax        = 1 << 26 // units of work of one rendering
-	stepWork       = 32      // units of work of a step
+	SourceBytesMax = 128 << 10 // of a template; the largest known have 30 KB
+	workMax        = 1 << 26   // units of work of one rendering
+	stepWork       = 32        // units of work of a step
+	partWork       = 8         // units of work of a part of an expression
 )
 
 // A Template renders conversations. It is safe for concurrent use.

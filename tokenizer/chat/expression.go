@@ -60,6 +60,9 @@ func (p *parser) expression() (expression, error) {
 		then := e
 		e = func(r *renderer, s *scope) (any, error) {
 			v, err := when(r, s)
+			if err == nil {
+				err = r.spend(partWork)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -85,6 +88,9 @@ func (p *parser) logical(op string, operand func() (expression, error)) (express
 		first := left
 		left = func(r *renderer, s *scope) (any, error) {
 			v, err := first(r, s)
+			if err == nil {
+				err = r.spend(partWork)
+			}
 			if err != nil || truth(v) == (op == "or") {
 				return v, err
 			}

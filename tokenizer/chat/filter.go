@@ -41,6 +41,9 @@ var filters = map[string]function{
 			return nil, err
 		}
 		cut, _ := argument(args, named, 1, "chars").(string)
+		if len(cut) > cutMost {
+			return nil, errCut
+		}
 		return strip(s, cut, true, true), r.spend(len(s))
 	},
 	"length": length, "count": length,

@@ -200,6 +200,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s|tojson }}",
 		"{{ 'x' * 99999999999 }}", "{{ 'xx'.replace('x', 'y' * 9999999) * 9 }}", "{{ 9223372036854775807 + 1 }}", "{{ [1] * 3 }}",
 		"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
+		"{% for i in range(99999) %}{{ " + strings.Repeat("1+", 40000) + "1 }}{% endfor %}", "{% for i in range(99999) %}{{ 0" + strings.Repeat(" or 0", 20000) + " }}{% endfor %}",
+		"{% for i in range(99999) %}{% if 0 %}" + strings.Repeat("{% elif 0 %}", 9000) + "{% endif %}{% endfor %}", "{{ ('x' * 9999999).strip('y' * 9999999) }}",
 		"{{ " + deep, "{{ " + strings.Repeat("not ", 5000) + "1 }}", "{{ " + strings.Repeat("-", 5000) + "1 }}", strings.Repeat("{% if 1 %}", 5000),
 		"{{ x", "{% if %}", "{% unknown %}", "{{ 1|unknown }}", "{{ 1 is unknown }}", "{% include 'x' %}", "{{ '\\ud800' }}", "{{ unknown() }}", "{{ ''.encode() }}",
 		strings.Repeat("x", SourceBytesMax+1),

@@ -151,7 +151,10 @@ func (x *lexer) tag(end byte) error {
 		r, _ := utf8.DecodeRuneInString(x.rest)
 		switch {
 		case r == '_' || unicode.IsLetter(r):
-			n := strings.IndexFunc(x.rest+" ", func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			n := strings.IndexFunc(x.rest, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+			if n < 0 {
+				n = len(x.rest)
+			}
 			x.add(kindName, x.rest[:n])
 			x.skip(n)
 		case '0' <= r && r <= '9':

@@ -9,6 +9,9 @@ import (
 
 // compute returns a of two operands.
 func (r *renderer) compute(op string, a, b any) (any, error) {
+	if err := r.spend(partWork); err != nil {
+		return nil, err
+	}
 	if op == "~" {
 		x, err := r.text(a)
 		if err != nil {
@@ -214,6 +217,9 @@ func (r *renderer) contains(v, item any) (bool, error) {
 
 // holds is a comparison.
 func (r *renderer) holds(op string, a, b any) (ok bool, err error) {
+	if err := r.spend(partWork); err != nil {
+		return false, err
+	}
 	switch op {
 	case "==":
 		return r.equal(a, b, 0)

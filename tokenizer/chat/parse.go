@@ -199,6 +199,9 @@ func (p *parser) tagIf() (func(r *renderer, s *scope) (flow, error), error) {
 	return func(r *renderer, s *scope) (flow, error) {
 		for _, b := range branches {
 			if b.when != nil {
+				if err := r.spend(partWork); err != nil {
+					return flowOn, err
+				}
 				v, err := b.when(r, s)
 				if err != nil {
 					return flowOn, err

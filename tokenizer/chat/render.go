@@ -9,7 +9,7 @@ import (
 )
 
 // A renderer executes a template. What it may do is bounded: every byte that is made costs a unit
-// of work, and every step and item costs stepWork of them.
+// of work, every part of an expression partWork of them, and every step and item stepWork.
 type renderer struct {
 	work  int
 	depth int
@@ -169,6 +169,9 @@ func (r *renderer) items(v any) ([]any, error) {
 
 // field is v.name.
 func (r *renderer) field(v any, name string) (any, error) {
+	if err := r.spend(partWork); err != nil {
+		return nil, err
+	}
 	switch v := v.(type) {
 	case undefined:
 		return nil, fmt.Errorf("%q is undefined, and has no %q", string(v), name)
@@ -240,6 +243,9 @@ func (l *loop) field(name string) any {
 
 // subscript is v[key].
 func (r *renderer) subscript(v, key any) (any, error) {
+	if err := r.spend(partWork); err != nil {
+		return nil, err
+	}
 	if i, _, whole, ok := number(key); ok && whole {
 		switch x := v.(type) {
 		case []any:

@@ -21,7 +21,11 @@ func render(source string, vars []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return template.render(v.(*Dict).values, time.Time{})
+	d, ok := v.(*Dict)
+	if !ok {
+		return "", errors.New("the variables are no object")
+	}
+	return template.render(d.values, time.Time{})
 }
 
 // conversations as JSON, with what a template may ask besides.
