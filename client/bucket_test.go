@@ -66,7 +66,7 @@ func (p *peer) bucket(a Action) bool {
 				continue
 			}
 			if k, ok := p.peer(p.state.Key(i)).shelves.commitments[id]; ok {
-				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author})
+				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
 			}
 		}
 	case FetchPayload:
@@ -246,7 +246,7 @@ func TestStrangersCommitmentsDoNotCountInWindows(t *testing.T) {
 	p := net.peers[0]
 	c := net.peers[1].saved.Committed.Commitment
 	c.Payload = wire.Sum("another")
-	p.feed(CommitmentReceived{Signed: c.Sign(net.peers[1].key), Signer: net.peers[1].key.Public()})
+	p.feed(CommitmentReceived{Signed: c.Sign(net.peers[1].key), Signer: net.peers[1].key.Public(), ID: c.ID()})
 	p.drain()
 	for _, k := range p.machine.find(c.Round).known[c.Member] {
 		if k.commitment.Payload == c.Payload {

@@ -56,6 +56,7 @@ type Kept struct {
 type CommitmentReceived struct {
 	Signed dispute.Signed
 	Signer key.Public
+	ID     wire.Hash // of the commitment
 }
 
 // SpansReceived brings the spans that, says a peer, a member was given. The machine checks their

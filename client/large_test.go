@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -137,9 +138,9 @@ func (c *crowd) attend(self coordinator.Member) *attendance {
 func (a *attendance) step(ev Event) {
 	for queue := []Event{ev}; len(queue) > 0; queue = queue[1:] {
 		a.env.NowMs++
-		start := time.Now()
+		start := cpuTime()
 		actions := a.machine.Step(a.env.NowMs, queue[0])
-		a.spent += time.Since(start)
+		a.spent += cpuTime() - start
 		a.events++
 		for _, do := range actions {
 			switch do := do.(type) {
@@ -184,7 +185,7 @@ func (a *attendance) round() {
 	}
 	for i, c := range a.list {
 		if coordinator.Member(i) != a.self {
-			a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i]})
+			a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i], ID: c.ID()})
 		}
 		if i%200 == 0 {
 			a.step(Tick{})
@@ -232,6 +233,8 @@ func BenchmarkMember(b *testing.B) {
 
 // attended returns the time that a member's machine takes for the second round of a run.
 func attended(tb testing.TB, n uint32, percent uint8, witness bool) time.Duration {
+	runtime.LockOSThread() // for cpuTime
+	defer runtime.UnlockOSThread()
 	c := newCrowd(tb, n, percent)
 	r, _ := c.state.At(1)
 	self := coordinator.Member(0)
@@ -254,7 +257,7 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 		a.late[i+1] = true
 	}
 	for i, c := range a.list[1:] {
-		a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i+1]})
+		a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i+1], ID: c.ID()})
 	}
 	held := func() (n int) {
 		for _, list := range a.machine.find(1).known {

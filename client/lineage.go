@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -23,9 +25,11 @@ import (
 type lineage struct {
 	step      coordinator.Step // 0: none yet
 	round     coordinator.Round
-	ancestors []ancestor // by member
-	open      bool       // an accepted commitment is not known
-	behind    bool       // a commitment has arrived since ancestors was filled in
+	ancestors []ancestor           // by member
+	listed    bool                 // ancestors has those that are accepted
+	unnamed   []coordinator.Member // of that standing
+	open      bool                 // an accepted commitment is not known
+	behind    bool                 // a commitment has arrived since ancestors was filled in
 }
 
 // ancestor is the result from which one member's next result may begin.
@@ -100,23 +104,27 @@ func (m *Machine) nameAccepted() {
 	if !ok || rs == nil {
 		return
 	}
-	m.lineage.open = false
+	l := &m.lineage
 	rs.accept(r)
-	for i := range m.lineage.ancestors {
-		a := &m.lineage.ancestors[i]
-		member := coordinator.Member(i)
-		if a.standing == accepted || !r.Accepted(member) {
-			continue
+	if !l.listed {
+		l.listed = true
+		for i := range l.ancestors {
+			if member := coordinator.Member(i); r.Accepted(member) {
+				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(member)}
+				l.unnamed = append(l.unnamed, member)
+			}
 		}
-		a.standing, a.key = unnamed, m.state.Key(member)
-		k := m.chosen(rs, member)
-		if k < 0 {
-			m.lineage.open = true
-			continue
-		}
-		c := &rs.known[i][k]
-		*a = ancestor{standing: accepted, key: a.key, id: c.id, state: c.commitment.State}
 	}
+	l.unnamed = slices.DeleteFunc(l.unnamed, func(i coordinator.Member) bool {
+		k := m.chosen(rs, i)
+		if k < 0 {
+			return false
+		}
+		a, c := &l.ancestors[i], &rs.known[i][k]
+		a.standing, a.id, a.state = accepted, c.id, c.commitment.State
+		return true
+	})
+	l.open = len(l.unnamed) > 0
 }
 
 // selected returns the known commitment that is a member's accepted result, nil if there is none or
@@ -127,7 +135,7 @@ func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
 	for k := range list {
 		ids[k] = list[k].id
 	}
-	k, ok := m.state.Select(rs.number, member, ids)
+	k, ok := m.cfg.Select(m.state, rs.number, member, ids)
 	if !ok {
 		return nil
 	}

@@ -40,6 +40,9 @@ type Config struct {
 	// result may begin, besides the fresh one.
 	States map[key.Public]wire.Hash
 	Speed  uint32 // tokens a second by a trial; 0: not known
+	// Select is coordinator.State.Select, the default. A simulation, in which all members ask the
+	// same, remembers the answers.
+	Select func(s coordinator.State, a coordinator.Round, member coordinator.Member, candidates []wire.Hash) (i int, ok bool)
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -58,10 +61,13 @@ type Machine struct {
 	lineage lineage
 	rounds  []*results // ascending by number, the last few rounds
 	fetches []fetching
-	witness reports
-	pace    pace
-	saved   coordinator.Epoch // epoch whose checkpoint was asked for
-	saving  saving
+	// reconsiders says that the event may change which candidates can be fetched, or that time has
+	// passed.
+	reconsiders bool
+	witness     reports
+	pace        pace
+	saved       coordinator.Epoch // epoch whose checkpoint was asked for
+	saving      saving
 	// loadedState is the optimizer state that the driver started with, zero if it was the fresh one.
 	loadedState wire.Hash
 	exchange    exchange // set with the first state
@@ -82,17 +88,23 @@ type Machine struct {
 }
 
 // New returns a machine that waits for its first state and for Loaded.
-func New(cfg Config) *Machine { return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}} }
+func New(cfg Config) *Machine {
+	if cfg.Select == nil {
+		cfg.Select = coordinator.State.Select
+	}
+	return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}}
+}
 
 // Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do
 // about it, in order.
 func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
+	m.reconsiders = true
 	switch ev.(type) {
 	case Tick:
 	case CommitmentReceived, PayloadFetched, Found:
-		m.witness.waits = false
+		m.witness.waits, m.reconsiders = false, false
 	default:
 		m.witness.waits, m.unretained = false, true
 	}

@@ -38,7 +38,8 @@ type results struct {
 	expected []bool      // by member: has a share in this round
 	shares   []wire.Hash // by member: hash of the share
 	known    [][]candidate
-	open     []place // of candidates whose payload is not there, in the order in which they came
+	open     []place // of candidates whose payload is to be fetched, in the order in which they came
+	parked   []place // of those that could not be when they were looked at last
 	askedAt  uint64
 	asks     uint32
 	// The members before these were found to lack nothing: see lacks.
@@ -50,6 +51,7 @@ type results struct {
 type accepting struct {
 	chosen  []choice             // by member
 	lacking []coordinator.Member // whose result is not known or not held
+	renewed []coordinator.Member // of which a commitment has come since these were looked through
 }
 
 // choice is the index of a member's accepted result among the known ones, or one of these values.
@@ -75,6 +77,7 @@ type candidate struct {
 	held       bool // the payload is there and decodes
 	refused    bool // never to be held
 	fetching   bool
+	queued     bool // it is in open or parked
 	triedAt    uint64
 	tries      uint8
 }
@@ -148,7 +151,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	if c.Member >= m.state.Count() || m.state.Member(c.Member).Key != ev.Signer {
 		return
 	}
-	id := c.ID()
+	id := ev.ID
 	if !m.exchange.admits(&c, id) {
 		return
 	}
@@ -169,7 +172,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
 		m.prove(dispute.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
 	}
-	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id})
+	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id, queued: true})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
@@ -189,6 +192,7 @@ func (rs *results) retest(member coordinator.Member) {
 		a.lacking = append(a.lacking, member)
 	}
 	a.chosen[member] = untested
+	a.renewed = append(a.renewed, member)
 }
 
 // replace takes the only result of a member that counts, or none.
@@ -263,30 +267,28 @@ func (m *Machine) decideResults() {
 }
 
 // fetchOpen asks for payloads in the order in which their commitments came, at most fetchesMax at a
-// time. It runs at every event, so it looks at no more of them than it has to.
+// time. It runs at every event, so it looks at each candidate once, and with the next tick or state
+// again at those that it could not fetch or did not get.
 func (m *Machine) fetchOpen(rs *results) {
-	if m.fetchesFull() {
-		return
+	if m.reconsiders {
+		rs.open, rs.parked = append(rs.parked, rs.open...), nil
 	}
-	kept := rs.open[:0]
-	for n, o := range rs.open {
-		if m.fetchesFull() {
-			kept = append(kept, rs.open[n:]...)
-			break
-		}
+	for len(rs.open) > 0 && !m.fetchesFull() {
+		o := rs.open[0]
+		rs.open = rs.open[1:]
 		if int(o.k) >= len(rs.known[o.member]) {
 			continue // replaced by the own result
 		}
 		c := &rs.known[o.member][o.k]
-		if c.held || c.refused {
+		c.queued = false
+		if c.held || c.refused || c.fetching {
 			continue
 		}
-		kept = append(kept, o)
-		if !c.fetching && m.valid(rs, c) {
-			m.fetch(rs, c)
+		if !m.valid(rs, c) || !m.fetch(rs, c) {
+			c.queued = true
+			rs.parked = append(rs.parked, o)
 		}
 	}
-	rs.open = kept
 }
 
 // fetching is a fetch of a payload under way.
@@ -363,6 +365,10 @@ func (m *Machine) fetched(ev PayloadFetched) {
 		c.fetching = false
 		c.held = c.held || ev.OK // a copy may have come meanwhile
 		c.refused = ev.Refused
+		if !c.held && !c.refused && !c.queued {
+			c.queued = true
+			rs.parked = append(rs.parked, place{ev.Member, uint8(k)})
+		}
 		if ev.Refused {
 			m.do(Note{"payload refused: not a valid update, from " + m.state.Member(ev.Member).Key.String()})
 		}
@@ -389,17 +395,30 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	rs := m.results(a)
 	rs.accept(r)
 	set, missing := rs.accepting, 0
-	set.lacking = slices.DeleteFunc(set.lacking, func(i coordinator.Member) bool {
-		switch k := m.chosen(rs, i); {
-		case k == notNamed:
-			missing++
-			return false
-		case k >= 0 && !rs.known[i][k].held:
+	there := func(i coordinator.Member) bool {
+		k := m.chosen(rs, i)
+		if k >= 0 && !rs.known[i][k].held {
 			m.fetch(rs, &rs.known[i][k])
 			return false
 		}
-		return true
-	})
+		return k != notNamed
+	}
+	for _, i := range set.renewed {
+		there(i)
+	}
+	set.renewed = set.renewed[:0]
+	if m.reconsiders {
+		set.lacking = slices.DeleteFunc(set.lacking, there)
+		for _, i := range set.lacking {
+			if set.chosen[i] == notNamed {
+				missing++
+			}
+		}
+	}
+	// At other events as far as the first that lacks: all together, each is looked at once.
+	for len(set.lacking) > 0 && there(set.lacking[0]) {
+		set.lacking = set.lacking[1:]
+	}
 	if missing > 0 {
 		m.askMissing(rs, func(i coordinator.Member) bool { return set.chosen[i] == notNamed })
 	}

@@ -28,7 +28,7 @@ func (m *Machine) resume(ev Loaded) {
 		m.work.done = max(m.work.done, c.Round)
 		if r, ok := m.state.At(c.Round); ok {
 			m.work.step = r.Step()
-			m.received(CommitmentReceived{Signed: ev.Committed, Signer: m.cfg.Self})
+			m.received(CommitmentReceived{Signed: ev.Committed, Signer: m.cfg.Self, ID: c.ID()})
 		}
 	}
 	if m.hasState && ev.InDoubt {

@@ -152,13 +152,16 @@ func (s State) Select(a Round, member Member, candidates []wire.Hash) (i int, ok
 	if !found || r.Attests() != a {
 		return 0, false
 	}
-	p := r.Filter()
+	p, quorum := r.Filter(), r.Quorum()
 	for c, id := range candidates {
 		if ok && id.Compare(candidates[i]) >= 0 {
 			continue
 		}
 		holders := uint32(0)
 		for seat := range r.electedLen() {
+			if holders >= quorum {
+				break // further holders change nothing
+			}
 			if !r.reported(seat) {
 				continue
 			}
@@ -167,7 +170,7 @@ func (s State) Select(a Round, member Member, candidates []wire.Hash) (i int, ok
 				holders++
 			}
 		}
-		if holders >= r.Quorum() {
+		if holders >= quorum {
 			i, ok = c, true
 		}
 	}

@@ -142,7 +142,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 				return
 			}
 			if signed, err := dispute.ParseSigned(body); err == nil {
-				b.node.received(author, signed, false)
+				b.node.received(author, signed)
 			}
 		})
 	}

@@ -72,11 +72,11 @@ func current(round, now coordinator.Round) bool {
 	return round > 0 && round <= now+1 && round+roundsKept >= now
 }
 
-// put keeps a signed commitment for peers that ask. It reports false if the commitment was there
-// already or its author has too many in the round.
-func (s *commitments) put(author key.Public, signed dispute.Signed) bool {
-	c := signed.Commitment
-	id := c.ID()
+// put keeps a signed commitment for peers that ask, as encoded, or encodes it if that is nil. id is
+// the commitment's. It reports false if the commitment was there already or its author has too many
+// in the round.
+func (s *commitments) put(author key.Public, signed *dispute.Signed, id wire.Hash, encoded []byte) bool {
+	c := &signed.Commitment
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.byRound[c.Round][c.Member]
@@ -86,7 +86,9 @@ func (s *commitments) put(author key.Public, signed dispute.Signed) bool {
 	if s.byRound[c.Round] == nil {
 		s.byRound[c.Round] = byMember{}
 	}
-	encoded := signed.Append(append([]byte(nil), author[:]...))
+	if encoded == nil {
+		encoded = signed.Append(append([]byte(nil), author[:]...))
+	}
 	s.byRound[c.Round][c.Member] = append(list, authored{id: id, bytes: encoded})
 	return true
 }
@@ -164,25 +166,30 @@ func (s *commitments) spans(hash wire.Hash) []byte {
 }
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for
-// others. fresh says that this one was kept just now.
-func (n *Node) received(author key.Public, signed dispute.Signed, fresh bool) {
+// others.
+func (n *Node) received(author key.Public, signed dispute.Signed) {
+	n.take(author, signed, signed.Commitment.ID(), false)
+}
+
+// take is received with the commitment's ID. fresh says that this one was kept just now.
+func (n *Node) take(author key.Public, signed dispute.Signed, id wire.Hash, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
-	c := signed.Commitment
+	c := &signed.Commitment
 	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author {
 		return
 	}
 	if !current(c.Round, n.state.Round()) && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member}) {
 		return
 	}
-	if (n.commitments.put(author, signed) || fresh) && author != n.self {
+	if (fresh || n.commitments.put(author, &signed, id, nil)) && author != n.self {
 		n.observe(event.Committed{
 			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
-			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID(),
+			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: id,
 		})
 	}
-	n.step(client.CommitmentReceived{Signed: signed, Signer: author})
+	n.step(client.CommitmentReceived{Signed: signed, Signer: author, ID: id})
 }
 
 // commit signs a commitment. It is published once it is saved, so that a crash cannot make this
@@ -237,7 +244,7 @@ func (n *Node) saveCommitment(s *dispute.Signed) {
 			n.unable(round, "its commitment could not be saved: "+failed.Error())
 		default:
 			n.unsaved, n.unfit = nil, unfit{}
-			n.commitments.put(n.self, *s)
+			n.commitments.put(n.self, s, s.Commitment.ID(), nil)
 			n.publish(round)
 		}
 	})
@@ -249,6 +256,6 @@ func (n *Node) restore(s dispute.Signed) {
 		return
 	}
 	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
-		n.commitments.put(author, s)
+		n.commitments.put(author, &s, s.Commitment.ID(), nil)
 	}
 }

@@ -125,7 +125,7 @@ func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 			}
 			n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(len(reveal)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
 			n.blobs.putReveal(a.Round, n.revealKey(signed.Commitment.Payload, a.Seed), reveal)
-			n.received(author, signed, false)
+			n.received(author, signed)
 			done(true)
 		})
 	}

@@ -17,7 +17,7 @@ func FuzzAnswer(f *testing.F) {
 	s := &commitments{byRound: map[coordinator.Round]byMember{}}
 	author := worldKey(1)
 	signed := dispute.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
-	s.put(author.Public(), signed)
+	s.put(author.Public(), &signed, signed.Commitment.ID(), nil)
 	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 2}))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
 	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})

@@ -160,6 +160,8 @@ type Config struct {
 	// Verify checks the signature of a commitment; nil means dispute.Signed.Verify. A
 	// simulation, in which all nodes check the same ones, remembers the answers.
 	Verify func(s dispute.Signed, author key.Public) bool
+	// Select, if not nil, is the client.Config.Select of the machine.
+	Select func(s coordinator.State, a coordinator.Round, member coordinator.Member, candidates []wire.Hash) (i int, ok bool)
 	// Cost returns the virtual time that a job takes, for simulation.
 	Cost func(job Job) time.Duration
 }
@@ -238,7 +240,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
-	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed})
+	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Select: cfg.Select})
 	n.slicer, _ = cfg.Engine.Slicer()
 	n.instance.addr = n.instanceAddr()
 	n.sealed = map[coordinator.Round][]byte{}

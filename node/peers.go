@@ -65,7 +65,7 @@ func (p *peers) askCommitments(a client.AskCommitments) {
 // answered takes the answer to a question for commitments.
 func (p *peers) answered(answer []byte) {
 	answeredCommitments(p.node.cfg.ID, answer, p.node.cfg.Verify, func(author key.Public, signed dispute.Signed) {
-		p.node.received(author, signed, false)
+		p.node.received(author, signed)
 	})
 }
 
@@ -249,10 +249,11 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if !h.node.cfg.Verify(signed, author) {
 		return p2p.Reject
 	}
-	if !h.commitments.put(author, signed) {
+	id := signed.Commitment.ID()
+	if !h.commitments.put(author, &signed, id, data) {
 		return p2p.Ignore
 	}
-	h.node.cfg.Loop.Post(func() { h.node.received(author, signed, true) })
+	h.node.cfg.Loop.Post(func() { h.node.take(author, signed, id, true) })
 	return p2p.Accept
 }
 

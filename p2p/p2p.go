@@ -99,8 +99,9 @@ type Peer struct {
 }
 
 // A Handler is a participant as the network sees it. Its methods are called from
-// any goroutine (mem: on the loop), must not block for long, and must not keep or
-// change the slices they are given; those they return must not change later.
+// any goroutine (mem: on the loop), must not block for long, and must not change the
+// slices they are given or, but for gossip, keep them; those they return must not
+// change later.
 type Handler interface {
 	// Gossip judges a message; only accepted ones travel on. From is its author,
 	// not the peer that passed it on.

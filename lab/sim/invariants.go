@@ -19,12 +19,8 @@ type invariants struct {
 	points   uint64 // sequences of accepted results in rounds with agreed parameters,
 	ejected  uint64 // and those of members that were ejected when the agreement was seen
 	rollback uint32
-	next     int // participant whose parameters were compared last
+	touched  []*participant // whose machines have taken an event since their parameters were compared
 }
-
-// membersAnEvent bounds the participants whose parameters are compared after an event that does not
-// change the run's state. In a large network there are many more such events than members.
-const membersAnEvent = 32
 
 // inspect checks all invariants after an event.
 func (n *network) inspect() {
@@ -36,19 +32,20 @@ func (n *network) inspect() {
 	if !ok {
 		return
 	}
-	members := min(len(n.members), membersAnEvent)
+	members := c.touched
 	if v.Changed != c.height {
 		c.height = v.Changed
 		n.inspectState(v.State)
 		n.inspectTrust(v.State)
-		members = len(n.members)
+		members = n.members
 	}
 	n.inspectParams(v.State, members)
+	c.touched = c.touched[:0]
 }
 
-// inspectParams compares the parameters of participants in the same round, for the next few
-// participants in turn. A rollback clears earlier rounds.
-func (n *network) inspectParams(s coordinator.State, members int) {
+// inspectParams compares the parameters of participants in the same round. A rollback clears
+// earlier rounds.
+func (n *network) inspectParams(s coordinator.State, members []*participant) {
 	c := &n.check
 	if s.Rollbacks() != c.rollback {
 		c.rollback = s.Rollbacks()
@@ -57,9 +54,7 @@ func (n *network) inspectParams(s coordinator.State, members int) {
 	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
 		return // only some have rolled back
 	}
-	for range members {
-		c.next = (c.next + 1) % len(n.members)
-		p := n.members[c.next]
+	for _, p := range members {
 		if p.node == nil || n.cfg.kind(p.index) != "" {
 			continue
 		}

@@ -56,6 +56,7 @@ func (p *participant) begin(ctx context.Context) {
 		Observe:    func(ev event.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
 		Verify:     n.verify,
+		Select:     n.selectResult,
 	})
 	if err != nil {
 		n.fail("client %d does not start: %v", p.index, err)
@@ -76,8 +77,14 @@ type wrongClock struct {
 	p *participant
 }
 
-// Now implements loop.Loop.
-func (w wrongClock) Now() time.Time { return w.Loop.Now().Add(w.p.skew) }
+// Now implements loop.Loop. A node asks for the time whenever it gives its machine an event, so its
+// parameters are looked at after that.
+func (w wrongClock) Now() time.Time {
+	if c := &w.p.network.check; len(c.touched) == 0 || c.touched[len(c.touched)-1] != w.p {
+		c.touched = append(c.touched, w.p)
+	}
+	return w.Loop.Now().Add(w.p.skew)
+}
 
 // evaluators is the number of participants that measure the final loss, because one may be healing
 // then.
@@ -198,4 +205,40 @@ func (n *network) verify(s dispute.Signed, author key.Public) bool {
 		n.signatures[k] = good
 	}
 	return good
+}
+
+// A question is one that all participants with the same state and commitments ask of it.
+type question struct {
+	state  *byte // where it begins: states stay as they are
+	round  coordinator.Round
+	member coordinator.Member
+	count  int
+	ids    [3]wire.Hash
+}
+
+// answer is that of coordinator.State.Select.
+type answer struct {
+	i  int
+	ok bool
+}
+
+// questionsMax bounds the answers that are remembered, and with them the states.
+const questionsMax = 1 << 16
+
+// selectResult is coordinator.State.Select, once for all participants: it takes a hash for each
+// witness, and every participant asks it for every other one.
+func (n *network) selectResult(s coordinator.State, a coordinator.Round, member coordinator.Member, ids []wire.Hash) (int, bool) {
+	q := question{state: &s.Bytes()[0], round: a, member: member, count: len(ids)}
+	if copy(q.ids[:], ids) < len(ids) {
+		return s.Select(a, member, ids)
+	}
+	found, known := n.answers[q]
+	if !known {
+		found.i, found.ok = s.Select(a, member, ids)
+		if len(n.answers) == questionsMax {
+			clear(n.answers)
+		}
+		n.answers[q] = found
+	}
+	return found.i, found.ok
 }

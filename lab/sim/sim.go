@@ -7,8 +7,7 @@
 // While it runs it checks what must always hold, after every event:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
-//   - honest participants that hold the parameters of the same round hold the same bits (of more
-//     than 32, all are compared when the run's state has changed, and else 32 in turn);
+//   - honest participants that hold the parameters of the same round hold the same bits;
 //   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
 //     the accepted work;
 //   - the run finishes within its virtual time.
@@ -17,7 +16,6 @@ package sim
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -147,6 +145,8 @@ type network struct {
 	start      time.Time
 	chain      *ledgermem.Chain
 	signatures map[signature]bool // checked signatures, and whether they are valid
+	answers    map[question]answer
+	bodies     map[event.Committed][]byte
 	mesh       *p2pmem.Mesh
 	set        *data.Set
 	run        engine.Run
@@ -269,6 +269,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
+		bodies: map[event.Committed][]byte{}, answers: map[question]answer{},
 	}
 	if err := n.prepareData(ctx); err != nil {
 		return nil, err
@@ -402,11 +403,7 @@ func (n *network) state() coordinator.State {
 // record adds an event to the log.
 func (n *network) record(i int, got event.Event) {
 	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
-	line, err := json.Marshal(e)
-	if err != nil {
-		panic("sim: " + err.Error())
-	}
-	n.log.Write(append(line, '\n'))
+	fmt.Fprintf(n.log, `{"at":%d,"client":%d,%s`+"\n", e.At, e.Client, n.body(got))
 	switch ev := got.(type) {
 	case event.Trained:
 		if n.cfg.kind(i) != "" {
@@ -424,6 +421,24 @@ func (n *network) record(i int, got event.Event) {
 	if n.cfg.Observe != nil {
 		n.cfg.Observe(e)
 	}
+}
+
+// body returns what follows the time and the client in the line of an event. All who learn of a
+// commitment report the same, so that is written once.
+func (n *network) body(ev event.Event) []byte {
+	committed, shared := ev.(event.Committed)
+	if b, known := n.bodies[committed]; shared && known {
+		return b
+	}
+	b, err := event.Marshal(struct{}{}, ev)
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
+	b = b[1:]
+	if shared {
+		n.bodies[committed] = b
+	}
+	return b
 }
 
 // fail records the first broken invariant.

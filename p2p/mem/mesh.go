@@ -77,8 +77,9 @@ type Mesh struct {
 	// What follows is touched on the loop only.
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
-	joined int     // how many ever did
-	links  map[pair]*link
+	byKey  map[key.Public]*Peer
+	joined int           // how many ever did
+	links  map[pair]Link // those that SetLink was called for
 	faults map[key.Public]Faults
 	side   map[key.Public]int // by peer: its part of a cut network
 }
@@ -107,7 +108,8 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 	return &Mesh{
 		loop: l, config: c,
 		random: prng.New(c.Seed, "entrain/p2p/mem"),
-		links:  make(map[pair]*link),
+		byKey:  make(map[key.Public]*Peer),
+		links:  make(map[pair]Link),
 		faults: make(map[key.Public]Faults),
 		side:   make(map[key.Public]int),
 	}
@@ -115,7 +117,12 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 
 // SetLink makes l the link from a to b; the way back is another one.
 func (m *Mesh) SetLink(a, b key.Public, l Link) {
-	m.loop.Post(func() { m.link(a, b).Link = l })
+	m.loop.Post(func() {
+		m.links[pair{a, b}] = l
+		if p, q := m.find(a), m.find(b); p != nil && q != nil {
+			m.link(p, q).Link = l
+		}
+	})
 }
 
 // SetFaults makes f what peer k does wrong from now on.
@@ -153,16 +160,20 @@ func (m *Mesh) Crash(k key.Public) {
 	})
 }
 
-func (m *Mesh) find(k key.Public) *Peer {
-	for _, p := range m.peers {
-		if p.self == k {
-			return p
-		}
-	}
-	return nil
+func (m *Mesh) find(k key.Public) *Peer { return m.byKey[k] }
+
+func (m *Mesh) add(p *Peer) {
+	p.number = m.joined
+	m.joined++
+	m.peers = append(m.peers, p)
+	m.byKey[p.self] = p
+	m.meet(p)
 }
 
 func (m *Mesh) remove(p *Peer) {
+	if m.byKey[p.self] == p {
+		delete(m.byKey, p.self)
+	}
 	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
 	for _, q := range m.peers {
 		q.setNear(p, false)
@@ -170,13 +181,19 @@ func (m *Mesh) remove(p *Peer) {
 	}
 }
 
-func (m *Mesh) link(from, to key.Public) *link {
-	l := m.links[pair{from, to}]
-	if l == nil {
-		l = &link{Link: m.config.Link}
-		m.links[pair{from, to}] = l
+// link returns the link from p to q.
+func (m *Mesh) link(p, q *Peer) *link {
+	if n := q.number + 1 - len(p.links); n > 0 {
+		p.links = append(p.links, make([]*link, n)...)
 	}
-	return l
+	if p.links[q.number] == nil {
+		is, set := m.links[pair{p.self, q.self}]
+		if !set {
+			is = m.config.Link
+		}
+		p.links[q.number] = &link{Link: is}
+	}
+	return p.links[q.number]
 }
 
 // connected reports whether two peers are neighbours now.
@@ -227,7 +244,7 @@ func (p *Peer) neighbours() []*Peer {
 // send has f run when size bytes from p have arrived at q, unless they are lost.
 // Stream messages arrive in the order sent.
 func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
-	l, now := m.link(p.self, q.self), m.loop.Now()
+	l, now := m.link(p, q), m.loop.Now()
 	if !stream && m.chance(l.Loss) {
 		return
 	}

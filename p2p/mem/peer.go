@@ -10,11 +10,8 @@ import (
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/prng"
 )
-
-// seenMax bounds how many gossip messages a peer remembers in order to take each
-// one once: some rounds of a thousand peers.
-const seenMax = 8 << 10
 
 // A Peer is one participant of a Mesh. It implements p2p.Network, except that what
 // Close ends is heard of on the loop, after Close has returned.
@@ -32,17 +29,28 @@ type Peer struct {
 	near     []bool              // by number: whether the two are neighbours unless banned
 	nearList []*Peer             // what neighbours returned, nil since that has changed
 	standing p2p.Standing
-	sequence uint64 // of the last message published
-	seen     map[messageID]bool
-	seenFIFO []messageID
+	links    []*link // to others, by their number, nil until used
 	pending  []*request
 }
 
 var _ p2p.Network = (*Peer)(nil)
 
-type messageID struct {
-	author   key.Public
-	sequence uint64
+// message is what a peer has published. All who get it share it.
+type message struct {
+	author key.Public
+	data   []byte
+	seen   []uint64 // a bit for each peer that has it, by number
+}
+
+// saw notes that a peer has the message. It reports false if it had it before.
+func (m *message) saw(p *Peer) bool {
+	word, bit := p.number/64, uint64(1)<<(p.number%64)
+	if n := word + 1 - len(m.seen); n > 0 {
+		m.seen = append(m.seen, make([]uint64, n)...)
+	}
+	before := m.seen[word]
+	m.seen[word] |= bit
+	return before&bit == 0
 }
 
 // Join makes a participant of k, in place of any that is there under this key.
@@ -51,7 +59,6 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 	p := &Peer{
 		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
 		wants: make(map[key.Public]bool), allowed: make(map[key.Public]bool),
-		seen: make(map[messageID]bool),
 	}
 	m.loop.Post(func() {
 		if before := m.find(k); before != nil {
@@ -60,10 +67,7 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 			before.abandon()
 		}
 		if !p.gone.Load() {
-			p.number = m.joined
-			m.joined++
-			m.peers = append(m.peers, p)
-			m.meet(p)
+			m.add(p)
 		}
 	})
 	return p
@@ -104,18 +108,15 @@ func (p *Peer) Publish(data []byte) error {
 	if len(data) == 0 || len(data) > p2p.MaxGossip {
 		return fmt.Errorf("publish %d bytes: %w: 1 to %d are allowed", len(data), p2p.ErrTooLarge, p2p.MaxGossip)
 	}
-	data = bytes.Clone(data)
+	msg := &message{author: p.self, data: bytes.Clone(data)}
 	p.mesh.loop.Post(func() {
 		if p.gone.Load() {
 			return
 		}
-		p.sequence++
-		// The time keeps the numbers of a peer that joins again apart.
-		id := messageID{p.self, uint64(p.mesh.loop.Now().UnixNano())<<16 + p.sequence&0xffff}
-		p.remember(id)
+		msg.saw(p)
 		for _, q := range p.neighbours() {
 			if !p.banned(q) {
-				p.pass(q, id, data)
+				p.pass(q, msg)
 			}
 		}
 	})
@@ -123,40 +124,57 @@ func (p *Peer) Publish(data []byte) error {
 }
 
 // pass sends a gossip message over one hop.
-func (p *Peer) pass(q *Peer, id messageID, data []byte) {
-	p.mesh.send(p, q, len(data), false, func() { q.receive(p.self, id, data) })
+func (p *Peer) pass(q *Peer, msg *message) {
+	p.mesh.send(p, q, len(msg.data), false, func() { q.receive(p.self, msg) })
 }
 
 // receive judges a message that came via a neighbour and passes it on.
-func (p *Peer) receive(via key.Public, id messageID, data []byte) {
-	if p.seen[id] {
+func (p *Peer) receive(via key.Public, msg *message) {
+	if !msg.saw(p) {
 		return
 	}
-	p.remember(id)
-	switch p.handler.Gossip(id.author, data) {
+	switch p.handler.Gossip(msg.author, msg.data) {
 	case p2p.Reject:
 		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
 	case p2p.Accept:
-		next := slices.Clone(p.neighbours())
-		for passed := 0; passed < p.mesh.config.Fanout && len(next) > 0; {
-			i, last := p.mesh.random.Uint64n(uint64(len(next))), len(next)-1
-			q := next[i]
-			next[i], next = next[last], next[:last]
-			if q.self != via && q.self != id.author && !p.banned(q) {
-				p.pass(q, id, data)
+		next := drawing{from: p.neighbours(), left: len(p.neighbours())}
+		for passed := 0; passed < p.mesh.config.Fanout && next.left > 0; {
+			if q := next.draw(&p.mesh.random); q.self != via && q.self != msg.author && !p.banned(q) {
+				p.pass(q, msg)
 				passed++
 			}
 		}
 	}
 }
 
-func (p *Peer) remember(id messageID) {
-	if len(p.seenFIFO) >= seenMax {
-		delete(p.seen, p.seenFIFO[0])
-		p.seenFIFO = p.seenFIFO[1:]
+// drawing draws peers from a list, each once. It copies none of the list, which has all peers where
+// few are drawn: for every message and receiver, that would cost the cube of the peers.
+type drawing struct {
+	from  []*Peer
+	left  int
+	moved []moved // places of the list that another peer has taken
+}
+
+type moved struct {
+	at   int
+	peer *Peer
+}
+
+func (d *drawing) draw(random *prng.Source) *Peer {
+	i := int(random.Uint64n(uint64(d.left)))
+	d.left--
+	q := d.at(i)
+	d.moved = append(d.moved, moved{i, d.at(d.left)})
+	return q
+}
+
+func (d *drawing) at(i int) *Peer {
+	for k := len(d.moved) - 1; k >= 0; k-- {
+		if d.moved[k].at == i {
+			return d.moved[k].peer
+		}
 	}
-	p.seen[id] = true
-	p.seenFIFO = append(p.seenFIFO, id)
+	return d.from[i]
 }
 
 // Ask asks one peer. See p2p.Network.
