@@ -30,6 +30,9 @@ import (
 // An Item is one question.
 type Item struct {
 	Context string
+	// Before holds a context for each choice in place of Context, where choices differ there; else
+	// it is nil.
+	Before  []string
 	Choices []string // continuations of the context, with a leading space if there is one
 	Gold    int      // the right one
 }
@@ -112,7 +115,11 @@ func (s *Scorer) Item(item Item) ([]float64, error) {
 	}
 	scores := make([]float64, len(item.Choices))
 	for k, choice := range item.Choices {
-		v, err := s.choice(item.Context, choice)
+		before := item.Context
+		if item.Before != nil {
+			before = item.Before[k]
+		}
+		v, err := s.choice(before, choice)
 		if err != nil {
 			return nil, fmt.Errorf("choice %d: %w", k+1, err)
 		}

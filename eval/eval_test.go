@@ -45,6 +45,41 @@ func TestContextsAreThoseOfTheHarness(t *testing.T) {
 	}
 }
 
+// testdata/pairs.json has what lm-evaluation-harness 0.4.13 asks a model about the same records: each context with its continuation, and the right one.
+func TestQuestionsAreThoseOfTheHarness(t *testing.T) {
+	b, err := os.ReadFile("testdata/pairs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks map[string][]struct {
+		Pairs [][2]string
+		Gold  int
+	}
+	if err := json.Unmarshal(b, &tasks); err != nil || len(tasks) != 5 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	for task, want := range tasks {
+		items := read(t, task, 0)
+		if len(items) != len(want) {
+			t.Fatalf("%s: %d items, want %d", task, len(items), len(want))
+		}
+		for i, item := range items {
+			if item.Gold != want[i].Gold || len(item.Choices) != len(want[i].Pairs) {
+				t.Fatalf("%s: item %d is %+v, want %+v", task, i, item, want[i])
+			}
+			for k, pair := range want[i].Pairs {
+				before := item.Context
+				if item.Before != nil {
+					before = item.Before[k]
+				}
+				if before != pair[0] || item.Choices[k] != pair[1] {
+					t.Errorf("%s: choice %d of item %d is %q after %q, want %q", task, k, i, item.Choices[k], before, pair)
+				}
+			}
+		}
+	}
+}
+
 func read(t *testing.T, task string, limit int) []Item {
 	t.Helper()
 	f, err := os.Open("testdata/" + task + ".jsonl")
@@ -90,6 +125,10 @@ func TestRecordsThatAreRefused(t *testing.T) {
 		"three choices":  {"mmlu", `{"question":"a","choices":["b","c","d"],"answer":0}`, "3 choices"},
 		"empty":          {"piqa", "\n\n", "no records"},
 		"long line":      {"piqa", strings.Repeat(" ", LineBytesMax+1), "longer than"},
+		"no gap":         {"winogrande", `{"sentence":"a","option1":"b","option2":"c","answer":"1"}`, "no gap"},
+		"nothing right":  {"sciq", `{"question":"a"}`, "no correct_answer"},
+		"four choices":   {"commonsense_qa", `{"question":"a","choices":{"text":["b","c","d","e"],"label":["A","B","C","D"]},"answerKey":"A"}`, "4 choices"},
+		"no label":       {"social_iqa", `{"context":"a","question":"b"}`, "right choice is -1"},
 		"label":          {"boolq", `{"passage":"a","question":"b"}`, "right choice is"},
 	} {
 		_, err := Read(c.task, strings.NewReader(c.text), 0)
@@ -202,7 +241,7 @@ func TestAnItemTooLongIsAnError(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, task := range []string{"hellaswag", "arc_easy", "piqa", "boolq", "mmlu"} {
+	for _, task := range []string{"hellaswag", "arc_easy", "piqa", "boolq", "mmlu", "winogrande", "sciq"} {
 		b, err := os.ReadFile("testdata/" + task + ".jsonl")
 		if err != nil {
 			f.Fatal(err)

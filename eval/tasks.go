@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -32,12 +33,17 @@ func Tasks() []string {
 // tasks convert a record to an item. Each follows the task's file in lm-evaluation-harness,
 // lm_eval/tasks.
 var tasks = map[string]func(record []byte) (Item, error){
-	"arc_challenge": arc, // allenai/ai2_arc, ARC-Challenge
-	"arc_easy":      arc, // allenai/ai2_arc, ARC-Easy
-	"boolq":         boolq,
-	"hellaswag":     hellaswag,
-	"mmlu":          mmlu,
-	"piqa":          piqa,
+	"arc_challenge":  arc, // allenai/ai2_arc, ARC-Challenge
+	"arc_easy":       arc, // allenai/ai2_arc, ARC-Easy
+	"boolq":          boolq,
+	"commonsense_qa": commonsenseQA,
+	"hellaswag":      hellaswag,
+	"mmlu":           mmlu,
+	"openbookqa":     openBookQA,
+	"piqa":           piqa,
+	"sciq":           sciQ,
+	"social_iqa":     socialIQA,
+	"winogrande":     winogrande,
 }
 
 // Read reads the items of a task from lines of JSON, at most limit of them unless limit is 0.
@@ -196,4 +202,73 @@ func piqa(b []byte) (Item, error) {
 	}
 	err := json.Unmarshal(b, &r)
 	return checked(Item{Context: "Question: " + r.Goal + "\nAnswer:", Choices: spaced([]string{r.Sol1, r.Sol2}), Gold: int(r.Label)}, err)
+}
+
+// labelled holds choices with labels, as several data sets have them.
+type labelled struct{ Text, Label []string }
+
+func openBookQA(b []byte) (Item, error) {
+	var r struct {
+		Question string `json:"question_stem"`
+		Choices  labelled
+		Answer   string `json:"answerKey"`
+	}
+	err := json.Unmarshal(b, &r)
+	gold := slices.Index(r.Choices.Label, strings.TrimLeft(r.Answer, " "))
+	return checked(Item{Context: r.Question, Choices: spaced(r.Choices.Text), Gold: gold}, err)
+}
+
+func commonsenseQA(b []byte) (Item, error) {
+	var r struct {
+		Question string
+		Choices  labelled
+		Answer   string `json:"answerKey"`
+	}
+	err := json.Unmarshal(b, &r)
+	if err == nil && len(r.Choices.Text) != 5 {
+		err = fmt.Errorf("%d choices, want 5", len(r.Choices.Text))
+	}
+	text := "Question: " + strings.TrimSpace(r.Question) + "\n"
+	letters := []string{"A", "B", "C", "D", "E"}
+	for i, c := range r.Choices.Text[:min(len(r.Choices.Text), len(letters))] {
+		text += letters[i] + ". " + c + "\n"
+	}
+	return checked(Item{Context: text + "Answer:", Choices: spaced(letters), Gold: slices.Index(letters, r.Answer)}, err)
+}
+
+func sciQ(b []byte) (Item, error) {
+	var r struct {
+		Support, Question, Distractor1, Distractor2, Distractor3 string
+		Right                                                    string `json:"correct_answer"`
+	}
+	err := json.Unmarshal(b, &r)
+	if err == nil && r.Right == "" {
+		err = errors.New("the record has no correct_answer: does it belong to another task?")
+	}
+	text := strings.TrimLeftFunc(r.Support, unicode.IsSpace) + "\nQuestion: " + r.Question + "\nAnswer:"
+	return checked(Item{Context: text, Choices: spaced([]string{r.Distractor1, r.Distractor2, r.Distractor3, r.Right}), Gold: 3}, err)
+}
+
+func socialIQA(b []byte) (Item, error) {
+	var r struct {
+		Context, Question, AnswerA, AnswerB, AnswerC string
+		Label                                        index // from 1
+	}
+	err := json.Unmarshal(b, &r)
+	return checked(Item{Context: "Q: " + r.Context + " " + r.Question + "\nA:", Choices: spaced([]string{r.AnswerA, r.AnswerB, r.AnswerC}), Gold: int(r.Label) - 1}, err)
+}
+
+// winogrande asks what stands for the gap of a sentence: the rest is scored after each option.
+func winogrande(b []byte) (Item, error) {
+	var r struct {
+		Sentence, Option1, Option2 string
+		Answer                     index // from 1
+	}
+	err := json.Unmarshal(b, &r)
+	before, rest, found := strings.Cut(r.Sentence, "_")
+	if err == nil && !found {
+		err = errors.New("the record's sentence has no gap: does it belong to another task?")
+	}
+	rest = " " + strings.TrimSpace(rest)
+	return checked(Item{Before: []string{before + r.Option1, before + r.Option2}, Choices: []string{rest, rest}, Gold: int(r.Answer) - 1}, err)
 }

@@ -30,7 +30,7 @@ the greatest per character. --json also prints the log-likelihood of every choic
 
 A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
 
-  ` + strings.Join(eval.Tasks(), ", "),
+  ` + strings.Replace(strings.Join(eval.Tasks(), ", "), ", openbookqa", ",\n  openbookqa", 1),
 		Example: `  entrain model eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
   entrain model eval ./state --task mmlu=anatomy.jsonl --items 100 --json
   entrain model eval https://models.example.org/my-run --task arc_challenge=ARC-Challenge-Test.jsonl`,

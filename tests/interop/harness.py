@@ -19,7 +19,8 @@ checkpoint, records = sys.argv[1:3]
 
 def local(path, name=None, **_):
     """Stands in for datasets.load_dataset: the records of the task whose data set it is."""
-    key = {"Rowan/hellaswag": "hellaswag", "allenai/ai2_arc": "arc_easy", "baber/piqa": "piqa", "aps/super_glue": "boolq"}.get(path, "mmlu")
+    key = {"Rowan/hellaswag": "hellaswag", "allenai/ai2_arc": "arc_easy", "baber/piqa": "piqa", "aps/super_glue": "boolq", "allenai/openbookqa": "openbookqa", "allenai/sciq": "sciq",
+           "tau/commonsense_qa": "commonsense_qa", "lighteval/siqa": "social_iqa", "allenai/winogrande": "winogrande"}.get(path, "mmlu")
     with open(os.path.join(records, key + ".jsonl")) as f:
         rows = [json.loads(line) for line in f]
     data = datasets.Dataset.from_list(rows)
@@ -36,7 +37,7 @@ if len(sys.argv) > 3:
         ours = {r["task"]: r for r in json.load(f)}
 contexts = {}
 worst = count = 0
-for task in ["hellaswag", "arc_easy", "piqa", "boolq", "mmlu_high_school_world_history"]:
+for task in ["hellaswag", "arc_easy", "piqa", "boolq", "openbookqa", "sciq", "commonsense_qa", "social_iqa", "winogrande", "mmlu_high_school_world_history"]:
     result = lm_eval.simple_evaluate(model=model, tasks=[task], log_samples=True, bootstrap_iters=0)
     key = "mmlu" if task.startswith("mmlu") else task
     samples = sorted(result["samples"][task], key=lambda s: s["doc_id"])
