@@ -79,20 +79,51 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 		return e
 	}
 	params, _ := s.Params()
+	at, chosen := s.checkpointerAt(i)
 	switch {
 	case s.Phase() != Cooldown:
 		return ErrPhase
 	case m.Epoch != s.Epoch():
 		return ErrEpoch
-	case !s.Checkpointer(i):
+	case !chosen:
 		return ErrNotCheckpointer
-	case m.Params != params:
+	case m.Params != params, m.Manifest.IsZero():
 		return ErrParams
+	case !s.h().CheckpointNamed(at).IsZero():
+		return ErrDuplicate
 	}
-	s.h().SetHasCheckpoint(true)
-	s.h().SetCheckpointEpoch(m.Epoch)
-	s.h().SetCheckpointParams(m.Params)
-	s.h().SetCheckpointManifest(m.Manifest)
-	s.h().SetCheckpointKey(env.Sender)
+	s.h().SetCheckpointNamed(at, m.Manifest)
+	words := uint8(0)
+	for p := range uint32(checkpointersMax) {
+		if s.h().CheckpointNamed(p) == m.Manifest {
+			words++
+		}
+	}
+	switch saved := s.h().HasCheckpoint() && s.h().CheckpointEpoch() == m.Epoch; {
+	case saved && words <= s.h().CheckpointWords():
+		return OK // another one has as many words, and came first
+	case !saved || s.h().CheckpointManifest() != m.Manifest:
+		s.h().SetHasCheckpoint(true)
+		s.h().SetCheckpointEpoch(m.Epoch)
+		s.h().SetCheckpointParams(m.Params)
+		s.h().SetCheckpointManifest(m.Manifest)
+		s.h().SetCheckpointKey(env.Sender)
+	}
+	s.h().SetCheckpointWords(words)
 	return OK
+}
+
+// checkpointed reports whether nothing more is to be said of the epoch's checkpoint: two of those
+// chosen to make it named the same manifest, or all of them named one.
+func (s State) checkpointed() bool {
+	if !s.h().HasCheckpoint() || s.h().CheckpointEpoch() != s.Epoch() {
+		return false
+	}
+	named := 0
+	for p := range uint32(checkpointersMax) {
+		if !s.h().CheckpointNamed(p).IsZero() {
+			named++
+		}
+	}
+	return s.h().CheckpointWords() >= checkpointWords || named >= len(s.Checkpointers())
 }

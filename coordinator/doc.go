@@ -14,7 +14,7 @@
 //	RoundTrain --a quorum holds everything, or the round's time is over--> RoundWitness
 //	RoundTrain --with Buckets: WindowBlocks are over, and nothing else--> RoundWitness
 //	RoundWitness --all have reported, or RoundWitnessMs are over--> RoundTrain or Cooldown
-//	Cooldown --a checkpoint is reported, or CooldownMs are over-->
+//	Cooldown --two name a checkpoint's manifest, or CooldownMs are over-->
 //	                                           WaitingForMembers, Paused or Finished
 //	Warmup --too few are ready or present--> WaitingForMembers
 //	WaitingForMembers, Warmup --Pause--> Paused --Resume--> WaitingForMembers
@@ -254,7 +254,9 @@
 // If they do not, the last is repeated, three times at most. Then the epoch is rolled back: members
 // return to State.Params, and results accepted since are lost to the model, though their points
 // stand. If all members leave, the epoch ends at once in the same way. Up to three members that
-// named the agreed parameters are chosen to write the checkpoint.
+// named the agreed parameters are chosen to write the checkpoint. All write the same bytes. The
+// checkpoint's manifest is what most of them name. Cooldown ends when two name the same, or when
+// all have named one.
 //
 // # Members
 //

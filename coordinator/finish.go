@@ -311,5 +311,6 @@ func (s State) chooseCheckpointers(env Env, r RoundState) {
 			i = chosen[p]
 		}
 		s.h().SetCheckpointer(p, i)
+		s.h().SetCheckpointNamed(p, wire.Hash{})
 	}
 }

@@ -55,13 +55,14 @@ type Witness struct {
 	Commitments []byte
 }
 
-// Checkpoint reports in Cooldown that the sender wrote a checkpoint of the agreed parameters.
+// Checkpoint reports in Cooldown that the sender wrote a checkpoint of the agreed parameters. All
+// that write one write the same bytes, so a manifest that two of them name is not one member's word.
 type Checkpoint struct {
 	// The epoch that has ended.
 	Epoch Epoch
 	// Must be State.Params.
 	Params wire.Hash
-	// Hash of the checkpoint's manifest.
+	// Hash of the checkpoint's manifest; not zero.
 	Manifest wire.Hash
 }
 

@@ -97,7 +97,9 @@ const (
 	hSharing             = 740
 	hEndPending          = 741
 	hNoticeMs            = 744
-	hEnd                 = 752
+	hCheckpointWords     = 752
+	hCheckpointNamed     = 768
+	hEnd                 = 864
 )
 
 // Offsets in a place in the table of members.

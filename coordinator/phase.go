@@ -119,10 +119,9 @@ func (s State) loseWarmup() {
 	s.h().SetRollbacks(s.Rollbacks() + 1)
 }
 
-// advanceCooldown ends the epoch's last phase once the checkpoint is reported or the time is over.
+// advanceCooldown ends the epoch's last phase once the checkpoint is made or the time is over.
 func (s State) advanceCooldown(env Env) bool {
-	saved := s.h().HasCheckpoint() && s.h().CheckpointEpoch() == s.Epoch()
-	if !saved && !s.elapsed(env, s.h().CooldownMs()) {
+	if !s.checkpointed() && !s.elapsed(env, s.h().CooldownMs()) {
 		return false
 	}
 	s.standDown()

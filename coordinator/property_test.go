@@ -144,7 +144,7 @@ func (p *player) move() {
 		_ = w.apply(w.config.Owner, Resume{})
 	default:
 		params, _ := w.s.Params()
-		_ = w.apply(p.anybody(), Checkpoint{Epoch: w.s.Epoch(), Params: params})
+		_ = w.apply(p.anybody(), Checkpoint{Epoch: w.s.Epoch(), Params: params, Manifest: wire.Sum("test/manifest")})
 	}
 }
 
@@ -199,9 +199,11 @@ func (p *player) honest() {
 		p.reports(w.s.Round())
 		p.blocks()
 	case Cooldown:
-		if list := w.s.Checkpointers(); len(list) > 0 && w.s.Status(list[0]).Present() {
-			params, _ := w.s.Params()
-			p.must(w.apply(w.s.Key(list[0]), Checkpoint{Epoch: w.s.Epoch(), Params: params}))
+		params, _ := w.s.Params()
+		for _, i := range w.s.Checkpointers() {
+			if w.s.Phase() == Cooldown && w.s.Status(i).Present() {
+				_ = w.apply(w.s.Key(i), Checkpoint{Epoch: w.s.Epoch(), Params: params, Manifest: wire.Sum("test/manifest")})
+			}
 		}
 	case Paused:
 		p.must(w.apply(w.config.Owner, Resume{}))

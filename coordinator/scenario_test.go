@@ -505,11 +505,22 @@ func (sc *scenario) checkpoint(name string, options map[string]string) {
 	if v, ok := options["params"]; ok {
 		m.Params = wire.Sum("test/params", []byte(v))
 	}
+	if v, ok := options["manifest"]; ok {
+		m.Manifest = wire.Sum("test/manifest", []byte(v))
+	}
 	if name == "chosen" {
-		name = nameOf(w.s.Key(w.s.Checkpointers()[0]))
+		list := w.s.Checkpointers()
+		if len(list) > 1 && w.apply(w.s.Key(list[0]), m) == nil { // it takes two to end the phase
+			list = list[1:]
+		}
+		name = nameOf(w.s.Key(list[0]))
 	}
 	sc.send(name, m)
 	if c, ok := w.s.LastCheckpoint(); ok {
-		fmt.Fprintf(sc.out, "> checkpoint of epoch %d\n", c.Epoch)
+		words := ""
+		if v, ok := options["manifest"]; ok {
+			words = fmt.Sprintf(", named by %d, %q: %v", c.Words, v, c.Manifest == m.Manifest)
+		}
+		fmt.Fprintf(sc.out, "> checkpoint of epoch %d%s\n", c.Epoch, words)
 	}
 }

@@ -17,6 +17,7 @@ const (
 	version = 5
 
 	checkpointersMax = 3
+	checkpointWords  = 2 // checkpointers whose word for a manifest suffices
 )
 
 // Phase is the phase of a run.
@@ -228,12 +229,17 @@ func (s State) Checkpointers() []Member {
 
 // Checkpointer reports whether member i was chosen to make the checkpoint of the last ended epoch.
 func (s State) Checkpointer(i Member) bool {
-	for _, m := range s.Checkpointers() {
+	_, ok := s.checkpointerAt(i)
+	return ok
+}
+
+func (s State) checkpointerAt(i Member) (uint32, bool) {
+	for p, m := range s.Checkpointers() {
 		if m == i {
-			return true
+			return uint32(p), true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // Saved is a reported checkpoint.
@@ -241,7 +247,8 @@ type Saved struct {
 	Epoch    Epoch
 	Params   wire.Hash
 	Manifest wire.Hash
-	By       key.Public
+	By       key.Public // who named the manifest first
+	Words    uint8      // checkpointers that named it; with one it is that member's word
 }
 
 // LastCheckpoint returns the last reported checkpoint, if there is one.
@@ -254,6 +261,7 @@ func (s State) LastCheckpoint() (Saved, bool) {
 		Params:   s.h().CheckpointParams(),
 		Manifest: s.h().CheckpointManifest(),
 		By:       s.h().CheckpointKey(),
+		Words:    s.h().CheckpointWords(),
 	}, true
 }
 

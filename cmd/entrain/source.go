@@ -34,7 +34,7 @@ type checkpointSource struct {
 }
 
 func (s *checkpointSource) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.hash, "hash", "", "`hash` that the parameters must have, as a run agreed on it, hex, in float32; or that the manifest must have,\nwhich on a chain is one member's word (default: any)")
+	cmd.Flags().StringVar(&s.hash, "hash", "", "`hash` that the parameters must have, as a run agreed on it, hex, in float32; or that the manifest must have,\nwhich on a chain two members name, or one if no other does in time (default: any)")
 }
 
 // fetcher fetches what name says, if it is an address.

@@ -93,7 +93,7 @@ func (c *cast) roundMoves(s coordinator.State, k int, i coordinator.Member, say 
 		}
 	case coordinator.Cooldown:
 		if s.Checkpointer(i) {
-			say(k, 0, coordinator.Checkpoint{Epoch: s.Epoch(), Params: params}, "has written the checkpoint")
+			say(k, 0, coordinator.Checkpoint{Epoch: s.Epoch(), Params: params, Manifest: c.model}, "has written the checkpoint")
 		}
 	case coordinator.RoundTrain, coordinator.RoundWitness:
 		r, _ := s.At(s.Round())

@@ -160,7 +160,9 @@ func (w *world) peers() {
 	for w.state().Phase() != coordinator.Cooldown && w.state().Round() < 8 {
 		w.report(false)
 	}
-	w.say(w.state().Checkpointers()[0], coordinator.Checkpoint{Epoch: 1, Params: c.ModelHash, Manifest: hash("manifest")})
+	for _, i := range w.state().Checkpointers()[:2] {
+		w.say(i, coordinator.Checkpoint{Epoch: 1, Params: c.ModelHash, Manifest: hash("manifest")})
+	}
 	w.block(c.CooldownMs)
 	w.sample(w.owner, host.ToRun(runName, coordinator.Change{
 		Rate: c.Rate + 1, WaitingMs: c.WaitingMs, WarmupMs: c.WarmupMs, RoundTrainMs: c.RoundTrainMs, RoundWitnessMs: c.RoundWitnessMs,

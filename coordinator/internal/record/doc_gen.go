@@ -38,6 +38,7 @@
 //	704 U64      PhaseHeight         712 U64      Emitted             720 U64      Penalties
 //	728 U32      PeriodSettled       732 U32      Tail                736 U32      Replaced
 //	740 U8       Sharing             741 Bool     EndPending          744 U64      NoticeMs
+//	752 U8       CheckpointWords     768 3 Hash   CheckpointNamed
 //
 // A place in the table of members, 200 bytes (Place):
 //

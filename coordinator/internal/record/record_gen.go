@@ -401,6 +401,14 @@ func (b Header) SetEndPending(v bool) { b[741] = flag(v) }
 func (b Header) NoticeMs() uint64     { return binary.LittleEndian.Uint64(b[744:]) }
 func (b Header) SetNoticeMs(v uint64) { binary.LittleEndian.PutUint64(b[744:], v) }
 
+// CheckpointWords: checkpointers that named CheckpointManifest.
+func (b Header) CheckpointWords() uint8     { return b[752] }
+func (b Header) SetCheckpointWords(v uint8) { b[752] = v }
+
+// CheckpointNamed: the manifests that the checkpointers named in this Cooldown; zero: none yet.
+func (b Header) CheckpointNamed(i uint32) wire.Hash       { return wire.Hash(b[768+32*i:]) }
+func (b Header) SetCheckpointNamed(i uint32, v wire.Hash) { copy(b[768+32*i:], v[:]) }
+
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Header) WellFormed() bool {
 	return b[265] <= 1 &&
@@ -413,7 +421,8 @@ func (b Header) WellFormed() bool {
 		Zero(b[396:400]) &&
 		Zero(b[670:672]) &&
 		Zero(b[742:744]) &&
-		Zero(b[752:1024])
+		Zero(b[753:768]) &&
+		Zero(b[864:1024])
 }
 
 // Place is a place in the table of members.
