@@ -210,7 +210,8 @@ type Node struct {
 	disputes    map[uint32]client.Position // what was told of them last
 	convicted   uint32                     // number of the last conviction that was told of
 	save        saver
-	leaveAt     time.Time // when a node that leaves does not wait for the ledger any more
+	clock       loop.Monotonic // the machine's
+	leaveAt     time.Time      // when a node that leaves does not wait for the ledger any more
 	stopped     bool
 	onStop      func()
 }
@@ -317,8 +318,7 @@ func (n *Node) step(ev client.Event) {
 	if n.ctx.Err() != nil || n.instance.refused {
 		return
 	}
-	now := uint64(n.cfg.Loop.Now().UnixMilli())
-	for _, a := range n.machine.Step(now, ev) {
+	for _, a := range n.machine.Step(n.clock.Ms(n.cfg.Loop), ev) {
 		n.perform(a)
 	}
 }

@@ -136,7 +136,7 @@ func (n *Node) verify(a client.Verify) {
 	})
 	ctx, cancel := context.WithCancel(n.ctx)
 	n.checking[a.Share] = cancel
-	until := n.cfg.Loop.Now().Add(time.Duration(a.UntilMs-uint64(n.cfg.Loop.Now().UnixMilli())) * time.Millisecond)
+	until := n.cfg.Loop.Now().Add(time.Duration(a.UntilMs-n.clock.Ms(n.cfg.Loop)) * time.Millisecond)
 	n.gather(ctx, a.Task, a.From, until, func(in input, err error) {
 		switch {
 		case ctx.Err() != nil:

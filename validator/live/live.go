@@ -89,6 +89,7 @@ type Validator struct {
 	cancel  context.CancelFunc
 	self    key.Public
 	machine *validator.Machine
+	clock   loop.Monotonic // the machine's
 	slicer  engine.Slicer
 	judge   Judge
 
@@ -214,7 +215,7 @@ func (v *Validator) step(ev validator.Event) {
 	if v.ended {
 		return
 	}
-	for _, a := range v.machine.Step(uint64(v.cfg.Loop.Now().UnixMilli()), ev) {
+	for _, a := range v.machine.Step(v.clock.Ms(v.cfg.Loop), ev) {
 		v.perform(a)
 	}
 }
