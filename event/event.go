@@ -21,7 +21,7 @@ type State struct {
 	Epoch   coordinator.Epoch `json:"epoch,omitempty"`
 	Round   coordinator.Round `json:"round,omitempty"`
 	Step    coordinator.Step  `json:"step,omitempty"`
-	Steps   uint32            `json:"steps,omitempty"` // in all
+	Steps   coordinator.Step  `json:"steps,omitempty"` // in all
 	Members uint32            `json:"members,omitempty"`
 	Status  string            `json:"status,omitempty"`
 	Points  uint64            `json:"points,omitempty"`

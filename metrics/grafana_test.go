@@ -26,7 +26,7 @@ func everything(t *testing.T) string {
 	own := key.Public{1}
 	standing := func(step uint32) *runlog.Standing {
 		return &runlog.Standing{
-			Head:    runlog.Head{Name: "my-run", Own: own.String(), Phase: "RoundTrain", SeqTokens: 10, Points: uint64(7 * step), Step: step, Round: step},
+			Head:    runlog.Head{Name: "my-run", Own: own.String(), Phase: "RoundTrain", SeqTokens: 10, Points: uint64(7 * step), Step: coordinator.Step(step), Round: coordinator.Round(step)},
 			Members: []runlog.Member{{MemberState: coordinator.MemberState{Key: own, Scored: true, Stake: 5}}},
 			Trust:   &runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 9, Passed: 7, Disputed: 2, Convicted: 1}},
 			Windows: &runlog.Windows{WindowsHead: runlog.WindowsHead{ScoreWindows: 3}},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -25,7 +26,7 @@ type Gauges struct {
 	run     string
 	names   []string // in the order of their first appearance
 	values  map[string]float64
-	step    uint32
+	step    coordinator.Step
 	events  map[string]uint64 // by kind
 	trust   runlog.TrustHead  // from the newest state
 	phase   string
@@ -81,12 +82,12 @@ func (g *Gauges) Close() error { return nil }
 
 // Health reports how a participant is doing.
 type Health struct {
-	OK    bool    `json:"ok"`
-	Text  string  `json:"text"` // the fault, or "ok"
-	Run   string  `json:"run"`
-	Phase string  `json:"phase"`
-	Step  uint32  `json:"step"`
-	Age   float64 `json:"state_age_seconds"` // since the newest state came
+	OK    bool             `json:"ok"`
+	Text  string           `json:"text"` // the fault, or "ok"
+	Run   string           `json:"run"`
+	Phase string           `json:"phase"`
+	Step  coordinator.Step `json:"step"`
+	Age   float64          `json:"state_age_seconds"` // since the newest state came
 }
 
 // lateBy is how long after a phase's deadline the next phase may begin: the clocks of replicas

@@ -3,6 +3,7 @@ package metrics
 import (
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
@@ -13,7 +14,7 @@ import (
 // Scalars holds the measurements of one step, under names that people who train models know.
 type Scalars struct {
 	Time   time.Time
-	Step   uint32
+	Step   coordinator.Step
 	Values []Scalar
 }
 
@@ -74,7 +75,7 @@ const meterSteps = 4
 
 // stepLosses holds what was heard of a step before its results were applied.
 type stepLosses struct {
-	step  uint32
+	step  coordinator.Step
 	sum   float64
 	heard int
 	own   []Scalar // measured on the own share
@@ -102,7 +103,7 @@ func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 	case event.Peers:
 		m.peers, m.known = ev.Connected, ev.Known
 	case event.Committed:
-		m.hear(m.stepOf(uint32(ev.Round)), ev.Loss)
+		m.hear(m.stepOf(ev.Round), ev.Loss)
 	case event.Fetched:
 		m.fetched += ev.Bytes
 	case event.Trained:
@@ -113,14 +114,14 @@ func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 		if ev.PeakShare > 0 {
 			own = append(own, Scalar{"perf/flops_share", ev.PeakShare})
 		}
-		m.hear(uint32(ev.Step), ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
+		m.hear(ev.Step, ev.Loss).own = append(own, Scalar{"net/payload_bytes", float64(ev.Bytes)})
 	case event.Applied:
-		return m.apply(r.Time, uint32(ev.Step), ev.Results), true
+		return m.apply(r.Time, ev.Step, ev.Results), true
 	case event.Evaluated:
-		return Scalars{Time: r.Time, Step: uint32(ev.Step), Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
+		return Scalars{Time: r.Time, Step: ev.Step, Values: []Scalar{{"eval/heldout_loss", float64(ev.HeldOut)}, {"run/tokens", m.tokens()}}}, true
 	case event.Scored:
 		values := []Scalar{{"eval/" + ev.Task + "/acc", ev.Acc}, {"eval/" + ev.Task + "/acc_norm", ev.AccNorm}, {"run/tokens", m.tokens()}}
-		return Scalars{Time: r.Time, Step: uint32(ev.Step), Values: values}, ev.Task != ""
+		return Scalars{Time: r.Time, Step: ev.Step, Values: values}, ev.Task != ""
 	}
 	return Scalars{}, false
 }
@@ -137,7 +138,7 @@ func (m *Meter) trained() uint64 {
 
 // stepOf returns the step of a round. A commitment may arrive before the state that opens its
 // round, which is then the next.
-func (m *Meter) stepOf(round uint32) uint32 {
+func (m *Meter) stepOf(round coordinator.Round) coordinator.Step {
 	for _, r := range m.rounds {
 		if r.Number == round {
 			return r.Step
@@ -150,7 +151,7 @@ func (m *Meter) stepOf(round uint32) uint32 {
 }
 
 // hear adds a member's loss in a step.
-func (m *Meter) hear(step uint32, loss float32) *stepLosses {
+func (m *Meter) hear(step coordinator.Step, loss float32) *stepLosses {
 	l := &m.steps[step%meterSteps]
 	if l.step != step {
 		*l = stepLosses{step: step}
@@ -161,7 +162,7 @@ func (m *Meter) hear(step uint32, loss float32) *stepLosses {
 }
 
 // apply returns the scalars of a step whose results were just applied.
-func (m *Meter) apply(now time.Time, step uint32, results int) Scalars {
+func (m *Meter) apply(now time.Time, step coordinator.Step, results int) Scalars {
 	s := Scalars{Time: now, Step: step}
 	add := func(name string, v float64) { s.Values = append(s.Values, Scalar{name, v}) }
 	if l := m.steps[step%meterSteps]; l.step == step && l.heard > 0 {

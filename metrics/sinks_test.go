@@ -29,8 +29,8 @@ func steps() []runlog.Record {
 	var list []runlog.Record
 	add := func(s int, ev event.Event) { list = append(list, runlog.Record{Time: at(s), Event: ev}) }
 	state := func(s int, step uint32) {
-		list = append(list, runlog.Record{Time: at(s), Standing: &runlog.Standing{Head: runlog.Head{ID: "x", Epoch: 1, Round: step, Step: step, SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
-			Rounds: []runlog.Round{{Number: step, Step: step}}}})
+		list = append(list, runlog.Record{Time: at(s), Standing: &runlog.Standing{Head: runlog.Head{ID: "x", Epoch: 1, Round: coordinator.Round(step), Step: coordinator.Step(step), SeqTokens: 10, Present: 3, Points: uint64(step-1) * 6},
+			Rounds: []runlog.Round{{Number: coordinator.Round(step), Step: coordinator.Step(step)}}}})
 		add(s, event.State{Points: uint64(step-1) * 2})
 	}
 	add(0, event.Peers{Connected: 2, Known: 3})

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
@@ -46,7 +47,7 @@ type WandB struct {
 	began  time.Time
 
 	// What is measured of the step that runs: a step must be written once.
-	step   uint32
+	step   coordinator.Step
 	at     time.Time
 	values []Scalar
 

@@ -21,7 +21,9 @@ func table(head []string, lines [][]string) []byte {
 	return b.Bytes()
 }
 
-func whole[T uint8 | uint16 | uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
+func whole[T ~uint8 | ~uint16 | ~uint32 | ~uint64](n T) string {
+	return strconv.FormatUint(uint64(n), 10)
+}
 
 func real(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
@@ -35,6 +36,14 @@ func (p *page) add(format string, values ...any) {
 		case int:
 			values[i] = view.Thousands(uint64(v))
 		case uint32:
+			values[i] = view.Thousands(uint64(v))
+		case coordinator.Round:
+			values[i] = view.Thousands(uint64(v))
+		case coordinator.Epoch:
+			values[i] = view.Thousands(uint64(v))
+		case coordinator.Step:
+			values[i] = view.Thousands(uint64(v))
+		case coordinator.Member:
 			values[i] = view.Thousands(uint64(v))
 		case uint64:
 			values[i] = view.Thousands(v)
@@ -268,7 +277,7 @@ func (p *page) scores(w view.Windows) {
 
 // sampled holds the texts that the model wrote after a step.
 type sampled struct {
-	Step  uint32
+	Step  coordinator.Step
 	Texts []view.Sample
 }
 

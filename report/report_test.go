@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/codec/all"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -30,7 +31,7 @@ func sample() view.Run {
 		Rounds: []view.Round{{Number: 306, Epoch: 3, OpenedMs: 1_900_000_100_000, ClosedMs: 1_900_000_100_500, Seed: "5eed"}},
 	}
 	for step := uint32(1); step <= 300; step++ {
-		b := view.Bucket{From: step, To: step, Tokens: uint64(step) * 2048, Mean: 5.5 / float64(step), Min: 5 / float64(step), Max: 6 / float64(step), Count: 4}
+		b := view.Bucket{From: coordinator.Step(step), To: coordinator.Step(step), Tokens: uint64(step) * 2048, Mean: 5.5 / float64(step), Min: 5 / float64(step), Max: 6 / float64(step), Count: 4}
 		r.Loss = append(r.Loss, b)
 		b.Min, b.Max = b.Mean, b.Mean
 		r.Speed = append(r.Speed, b)
@@ -41,7 +42,7 @@ func sample() view.Run {
 	r.LR = r.Loss[:1] // no line
 	r.Tasks = []view.Task{{Name: "piqa/../x", Items: 50, Acc: r.HeldOut, Norm: r.HeldOut}}
 	for step := uint32(1); step <= 20; step++ {
-		r.Samples = append(r.Samples, view.Sample{Step: step, Prompt: "The rays ", Text: "<are> bent"}, view.Sample{Step: step, Prompt: "In ", Text: "glass"})
+		r.Samples = append(r.Samples, view.Sample{Step: coordinator.Step(step), Prompt: "The rays ", Text: "<are> bent"}, view.Sample{Step: coordinator.Step(step), Prompt: "In ", Text: "glass"})
 	}
 	r.Trust = &view.Trust{TrustHead: runlog.TrustHead{Percent: 5, Drawn: 41, Passed: 40, Disputed: 1, Convicted: 1}, Convictions: []view.Conviction{
 		{Number: 1, Round: 17, Key: strings.Repeat("0a", 32), Offence: "wrong <result>", By: 1, ByKey: strings.Repeat("0b", 32), Slashed: 5000, Evidence: strings.Repeat("ee", 32), FirstRound: 3, LastRound: 17, Results: 15}}}

@@ -189,8 +189,8 @@ func (c *codec) plan(t reflect.Type) []int {
 }
 
 // known returns the row of a member that readers have.
-func (c *codec) known(i uint32) reflect.Value {
-	for uint32(len(c.members)) <= i {
+func (c *codec) known(i coordinator.Member) reflect.Value {
+	for coordinator.Member(len(c.members)) <= i {
 		c.members = append(c.members, coordinator.MemberState{})
 	}
 	return reflect.ValueOf(&c.members[i]).Elem()
@@ -223,9 +223,9 @@ func (c *codec) value(s *stream, v, base reflect.Value) {
 	case *Member:
 		i := uint64(x.Index)
 		if s.uint(&i, membersMax-1); s.reading {
-			x.Index = uint32(i)
+			x.Index = coordinator.Member(i)
 		}
-		known := c.known(uint32(i))
+		known := c.known(x.Index)
 		if c.value(s, v.Field(1), known); !s.bad {
 			known.Set(v.Field(1))
 		}

@@ -3,6 +3,7 @@ package runlog
 import (
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -11,9 +12,9 @@ import (
 // Heard sums up what came from others in a round since the Heard before it. It stands in for the
 // events of single commitments and payloads, which would be most of the log of a large run.
 type Heard struct {
-	Round     uint32
-	Step      uint32 // 0 if not known
-	Committed uint32 // commitments
+	Round     coordinator.Round
+	Step      coordinator.Step // 0 if not known
+	Committed uint32           // commitments
 	LossSum   float64
 	LossMin   float32
 	LossMax   float32
@@ -58,9 +59,9 @@ type sums struct {
 func (s *sums) take(now time.Time, ev event.Event) bool {
 	switch ev := ev.(type) {
 	case event.Committed:
-		s.of(now, uint32(ev.Round)).hear(ev)
+		s.of(now, ev.Round).hear(ev)
 	case event.Fetched:
-		h := s.of(now, uint32(ev.Round))
+		h := s.of(now, ev.Round)
 		h.Fetched++
 		h.Came += ev.Bytes
 		h.Seconds += ev.Seconds
@@ -71,7 +72,7 @@ func (s *sums) take(now time.Time, ev event.Event) bool {
 }
 
 // of returns the sum of a round, and begins it at now if there is none.
-func (s *sums) of(now time.Time, round uint32) *Heard {
+func (s *sums) of(now time.Time, round coordinator.Round) *Heard {
 	for _, h := range s.list {
 		if h.Round == round {
 			return h
@@ -94,8 +95,8 @@ func (s *sums) due(now time.Time, all bool) *Heard {
 
 // digest decides what a log says of a newer state.
 type digest struct {
-	known  *Standing // what readers know; nil before the first
-	rowsAt uint32    // the last round in which all counters were written
+	known  *Standing         // what readers know; nil before the first
+	rowsAt coordinator.Round // the last round in which all counters were written
 }
 
 // news returns what to write of a state, nil if nothing yet. With whole, everything that changed is
@@ -112,7 +113,7 @@ func (d *digest) news(s *Standing, whole bool) *Standing {
 	if changed == nil {
 		return nil
 	}
-	if !whole && s.Round >= d.rowsAt && s.Round-d.rowsAt < uint32(len(s.Members))/rowsPerRound && s.Phase != "Finished" && s.Phase != "Cooldown" {
+	if !whole && s.Round >= d.rowsAt && uint32(s.Round-d.rowsAt) < uint32(len(s.Members))/rowsPerRound && s.Phase != "Finished" && s.Phase != "Cooldown" {
 		changed = d.short(changed)
 	} else {
 		d.rowsAt = s.Round
@@ -160,7 +161,7 @@ func (d *digest) learn(s, told *Standing) {
 	known := *s
 	known.Members = append([]Member(nil), d.known.Members...)
 	for _, m := range told.Members {
-		for uint32(len(known.Members)) <= m.Index {
+		for coordinator.Member(len(known.Members)) <= m.Index {
 			known.Members = append(known.Members, Member{})
 		}
 		known.Members[m.Index] = m

@@ -33,19 +33,19 @@ func (c *crowd) standing(phase string, reported int) *Standing {
 	}
 	var witnesses []Witness
 	for i := range 32 {
-		witnesses = append(witnesses, Witness{Member: uint32(i * 300), Reported: i < reported, Complete: i < reported})
+		witnesses = append(witnesses, Witness{Member: coordinator.Member(i * 300), Reported: i < reported, Complete: i < reported})
 	}
 	accepted := append(Set(nil), full...)
 	accepted[int(c.round)%len(accepted)] = 0 // somebody always misses
 	hash := fmt.Sprintf("%064x", c.round)
 	return &Standing{
 		Height: uint64(c.round)*40 + uint64(reported), TimeMs: uint64(c.now.UnixMilli()),
-		Head: Head{Name: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key.String(), Phase: phase, Round: c.round, Step: c.round, Epoch: 1,
-			Present: uint32(n), Capacity: uint32(n), SeqTokens: 128, Steps: 1 << 20, Points: uint64(c.round) * uint64(n), Params: hash, ParamsRound: c.round - 1},
+		Head: Head{Name: "crowd", ID: fmt.Sprintf("%064x", 7), Own: c.members[0].Key.String(), Phase: phase, Round: coordinator.Round(c.round), Step: coordinator.Step(c.round), Epoch: 1,
+			Present: uint32(n), Capacity: uint32(n), SeqTokens: 128, Steps: 1 << 20, Points: uint64(c.round) * uint64(n), Params: hash, ParamsRound: coordinator.Round(c.round - 1)},
 		Members: c.members,
 		Rounds: []Round{
-			{Number: c.round - 1, Step: c.round - 1, Seed: hash, Agreed: hash, Active: full, Expected: full, Accepted: accepted, AcceptedCount: uint32(n - 8), Final: reported > 20},
-			{Number: c.round, Step: c.round, Seed: hash, Agreed: hash, Active: full, Expected: full, Witnesses: witnesses, Quorum: 21},
+			{Number: coordinator.Round(c.round - 1), Step: coordinator.Step(c.round - 1), Seed: hash, Agreed: hash, Active: full, Expected: full, Accepted: accepted, AcceptedCount: uint32(n - 8), Final: reported > 20},
+			{Number: coordinator.Round(c.round), Step: coordinator.Step(c.round), Seed: hash, Agreed: hash, Active: full, Expected: full, Witnesses: witnesses, Quorum: 21},
 		},
 	}
 }
@@ -86,7 +86,7 @@ func TestLogOfManyMembersIsShort(t *testing.T) {
 		}
 		c := &crowd{now: time.Unix(1_900_000_000, 0).UTC(), w: w, round: 1}
 		for i := range uint32(members) {
-			c.members = append(c.members, Member{Index: i, MemberState: coordinator.MemberState{Key: key.Public(wire.Sum("member", binary.LittleEndian.AppendUint32(nil, i))), Status: coordinator.StatusActive, Speed: 1000, JoinedMs: 1_900_000_000_000}})
+			c.members = append(c.members, Member{Index: coordinator.Member(i), MemberState: coordinator.MemberState{Key: key.Public(wire.Sum("member", binary.LittleEndian.AppendUint32(nil, i))), Status: coordinator.StatusActive, Speed: 1000, JoinedMs: 1_900_000_000_000}})
 		}
 		for range rounds {
 			c.play(heard)

@@ -42,58 +42,58 @@ type Standing struct {
 // Head describes the run as a whole. Its numbers are those of coordinator.State. It is part of the
 // JSON of a view.Run, as TrustHead and WindowsHead are.
 type Head struct {
-	Name        string `json:"name"`
-	ID          string `json:"id"`              // hex
-	Chain       string `json:"chain,omitempty"` // "" if unknown
-	Own         string `json:"-"`               // hex key of the writer of the log, or ""
-	Steps       uint32 `json:"steps"`           // in all
-	Capacity    uint32 `json:"capacity"`        // the most members
-	SeqTokens   uint32 `json:"sequence_tokens"` // tokens in a sequence
-	Overlap     uint8  `json:"overlap"`
-	MissedMax   uint8  `json:"missed_max"`
-	Phase       string `json:"phase"`
-	SinceMs     uint64 `json:"since_ms"`    // start of the phase
-	DeadlineMs  uint64 `json:"deadline_ms"` // 0 if time alone does not end the phase
-	Epoch       uint32 `json:"epoch"`
-	Round       uint32 `json:"round"`
-	Step        uint32 `json:"step"`
-	Present     uint32 `json:"present"`
-	Draining    uint8  `json:"draining"`
-	Pausing     bool   `json:"pausing"`
-	Rollbacks   uint32 `json:"rollbacks"`
-	Points      uint64 `json:"points"`
-	Retired     uint64 `json:"retired"` // points of members whose places went to others
-	Params      string `json:"params"`  // hash agreed last, hex
-	ParamsRound uint32 `json:"params_round"`
-	Saved       Saved  `json:"checkpoint,omitzero"`
-	Start       uint32 `json:"start_members,omitempty"` // that begin an epoch; 0 in old logs
+	Name        string            `json:"name"`
+	ID          string            `json:"id"`              // hex
+	Chain       string            `json:"chain,omitempty"` // "" if unknown
+	Own         string            `json:"-"`               // hex key of the writer of the log, or ""
+	Steps       coordinator.Step  `json:"steps"`           // in all
+	Capacity    uint32            `json:"capacity"`        // the most members
+	SeqTokens   uint32            `json:"sequence_tokens"` // tokens in a sequence
+	Overlap     uint8             `json:"overlap"`
+	MissedMax   uint8             `json:"missed_max"`
+	Phase       string            `json:"phase"`
+	SinceMs     uint64            `json:"since_ms"`    // start of the phase
+	DeadlineMs  uint64            `json:"deadline_ms"` // 0 if time alone does not end the phase
+	Epoch       coordinator.Epoch `json:"epoch"`
+	Round       coordinator.Round `json:"round"`
+	Step        coordinator.Step  `json:"step"`
+	Present     uint32            `json:"present"`
+	Draining    uint8             `json:"draining"`
+	Pausing     bool              `json:"pausing"`
+	Rollbacks   uint32            `json:"rollbacks"`
+	Points      uint64            `json:"points"`
+	Retired     uint64            `json:"retired"` // points of members whose places went to others
+	Params      string            `json:"params"`  // hash agreed last, hex
+	ParamsRound coordinator.Round `json:"params_round"`
+	Saved       Saved             `json:"checkpoint,omitzero"`
+	Start       uint32            `json:"start_members,omitempty"` // of an epoch; 0 in old logs
 }
 
 // Saved is the checkpoint reported last. Manifest is "" if there was none.
 type Saved struct {
-	Epoch    uint32 `json:"epoch"`
-	Params   string `json:"params"`
-	Manifest string `json:"manifest"`
-	By       string `json:"by"` // key
+	Epoch    coordinator.Epoch `json:"epoch"`
+	Params   string            `json:"params"`
+	Manifest string            `json:"manifest"`
+	By       string            `json:"by"` // key
 }
 
 // Member is a place in the table of members.
 type Member struct {
-	Index uint32
+	Index coordinator.Member
 	coordinator.MemberState
 }
 
 // Round is one of the rounds that the state keeps.
 type Round struct {
-	Number        uint32
-	Epoch         uint32
-	Step          uint32 // 0 in a drain round
+	Number        coordinator.Round
+	Epoch         coordinator.Epoch
+	Step          coordinator.Step // 0 in a drain round
 	OpenedMs      uint64
 	Batch         uint32 // sequences
 	Seed          string
 	Agreed        string // hash of the parameters at its start, "" without a quorum
 	Final         bool
-	Attests       uint32 // the round its witnesses report on; 0 if none
+	Attests       coordinator.Round // the round its witnesses report on; 0 if none
 	Quorum        uint32
 	Witnesses     []Witness
 	Active        Set
@@ -107,7 +107,7 @@ type Round struct {
 
 // Witness is a seat in a round.
 type Witness struct {
-	Member   uint32
+	Member   coordinator.Member
 	Reported bool
 	Complete bool // it held every result
 }
@@ -141,7 +141,10 @@ type TrustHead struct {
 }
 
 // Share names the result of a member in a round.
-type Share struct{ Round, Member uint32 }
+type Share struct {
+	Round  coordinator.Round
+	Member coordinator.Member
+}
 
 // Windows is the part of a state about windows, scores and validators: of runs that exchange by
 // buckets, or have validators. Read from a log, it holds what changed.
@@ -171,13 +174,16 @@ type WindowsHead struct {
 }
 
 // Commits is the number of commitments to a round that are on the chain.
-type Commits struct{ Round, Count uint32 }
+type Commits struct {
+	Round coordinator.Round
+	Count uint32
+}
 
 // Set is a set of members by index: bit i%8 of byte i/8.
 type Set []byte
 
 // Has reports whether member i is in the set.
-func (s Set) Has(i uint32) bool {
+func (s Set) Has(i coordinator.Member) bool {
 	return uint64(i>>3) < uint64(len(s)) && s[i>>3]>>(i&7)&1 == 1
 }
 
@@ -190,4 +196,4 @@ func (s Set) Count() (n uint32) {
 }
 
 // add puts member i into a set that has room for it.
-func (s Set) add(i uint32) { s[i>>3] |= 1 << (i & 7) }
+func (s Set) add(i coordinator.Member) { s[i>>3] |= 1 << (i & 7) }

@@ -34,7 +34,7 @@ func draw(t *rapid.T, c *codec, v reflect.Value) {
 		*x = append(*x, rapid.SliceOfN(rapid.SampledFrom([]byte{0, 255, 7}), 0, 40).Draw(t, "set")...)
 		return
 	case *Member:
-		x.Index = rapid.Uint32Range(0, 5).Draw(t, "index")
+		x.Index = coordinator.Member(rapid.Uint32Range(0, 5).Draw(t, "index"))
 		draw(t, c, v.Field(1))
 		return
 	}

@@ -19,23 +19,23 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 	config := s.Config()
 	params, at := s.Params()
 	d := &Standing{Height: snapshot.Height, TimeMs: snapshot.TimeMs, Head: Head{
-		Name: config.Name, ID: s.ID().String(), Steps: uint32(config.TotalSteps), Capacity: s.Limits().Members,
+		Name: config.Name, ID: s.ID().String(), Steps: config.TotalSteps, Capacity: s.Limits().Members,
 		SeqTokens: config.SequenceTokens, Overlap: config.Overlap, MissedMax: config.MissedMax,
 		Phase: s.Phase().String(), SinceMs: s.PhaseSince(), DeadlineMs: s.Deadline(),
-		Epoch: uint32(s.Epoch()), Round: uint32(s.Round()), Step: uint32(s.Step()), Present: s.Present(), Draining: s.Draining(),
+		Epoch: s.Epoch(), Round: s.Round(), Step: s.Step(), Present: s.Present(), Draining: s.Draining(),
 		Pausing: s.PausePending(), Rollbacks: s.Rollbacks(), Points: s.PointsTotal(),
-		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: uint32(at), Start: max(config.StartMembers, config.MinMembers),
+		Retired: s.PointsRetired(), Params: params.String(), ParamsRound: at, Start: max(config.StartMembers, config.MinMembers),
 	}}
 	if saved, ok := s.LastCheckpoint(); ok {
-		d.Saved = Saved{Epoch: uint32(saved.Epoch), Params: saved.Params.String(),
+		d.Saved = Saved{Epoch: saved.Epoch, Params: saved.Params.String(),
 			Manifest: saved.Manifest.String(), By: saved.By.String()}
 	}
 	d.Members = make([]Member, s.Count())
 	for i := range d.Members {
-		d.Members[i] = Member{Index: uint32(i), MemberState: s.Member(coordinator.Member(uint32(i)))}
+		d.Members[i] = Member{Index: coordinator.Member(i), MemberState: s.Member(coordinator.Member(i))}
 	}
-	for number := oldestRound(s); coordinator.Round(number) <= s.Round(); number++ {
-		if r, ok := s.At(coordinator.Round(number)); ok {
+	for number := oldestRound(s); number <= s.Round(); number++ {
+		if r, ok := s.At(number); ok {
 			round := digestRound(r, uint32(s.Count()))
 			if config.Sharing == coordinator.SpeedShares {
 				round.Sequences = digestShares(r, uint32(s.Count()), earlier)
@@ -51,38 +51,38 @@ func digestAfter(snapshot ledger.Snapshot, earlier *Standing) *Standing {
 const roundsKept = 4
 
 // oldestRound returns the number of the oldest round that a state may still have.
-func oldestRound(s coordinator.State) uint32 {
-	return uint32(s.Round()) - uint32(min(s.Round(), roundsKept-1))
+func oldestRound(s coordinator.State) coordinator.Round {
+	return s.Round() - min(s.Round(), roundsKept-1)
 }
 
 func digestRound(r coordinator.RoundState, members uint32) Round {
 	d := Round{
-		Number: uint32(r.Number()), Epoch: uint32(r.Epoch()), Step: uint32(r.Step()), OpenedMs: r.OpenedMs(), Batch: r.Batch(),
-		Seed: r.Seed().String(), Final: r.Final(), Attests: uint32(r.Attests()), Quorum: r.Quorum(),
+		Number: r.Number(), Epoch: r.Epoch(), Step: r.Step(), OpenedMs: r.OpenedMs(), Batch: r.Batch(),
+		Seed: r.Seed().String(), Final: r.Final(), Attests: r.Attests(), Quorum: r.Quorum(),
 		AcceptedCount: r.AcceptedCount(),
 	}
 	if agreed, ok := r.Agreed(); ok {
 		d.Agreed = agreed.String()
 	}
-	complete := map[uint32]bool{}
+	complete := map[coordinator.Member]bool{}
 	for _, report := range r.Reports() {
-		complete[uint32(report.Member)] = report.Complete
+		complete[report.Member] = report.Complete
 	}
 	for _, i := range r.Witnesses() {
-		full, reported := complete[uint32(i)]
-		d.Witnesses = append(d.Witnesses, Witness{Member: uint32(i), Reported: reported, Complete: full})
+		full, reported := complete[i]
+		d.Witnesses = append(d.Witnesses, Witness{Member: i, Reported: reported, Complete: full})
 	}
 	n := (members + 7) / 8
 	d.Active, d.Expected, d.Accepted = make(Set, n), make(Set, n), make(Set, n)
 	for i := range coordinator.Member(members) {
 		if r.Active(i) {
-			d.Active.add(uint32(i))
+			d.Active.add(i)
 		}
 		if r.Expected(i) {
-			d.Expected.add(uint32(i))
+			d.Expected.add(i)
 		}
 		if r.Accepted(i) {
-			d.Accepted.add(uint32(i))
+			d.Accepted.add(i)
 		}
 	}
 	return d
@@ -93,7 +93,7 @@ func digestShares(r coordinator.RoundState, members uint32, earlier *Standing) [
 	if earlier != nil {
 		seed := r.Seed().String()
 		for _, e := range earlier.Rounds {
-			if coordinator.Round(e.Number) == r.Number() && e.Seed == seed && len(e.Sequences) > 0 {
+			if e.Number == r.Number() && e.Seed == seed && len(e.Sequences) > 0 {
 				return e.Sequences
 			}
 		}
@@ -132,8 +132,8 @@ func digestWindows(s coordinator.State) *Windows {
 	}}
 	w.Scoring, w.Stage = s.Scoring()
 	w.Given, w.Taken = s.Emitted()
-	for number := oldestRound(s); coordinator.Round(number) <= s.Round(); number++ {
-		if r, ok := s.At(coordinator.Round(number)); ok && w.Buckets {
+	for number := oldestRound(s); number <= s.Round(); number++ {
+		if r, ok := s.At(number); ok && w.Buckets {
 			w.Commits = append(w.Commits, Commits{number, r.CommittedCount()})
 		}
 	}
@@ -164,7 +164,7 @@ func (d *Standing) since(earlier *Standing) *Standing {
 			out.Members = append(out.Members, m)
 		}
 	}
-	out.Rounds, _ = news(d.Rounds, earlier.Rounds, func(r Round) uint32 { return r.Number })
+	out.Rounds, _ = news(d.Rounds, earlier.Rounds, func(r Round) coordinator.Round { return r.Number })
 	if len(out.Members) == 0 && len(out.Rounds) == 0 && out.Trust == nil && out.Windows == nil && out.Head == earlier.Head {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (t *Trust) since(earlier *Trust) *Trust {
 		return t
 	}
 	out := &Trust{TrustHead: t.TrustHead}
-	out.Checks, out.Closed = news(t.Checks, earlier.Checks, func(c dispute.Check) Share { return Share{uint32(c.Round), uint32(c.Member)} })
+	out.Checks, out.Closed = news(t.Checks, earlier.Checks, func(c dispute.Check) Share { return Share{c.Round, c.Member} })
 	out.Disputes, out.Ended = news(t.Disputes, earlier.Disputes, func(d dispute.Dispute) uint32 { return d.ID })
 	for _, c := range t.Convictions {
 		if c.Number > earlier.Convicted {

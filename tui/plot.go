@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -18,7 +19,7 @@ func plot(curves []view.Curve, width, height int) []string {
 		return nil
 	}
 	low, high := math.Inf(1), math.Inf(-1)
-	var first, last uint32 = math.MaxUint32, 0
+	var first, last coordinator.Step = math.MaxUint32, 0
 	for _, c := range curves {
 		for _, b := range c {
 			low, high = min(low, b.Mean), max(high, b.Mean)

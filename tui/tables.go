@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -181,7 +182,7 @@ func (f *frame) validators(most int) []string {
 }
 
 // lastScore returns a member's pay for the period settled last.
-func (f *frame) lastScore(member uint32) string {
+func (f *frame) lastScore(member coordinator.Member) string {
 	if p := f.run.Windows.Period; p != nil {
 		for _, m := range p.Members {
 			if m.Member == member && m.Penalty > 0 {

@@ -117,7 +117,7 @@ func TestFramesFitEverySize(t *testing.T) {
 	many := played(t, 0)
 	head := runlog.Standing{Height: math.MaxUint32, TimeMs: 1, Head: runlog.Head{Name: strings.Repeat("界", 40), ID: "x", Phase: "RoundTrain", Steps: math.MaxUint32, Step: math.MaxUint32, Points: math.MaxUint64}}
 	for i := range uint32(3000) {
-		head.Members = append(head.Members, runlog.Member{Index: i, MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: math.MaxUint64}})
+		head.Members = append(head.Members, runlog.Member{Index: coordinator.Member(i), MemberState: coordinator.MemberState{Status: coordinator.StatusActive, Points: math.MaxUint64}})
 	}
 	_ = many.Record(runlog.Record{Standing: &head})
 	_ = many.Record(runlog.Record{Who: "eve", Event: event.Note{Text: "\x1b[2Jescape\r\n" + strings.Repeat("長", 300)}})

@@ -20,7 +20,7 @@ func scored(t *testing.T) view.Run {
 		{Key: key.Public{0xa1}, Score: score.One, Earned: 900, Unvested: 900}, {Key: key.Public{0xb2}, Score: -score.One / 4},
 	} {
 		m.Status, m.Points, m.Scored = coordinator.StatusActive, 20, true
-		s.Members = append(s.Members, runlog.Member{Index: uint32(i), MemberState: m})
+		s.Members = append(s.Members, runlog.Member{Index: coordinator.Member(i), MemberState: m})
 	}
 	s.Windows = &runlog.Windows{Whole: true, SeatsTold: true,
 		WindowsHead: runlog.WindowsHead{Buckets: true, WindowBlocks: 20, DeadlineHeight: 43, Window: 4, ScoreWindows: 2, Current: 2, Scoring: 1, Stage: score.StageReveal, Emission: 1000, Given: 950},

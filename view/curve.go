@@ -1,6 +1,9 @@
 package view
 
-import "github.com/entrain-network/entrain/runlog"
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/runlog"
+)
 
 // Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them
 // about as many.
@@ -8,13 +11,13 @@ type Curve []Bucket
 
 // Bucket holds the measurements of the steps From to To.
 type Bucket struct {
-	From   uint32  `json:"from"`
-	To     uint32  `json:"to"`
-	Tokens uint64  `json:"tokens"` // trained by all members up to To
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	Mean   float64 `json:"mean"`
-	Count  uint32  `json:"count"` // values
+	From   coordinator.Step `json:"from"`
+	To     coordinator.Step `json:"to"`
+	Tokens uint64           `json:"tokens"` // trained by all members up to To
+	Min    float64          `json:"min"`
+	Max    float64          `json:"max"`
+	Mean   float64          `json:"mean"`
+	Count  uint32           `json:"count"` // values
 }
 
 // Last returns the newest value, the mean of the last bucket; ok is false if there is none.
@@ -29,12 +32,12 @@ func (c Curve) Last() (v float64, ok bool) {
 // buckets cover twice the steps.
 type curve struct {
 	buckets Curve
-	width   uint32 // steps in a bucket; 0 is 1
+	width   coordinator.Step // steps in a bucket; 0 is 1
 }
 
 // add takes a value of a step; tokens are those trained by then. Steps come in about their order: a
 // value of a step that lies before the last bucket goes to that where it belongs.
-func (c *curve) add(step uint32, tokens uint64, v float64) {
+func (c *curve) add(step coordinator.Step, tokens uint64, v float64) {
 	c.width = max(c.width, 1)
 	for i := len(c.buckets) - 1; i >= 0; i-- {
 		b := &c.buckets[i]
@@ -51,7 +54,7 @@ func (c *curve) add(step uint32, tokens uint64, v float64) {
 }
 
 // join takes several values of a step at once.
-func (c *curve) join(step uint32, tokens uint64, h *runlog.Heard) {
+func (c *curve) join(step coordinator.Step, tokens uint64, h *runlog.Heard) {
 	mean := h.LossSum / float64(h.Committed)
 	c.add(step, tokens, mean)
 	for i := len(c.buckets) - 1; i >= 0; i-- {
@@ -64,7 +67,7 @@ func (c *curve) join(step uint32, tokens uint64, h *runlog.Heard) {
 	}
 }
 
-func (c *curve) insert(at int, step uint32, tokens uint64, v float64) {
+func (c *curve) insert(at int, step coordinator.Step, tokens uint64, v float64) {
 	b := Bucket{From: step - step%c.width, To: step, Tokens: tokens, Min: v, Max: v, Mean: v, Count: 1}
 	c.buckets = append(c.buckets, Bucket{})
 	copy(c.buckets[at+1:], c.buckets[at:])
@@ -74,7 +77,7 @@ func (c *curve) insert(at int, step uint32, tokens uint64, v float64) {
 	}
 }
 
-func (b *Bucket) take(step uint32, tokens uint64, v float64) {
+func (b *Bucket) take(step coordinator.Step, tokens uint64, v float64) {
 	b.To, b.Tokens = max(b.To, step), max(b.Tokens, tokens)
 	b.Min, b.Max = min(b.Min, v), max(b.Max, v)
 	b.Count++

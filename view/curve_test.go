@@ -1,6 +1,10 @@
 package view
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
 
 func TestCurveKeepsSpikesWhenItIsLong(t *testing.T) {
 	var s curve
@@ -9,7 +13,7 @@ func TestCurveKeepsSpikesWhenItIsLong(t *testing.T) {
 		if step == 77_777 {
 			v = 50
 		}
-		s.add(step, uint64(step), v)
+		s.add(coordinator.Step(step), uint64(step), v)
 	}
 	if n := len(s.buckets); n > CurveMax || n < CurveMax/4 {
 		t.Fatalf("%d buckets", n)

@@ -24,26 +24,26 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 	switch ev := got.(type) {
 	case event.Trained:
 		if i, ok := f.index(who); ok {
-			f.committed(uint32(ev.Round), uint32(ev.Step), i, ev.Loss, ev.Bytes)
-			f.arrived(uint32(ev.Round), i)
+			f.committed(ev.Round, ev.Step, i, ev.Loss, ev.Bytes)
+			f.arrived(ev.Round, i)
 		} else {
-			f.loss.add(uint32(ev.Step), f.run.Tokens, float64(ev.Loss))
+			f.loss.add(ev.Step, f.run.Tokens, float64(ev.Loss))
 		}
 		if own || f.own == "" {
-			f.gradNorm.add(uint32(ev.Step), f.run.Tokens, ev.GradNorm)
-			f.lr.add(uint32(ev.Step), f.run.Tokens, float64(ev.LR))
+			f.gradNorm.add(ev.Step, f.run.Tokens, ev.GradNorm)
+			f.lr.add(ev.Step, f.run.Tokens, float64(ev.LR))
 		}
 	case event.Committed:
-		f.committed(uint32(ev.Round), 0, uint32(ev.Member), ev.Loss, ev.Bytes)
+		f.committed(ev.Round, 0, ev.Member, ev.Loss, ev.Bytes)
 		if own {
-			f.commitment(uint32(ev.Round), uint32(ev.Member), ev.Commitment.String())
+			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
 		}
 	case event.Signed:
 		if own {
-			f.commitment(uint32(ev.Round), uint32(ev.Member), ev.Commitment.String())
+			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
 		}
 	case event.Fetched:
-		f.arrived(uint32(ev.Round), uint32(ev.Member))
+		f.arrived(ev.Round, ev.Member)
 		if ev.Member < coordinator.Member(len(f.members)) {
 			m := &f.members[ev.Member]
 			m.Bytes += ev.Bytes
@@ -52,16 +52,16 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 			}
 		}
 		if own {
-			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: uint32(ev.Round), Bytes: ev.Bytes, Seconds: ev.Seconds})
+			f.transfer(Transfer{TimeMs: ms, What: "payload", Member: int(ev.Member), Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
 		}
 	case event.Healed:
 		if own {
-			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: uint32(ev.Round), Bytes: ev.Bytes})
+			f.transfer(Transfer{TimeMs: ms, What: "model", Member: -1, Round: ev.Round, Bytes: ev.Bytes})
 		}
 	case event.Evaluated:
-		f.heldOut.add(uint32(ev.Step), f.run.Tokens, float64(ev.HeldOut))
+		f.heldOut.add(ev.Step, f.run.Tokens, float64(ev.HeldOut))
 	case event.Sample:
-		f.sample(Sample{Step: uint32(ev.Step), TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
+		f.sample(Sample{Step: ev.Step, TimeMs: ms, Who: who, Prompt: ev.Prompt, Text: ev.Text})
 	case event.Scored:
 		f.scored(ev)
 	}
@@ -109,7 +109,7 @@ func (f *Fold) self() *Own {
 
 // index finds the member that a record's Who names: by key or the beginning of one. "" is the
 // participant that watches.
-func (f *Fold) index(who string) (uint32, bool) {
+func (f *Fold) index(who string) (coordinator.Member, bool) {
 	if who == "" {
 		who = f.own
 	}
@@ -120,7 +120,7 @@ func (f *Fold) index(who string) (uint32, bool) {
 		return 0, false
 	}
 	i := slices.IndexFunc(f.members, func(m Member) bool { return strings.HasPrefix(m.Key, who) })
-	return uint32(i), i >= 0
+	return coordinator.Member(i), i >= 0
 }
 
 // whoBytesMin is how much of a key must be given to name a member.
@@ -128,7 +128,7 @@ const whoBytesMin = 8
 
 // heard returns a round to note something of, also one that the state has not told of yet; nil if
 // it is too old.
-func (f *Fold) heard(number uint32) *round {
+func (f *Fold) heard(number coordinator.Round) *round {
 	if r := f.find(number); r != nil {
 		return r
 	}
@@ -176,12 +176,12 @@ func (f *Fold) heardOf(ms uint64, h *runlog.Heard) {
 const sumsMax = 64
 
 // committed notes a member's commitment, once.
-func (f *Fold) committed(number, step, member uint32, loss float32, bytes uint64) {
+func (f *Fold) committed(number coordinator.Round, step coordinator.Step, member coordinator.Member, loss float32, bytes uint64) {
 	r := f.heard(number)
 	if r == nil || member >= membersMax {
 		return
 	}
-	if member < uint32(len(f.members)) {
+	if int(member) < len(f.members) {
 		f.members[member].Loss = loss
 	}
 	m := r.mark(member)
@@ -209,7 +209,7 @@ func (f *Fold) committed(number, step, member uint32, loss float32, bytes uint64
 const membersMax = 10_000
 
 // arrived notes that a member's payload is here.
-func (f *Fold) arrived(number, member uint32) {
+func (f *Fold) arrived(number coordinator.Round, member coordinator.Member) {
 	if r := f.heard(number); r != nil && member < membersMax {
 		if m := r.mark(member); *m == None || *m == Expected || *m == Committed {
 			*m = Fetched

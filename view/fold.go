@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -31,8 +32,8 @@ type Fold struct {
 	recent   []Transfer          // the last ones, newest last
 	lines    []Line
 	tellers  map[string]*Teller
-	passed   map[uint32]bool // members one of whose checks passed in the newest standing
-	seen     bool            // a standing came
+	passed   map[coordinator.Member]bool // members one of whose checks passed in the newest standing
+	seen     bool                        // a standing came
 }
 
 // round is a round with what its summary does not keep.
@@ -55,14 +56,14 @@ type second struct{ at, bytes uint64 }
 type sample struct {
 	ms     uint64
 	points uint64
-	step   uint32
+	step   coordinator.Step
 }
 
 // New returns a Fold. Own is the key, in hex, of the participant whose events have no Who; "" takes
 // what the log says of whose it is.
 func New(own string) *Fold {
 	return &Fold{
-		own: own, kept: RoundsKept, tellers: map[string]*Teller{}, passed: map[uint32]bool{}, called: map[string]string{}, keys: map[string]string{},
+		own: own, kept: RoundsKept, tellers: map[string]*Teller{}, passed: map[coordinator.Member]bool{}, called: map[string]string{}, keys: map[string]string{},
 	}
 }
 
@@ -125,7 +126,7 @@ func (f *Fold) table() []Member {
 	if n := len(f.rounds); n > 0 && inRounds(f.run.Phase) {
 		now = f.rounds[n-1]
 	}
-	elected := map[uint32]bool{}
+	elected := map[coordinator.Member]bool{}
 	if now != nil {
 		for _, w := range now.Witnesses {
 			elected[w.Member] = true

@@ -43,7 +43,7 @@ func newScript() *script {
 	s := &script{Fold: New(ann)}
 	s.now.Head = runlog.Head{Name: "r", ID: "id", Steps: 100, Capacity: 8, SeqTokens: 10, Phase: "WaitingForMembers"}
 	for i, k := range []string{ann, bob, cat} {
-		s.now.Members = append(s.now.Members, runlog.Member{Index: uint32(i), MemberState: coordinator.MemberState{Key: public(k), Status: coordinator.StatusWaiting}})
+		s.now.Members = append(s.now.Members, runlog.Member{Index: coordinator.Member(i), MemberState: coordinator.MemberState{Key: public(k), Status: coordinator.StatusWaiting}})
 	}
 	s.now.Present = 3
 	return s
@@ -76,7 +76,7 @@ func (s *script) settle(accepted byte) {
 	r.Final, r.Accepted, r.Agreed = true, runlog.Set{accepted}, "hash"
 	r.Witnesses = []runlog.Witness{{Member: 1, Reported: true, Complete: true}}
 	for i := range s.now.Members {
-		if runlog.Set([]byte{accepted}).Has(uint32(i)) {
+		if runlog.Set([]byte{accepted}).Has(coordinator.Member(i)) {
 			s.now.Members[i].Points += 2
 			s.now.Points += 2
 			r.AcceptedCount++
@@ -215,7 +215,7 @@ func TestCurveKeepsExtremesAndMeans(t *testing.T) {
 	var c curve
 	const n = 10 * CurveMax
 	for step := range uint32(n) {
-		c.add(step+1, uint64(step), float64(step%100))
+		c.add(coordinator.Step(step+1), uint64(step), float64(step%100))
 	}
 	var count uint32
 	var sum float64

@@ -30,48 +30,48 @@ type detail struct {
 	shares []uint32
 	// holders counts the witnesses that hold a member's result. It is nil before a state told.
 	holders     []uint8
-	former      map[uint32]string // keys of places that others have taken since
-	commitments map[uint32]string // IDs that the participant saw
+	former      map[coordinator.Member]string // keys of places that others have taken since
+	commitments map[coordinator.Member]string // IDs that the participant saw
 }
 
 // Witness is a seat of a round.
 type Witness struct {
-	Member   uint32 `json:"member"`
-	Key      string `json:"key"`
-	Reported bool   `json:"reported"`
-	Complete bool   `json:"complete"`         // it held every result
-	Ms       uint64 `json:"ms"`               // the ledger's time when its report was first seen
-	Params   string `json:"params,omitempty"` // that it reported, if known
+	Member   coordinator.Member `json:"member"`
+	Key      string             `json:"key"`
+	Reported bool               `json:"reported"`
+	Complete bool               `json:"complete"`         // it held every result
+	Ms       uint64             `json:"ms"`               // ledger time when its report was first seen
+	Params   string             `json:"params,omitempty"` // that it reported, if known
 }
 
 // Turn is the arrival or the departure of a member.
 type Turn struct {
-	Key   string `json:"key"`
-	Ms    uint64 `json:"ms"`
-	Round uint32 `json:"round"`
-	What  string `json:"what"` // joined, dropped, withdrawn, ejected, replaced
+	Key   string            `json:"key"`
+	Ms    uint64            `json:"ms"`
+	Round coordinator.Round `json:"round"`
+	What  string            `json:"what"` // joined, dropped, withdrawn, ejected, replaced
 }
 
 // Work is a member's part in a round.
 type Work struct {
-	Round      uint32 `json:"round"`
-	Step       uint32 `json:"step"`
-	Epoch      uint32 `json:"epoch"`
-	Member     uint32 `json:"member"`
-	Key        string `json:"key"`
-	Shared     bool   `json:"shared"`    // it had a share
-	Sequences  uint64 `json:"sequences"` // of its share
-	Holders    int    `json:"holders"`   // witnesses that held its result; -1: not known
-	Quorum     uint32 `json:"quorum"`
-	Seats      uint32 `json:"seats"`
-	Final      bool   `json:"final"`
-	Accepted   bool   `json:"accepted"`
-	Points     uint64 `json:"points"`     // for it
-	Commitment string `json:"commitment"` // its ID, "" if not seen here
-	Check      string `json:"check"`      // of its result: open, disputed, right, convicted or ""
-	Seat       bool   `json:"seat"`       // it was a witness
-	Reported   bool   `json:"reported"`
-	Complete   bool   `json:"complete"`
+	Round      coordinator.Round  `json:"round"`
+	Step       coordinator.Step   `json:"step"`
+	Epoch      coordinator.Epoch  `json:"epoch"`
+	Member     coordinator.Member `json:"member"`
+	Key        string             `json:"key"`
+	Shared     bool               `json:"shared"`    // it had a share
+	Sequences  uint64             `json:"sequences"` // of its share
+	Holders    int                `json:"holders"`   // witnesses that held its result; -1: not known
+	Quorum     uint32             `json:"quorum"`
+	Seats      uint32             `json:"seats"`
+	Final      bool               `json:"final"`
+	Accepted   bool               `json:"accepted"`
+	Points     uint64             `json:"points"`     // for it
+	Commitment string             `json:"commitment"` // its ID, "" if not seen here
+	Check      string             `json:"check"`      // open, disputed, right, convicted or ""
+	Seat       bool               `json:"seat"`       // it was a witness
+	Reported   bool               `json:"reported"`
+	Complete   bool               `json:"complete"`
 }
 
 // KeepHistory makes the fold keep the rounds of a long run, and who did what in the newest ones.
@@ -87,30 +87,30 @@ func (f *Fold) Rounds() int { return len(f.rounds) }
 func (f *Fold) Round(age int) Round { return f.rounds[len(f.rounds)-1-age].summary(age == 0) }
 
 // Age returns the age of a round, and false if it is not kept.
-func (f *Fold) Age(number uint32) (int, bool) {
+func (f *Fold) Age(number coordinator.Round) (int, bool) {
 	i, ok := f.search(number)
 	return len(f.rounds) - 1 - i, ok
 }
 
-func (f *Fold) search(number uint32) (int, bool) {
-	return slices.BinarySearchFunc(f.rounds, number, func(r *round, n uint32) int { return cmp.Compare(r.Number, n) })
+func (f *Fold) search(number coordinator.Round) (int, bool) {
+	return slices.BinarySearchFunc(f.rounds, number, func(r *round, n coordinator.Round) int { return cmp.Compare(r.Number, n) })
 }
 
 // Detailed reports whether the fold knows who did what in a round.
-func (f *Fold) Detailed(number uint32) bool {
-	r := f.find(uint32(number))
+func (f *Fold) Detailed(number coordinator.Round) bool {
+	r := f.find(number)
 	return r != nil && r.detail != nil
 }
 
 // Works returns what members did with their shares of a round: at most n, from the one at from.
-func (f *Fold) Works(number uint32, from, n int) []Work {
+func (f *Fold) Works(number coordinator.Round, from, n int) []Work {
 	list := []Work{}
-	r := f.find(uint32(number))
+	r := f.find(number)
 	if r == nil || r.detail == nil {
 		return list
 	}
 	seen := 0
-	for i := uint32(0); i < uint32(8*len(r.detail.expected)) && seen < from+n; i++ {
+	for i := coordinator.Member(0); int(i) < 8*len(r.detail.expected) && seen < from+n; i++ {
 		if !r.detail.expected.Has(i) {
 			continue
 		}
@@ -124,7 +124,7 @@ func (f *Fold) Works(number uint32, from, n int) []Work {
 
 // WorksOf returns what the member with a place and a key did in the rounds of which that is known,
 // newest first.
-func (f *Fold) WorksOf(member uint32, key string) []Work {
+func (f *Fold) WorksOf(member coordinator.Member, key string) []Work {
 	list := []Work{}
 	for _, r := range slices.Backward(f.rounds) {
 		if r.detail == nil {
@@ -149,13 +149,13 @@ func (f *Fold) Turns(key string, n int) []Turn {
 }
 
 // Held returns the number of results of a round that a quorum holds, and the number expected.
-func (f *Fold) Held(number, quorum uint32) (held, of uint32) {
-	r := f.find(uint32(number))
+func (f *Fold) Held(number coordinator.Round, quorum uint32) (held, of uint32) {
+	r := f.find(number)
 	if r == nil || r.detail == nil {
 		return 0, 0
 	}
 	for i, n := range r.detail.holders {
-		if r.detail.expected.Has(uint32(i)) && uint32(n) >= quorum {
+		if r.detail.expected.Has(coordinator.Member(i)) && uint32(n) >= quorum {
 			held++
 		}
 	}
@@ -167,19 +167,19 @@ func (f *Fold) Held(number, quorum uint32) (held, of uint32) {
 func (f *Fold) Observe(s coordinator.State) {
 	for number := s.Round() - min(s.Round(), roundsInState-1); number <= s.Round(); number++ {
 		now, ok := s.At(number)
-		r := f.find(uint32(number))
+		r := f.find(number)
 		if !ok || r == nil || r.detail == nil {
 			continue
 		}
 		r.detail.holders = make([]uint8, s.Count())
-		for i := range uint32(len(r.detail.holders)) {
+		for i := range coordinator.Member(len(r.detail.holders)) {
 			if r.detail.expected.Has(i) {
-				r.detail.holders[i] = uint8(min(now.Holders(coordinator.Member(i)), 255))
+				r.detail.holders[i] = uint8(min(now.Holders(i), 255))
 			}
 		}
 		for _, report := range now.Reports() {
 			for i := range r.Witnesses {
-				if w := &r.Witnesses[i]; w.Member == uint32(report.Member) && report.Params != (wire.Hash{}) {
+				if w := &r.Witnesses[i]; w.Member == report.Member && report.Params != (wire.Hash{}) {
 					w.Params = report.Params.String()
 				}
 			}
@@ -188,7 +188,7 @@ func (f *Fold) Observe(s coordinator.State) {
 }
 
 // work returns what a member did in a round that has its detail.
-func (f *Fold) work(r *round, i uint32) Work {
+func (f *Fold) work(r *round, i coordinator.Member) Work {
 	d := r.detail
 	w := Work{
 		Round: r.Number, Step: r.Step, Epoch: r.Epoch, Member: i, Key: f.keyIn(r, i), Shared: d.expected.Has(i), Sequences: r.sequences(i),
@@ -209,7 +209,7 @@ func (f *Fold) work(r *round, i uint32) Work {
 }
 
 // checkOf returns what is known of the check of a result.
-func (f *Fold) checkOf(r *round, member uint32) string {
+func (f *Fold) checkOf(r *round, member coordinator.Member) string {
 	if t := f.run.Trust; t != nil {
 		if i, ok := slices.BinarySearchFunc(t.Checks, Check{Round: r.Number, Member: member}, compareChecks); ok && t.Checks[i].Disputed {
 			return "disputed"
@@ -224,7 +224,7 @@ func (f *Fold) checkOf(r *round, member uint32) string {
 }
 
 // keyIn returns the key of the member that had a place in a round, "" if it is not known.
-func (f *Fold) keyIn(r *round, i uint32) string {
+func (f *Fold) keyIn(r *round, i coordinator.Member) string {
 	if r.detail != nil {
 		if k, ok := r.detail.former[i]; ok {
 			return k
@@ -234,14 +234,14 @@ func (f *Fold) keyIn(r *round, i uint32) string {
 }
 
 // replaced remembers the key of a place that goes to another.
-func (f *Fold) replaced(i uint32, key string) {
+func (f *Fold) replaced(i coordinator.Member, key string) {
 	for _, r := range slices.Backward(f.rounds) {
 		if r.detail == nil {
 			return
 		}
 		if _, ok := r.detail.former[i]; !ok && r.detail.active.Has(i) {
 			if r.detail.former == nil {
-				r.detail.former = map[uint32]string{}
+				r.detail.former = map[coordinator.Member]string{}
 			}
 			r.detail.former[i] = key
 		}
@@ -257,10 +257,10 @@ func (f *Fold) turned(key, what string) {
 }
 
 // commitment remembers the ID of a member's commitment.
-func (f *Fold) commitment(number, member uint32, id string) {
+func (f *Fold) commitment(number coordinator.Round, member coordinator.Member, id string) {
 	if r := f.heard(number); r != nil && r.detail != nil && len(r.detail.commitments) < committedMax {
 		if r.detail.commitments == nil {
-			r.detail.commitments = map[uint32]string{}
+			r.detail.commitments = map[coordinator.Member]string{}
 		}
 		r.detail.commitments[member] = id
 	}
@@ -268,7 +268,7 @@ func (f *Fold) commitment(number, member uint32, id string) {
 
 // sequences returns the number of sequences in the share of an active member: what the log tells,
 // or where shares are equal as coordinator.Round.Share, from what is kept of the round.
-func (r *round) sequences(i uint32) uint64 {
+func (r *round) sequences(i coordinator.Member) uint64 {
 	d := r.detail
 	if r.Active == 0 || !d.expected.Has(i) {
 		return 0
@@ -286,6 +286,6 @@ func (r *round) sequences(i uint32) uint64 {
 }
 
 // rankIn returns how many of a set come before member i, which is in it.
-func rankIn(set runlog.Set, i uint32) int {
+func rankIn(set runlog.Set, i coordinator.Member) int {
 	return bits.OnesCount8(set[i>>3]&(1<<(i&7)-1)) + int(set[:i>>3].Count())
 }

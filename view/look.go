@@ -25,7 +25,7 @@ func Look(chain string, s ledger.Snapshot, nowMs uint64) Run {
 	scored := st.Config().Validators > 0
 	for i := range r.Members {
 		m := &r.Members[i]
-		m.Claimable, m.Immune = owed.Of(st.Key(coordinator.Member(m.Index))), scored && st.Member(coordinator.Member(m.Index)).Status.Present() && st.Immune(coordinator.Member(m.Index))
+		m.Claimable, m.Immune = owed.Of(st.Key(m.Index)), scored && st.Member(m.Index).Status.Present() && st.Immune(m.Index)
 	}
 	w := r.Windows
 	if w == nil {
@@ -66,7 +66,7 @@ func FindPeriod(s coordinator.State, number uint32) (*Period, error) {
 			return nil, fmt.Errorf("scoring of run %q has not begun: the run is in phase %s", s.Config().Name, s.Phase())
 		}
 	}
-	out := newPeriod(p, func(i uint32) string { return s.Key(coordinator.Member(i)).String() })
+	out := newPeriod(p, func(i coordinator.Member) string { return s.Key(i).String() })
 	for i, v := range p.Validators {
 		if seat, ok := s.Validator(v.Key); ok && !p.Settled {
 			out.Validators[i].Stake, out.Validators[i].Trust = seat.Stake, seat.Trust
@@ -78,10 +78,10 @@ func FindPeriod(s coordinator.State, number uint32) (*Period, error) {
 // An Explanation is a period as it was for one member: Period holds nothing of the others.
 type Explanation struct {
 	*Period
-	Member  uint32  `json:"member"`
-	Key     string  `json:"key"`
-	Most    float64 `json:"most_paid"`      // a score above it is paid as this one
-	Weights float64 `json:"sum_of_weights"` // score x sequences, of all scores above 0
+	Member  coordinator.Member `json:"member"`
+	Key     string             `json:"key"`
+	Most    float64            `json:"most_paid"`      // a score above it is paid as this one
+	Weights float64            `json:"sum_of_weights"` // score x sequences, of all scores above 0
 
 	Emission         uint64 `json:"emission"`
 	ValidatorPercent uint8  `json:"validator_percent"`
@@ -90,10 +90,10 @@ type Explanation struct {
 }
 
 // Explain returns a period as it was for one member.
-func (p *Period) Explain(s coordinator.State, member uint32) Explanation {
+func (p *Period) Explain(s coordinator.State, member coordinator.Member) Explanation {
 	own := *p
 	e := Explanation{
-		Period: &own, Member: member, Key: s.Key(coordinator.Member(member)).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
+		Period: &own, Member: member, Key: s.Key(member).String(), Emission: s.Config().Emission, ValidatorPercent: s.Config().ValidatorPercent,
 	}
 	scores, _ := s.Scores(p.Number)
 	e.Most = scoreOf(score.MostPaid(scores.Members))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 )
 
@@ -25,8 +26,8 @@ func (f *Fold) scored(ev event.Scored) {
 	}
 	t := f.tasks[i]
 	t.items = ev.Items
-	t.acc.add(uint32(ev.Step), f.run.Tokens, ev.Acc)
-	t.norm.add(uint32(ev.Step), f.run.Tokens, ev.AccNorm)
+	t.acc.add(ev.Step, f.run.Tokens, ev.Acc)
+	t.norm.add(ev.Step, f.run.Tokens, ev.AccNorm)
 }
 
 // taskCurves returns the tasks as of now.
@@ -58,7 +59,7 @@ func (f *Fold) sample(s Sample) {
 		return
 	}
 	f.samples = slices.Insert(f.samples, at, s)
-	var steps []uint32
+	var steps []coordinator.Step
 	for _, x := range f.samples {
 		if n := len(steps); n == 0 || steps[n-1] != x.Step {
 			steps = append(steps, x.Step)

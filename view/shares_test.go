@@ -3,6 +3,7 @@ package view
 import (
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -11,7 +12,7 @@ func TestSharesAreThoseOfTheLog(t *testing.T) {
 	d := &detail{active: runlog.Set{0b1111_0000, 0b11}, expected: runlog.Set{0b1011_0000, 0b10}, shares: []uint32{7, 5, 3, 1}}
 	r := &round{Round: Round{Batch: 16, Active: 6}, detail: d}
 	for i, want := range map[uint32]uint64{3: 0, 4: 7, 5: 5, 6: 0, 7: 3, 8: 0, 9: 1, 70: 0} {
-		if got := r.sequences(i); got != want {
+		if got := r.sequences(coordinator.Member(i)); got != want {
 			t.Errorf("member %d had %d sequences, want %d", i, got, want)
 		}
 	}

@@ -86,8 +86,8 @@ func (f *Fold) tellPhase(ms uint64, s *runlog.Standing) {
 
 // member takes a member's row.
 func (f *Fold) member(ms uint64, m runlog.Member) {
-	for uint32(len(f.members)) <= m.Index {
-		f.members = append(f.members, Member{Index: uint32(len(f.members)), Mark: None})
+	for coordinator.Member(len(f.members)) <= m.Index {
+		f.members = append(f.members, Member{Index: coordinator.Member(len(f.members)), Mark: None})
 	}
 	row := &f.members[m.Index]
 	var digits [2 * len(key.Public{})]byte
@@ -167,7 +167,7 @@ func (f *Fold) round(s *runlog.Round) {
 			r = f.pending[i]
 		}
 		f.pending = slices.DeleteFunc(f.pending, func(p *round) bool { return p.Number <= s.Number })
-		i, _ := slices.BinarySearchFunc(f.rounds, s.Number, func(p *round, number uint32) int { return cmp.Compare(p.Number, number) })
+		i, _ := slices.BinarySearchFunc(f.rounds, s.Number, func(p *round, number coordinator.Round) int { return cmp.Compare(p.Number, number) })
 		f.rounds = slices.Insert(f.rounds, i, r)
 	}
 	r.Number, r.Epoch, r.Step, r.OpenedMs, r.Batch, r.Seed = s.Number, s.Epoch, s.Step, s.OpenedMs, s.Batch, s.Seed
@@ -177,7 +177,7 @@ func (f *Fold) round(s *runlog.Round) {
 	if d := r.detail; d != nil {
 		d.active, d.expected, d.accepted, d.shares = s.Active, s.Expected, s.Accepted, s.Sequences
 	}
-	for i := range uint32(len(f.members)) {
+	for i := range coordinator.Member(len(f.members)) {
 		if !s.Expected.Has(i) {
 			continue
 		}
@@ -202,7 +202,7 @@ func (f *Fold) round(s *runlog.Round) {
 }
 
 // newRound returns a round of which nothing but its number is known.
-func (f *Fold) newRound(number uint32) *round {
+func (f *Fold) newRound(number coordinator.Round) *round {
 	r := &round{Round: Round{Number: number}}
 	if f.kept == HistoryKept {
 		r.detail = &detail{}
@@ -229,8 +229,8 @@ func (f *Fold) witnesses(r *round, seats []runlog.Witness) {
 }
 
 // mark returns the mark of member i, and makes room for what else is known of it.
-func (r *round) mark(i uint32) *Mark {
-	for uint32(len(r.marks)) <= i {
+func (r *round) mark(i coordinator.Member) *Mark {
+	for coordinator.Member(len(r.marks)) <= i {
 		r.marks = append(r.marks, None)
 		r.heard = append(r.heard, false)
 	}
@@ -238,7 +238,7 @@ func (r *round) mark(i uint32) *Mark {
 }
 
 // find returns a round that has opened, nil if it is not kept.
-func (f *Fold) find(number uint32) *round {
+func (f *Fold) find(number coordinator.Round) *round {
 	if i, ok := f.search(number); ok {
 		return f.rounds[i]
 	}

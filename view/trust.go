@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -26,46 +27,46 @@ type Trust struct {
 
 // Check is a result that is being computed again.
 type Check struct {
-	Round      uint32 `json:"round"`
-	Member     uint32 `json:"member"`
-	Verifier   uint32 `json:"verifier"`
-	Sequences  uint32 `json:"sequences"`
-	DeadlineMs uint64 `json:"deadline_ms"`
-	Disputed   bool   `json:"disputed"`
+	Round      coordinator.Round  `json:"round"`
+	Member     coordinator.Member `json:"member"`
+	Verifier   coordinator.Member `json:"verifier"`
+	Sequences  uint32             `json:"sequences"`
+	DeadlineMs uint64             `json:"deadline_ms"`
+	Disputed   bool               `json:"disputed"`
 }
 
 // Dispute is a dispute that is open or over.
 type Dispute struct {
-	ID         uint32    `json:"id"`
-	Round      uint32    `json:"round"`
-	Member     uint32    `json:"member"`  // the accused
-	Accuser    int64     `json:"accuser"` // -1: none at the moment
-	Unserved   bool      `json:"unserved,omitempty"`
-	Stage      string    `json:"stage"`
-	Level      string    `json:"level"`
-	Op         uint32    `json:"op"`
-	OpName     string    `json:"op_name,omitempty"` // what it computes, if known
-	Sequences  uint32    `json:"sequences"`         // of the share; 0: not known
-	Tile       uint32    `json:"tile"`
-	Slice      uint32    `json:"slice"`
-	Depth      uint8     `json:"depth"` // levels to go in this tree
-	DeadlineMs uint64    `json:"deadline_ms"`
-	Commitment string    `json:"commitment"`
-	Traces     [2]string `json:"traces"` // of the accused and the accuser
-	Nodes      [2]string `json:"nodes"`  // where they differ
-	Votes      []Vote    `json:"votes"`
-	Moves      []Move    `json:"moves"` // oldest first, the last MovesKept
-	OpenedMs   uint64    `json:"opened_ms"`
-	EndedMs    uint64    `json:"ended_ms"` // 0: it is open
-	Outcome    string    `json:"outcome,omitempty"`
-	Conviction uint32    `json:"conviction,omitempty"` // number of the one it ended in
+	ID         uint32             `json:"id"`
+	Round      coordinator.Round  `json:"round"`
+	Member     coordinator.Member `json:"member"`  // the accused
+	Accuser    int64              `json:"accuser"` // -1: none at the moment
+	Unserved   bool               `json:"unserved,omitempty"`
+	Stage      string             `json:"stage"`
+	Level      string             `json:"level"`
+	Op         uint32             `json:"op"`
+	OpName     string             `json:"op_name,omitempty"` // what it computes, if known
+	Sequences  uint32             `json:"sequences"`         // of the share; 0: not known
+	Tile       uint32             `json:"tile"`
+	Slice      uint32             `json:"slice"`
+	Depth      uint8              `json:"depth"` // levels to go in this tree
+	DeadlineMs uint64             `json:"deadline_ms"`
+	Commitment string             `json:"commitment"`
+	Traces     [2]string          `json:"traces"` // of the accused and the accuser
+	Nodes      [2]string          `json:"nodes"`  // where they differ
+	Votes      []Vote             `json:"votes"`
+	Moves      []Move             `json:"moves"` // oldest first, the last MovesKept
+	OpenedMs   uint64             `json:"opened_ms"`
+	EndedMs    uint64             `json:"ended_ms"` // 0: it is open
+	Outcome    string             `json:"outcome,omitempty"`
+	Conviction uint32             `json:"conviction,omitempty"` // number of the one it ended in
 }
 
 // Vote is the vote of a tie-breaker.
 type Vote struct {
-	Member uint32 `json:"member"`
-	Vote   string `json:"vote"` // "", right, wrong or unserved
-	Trace  string `json:"trace"`
+	Member coordinator.Member `json:"member"`
+	Vote   string             `json:"vote"` // "", right, wrong or unserved
+	Trace  string             `json:"trace"`
 }
 
 // Move is a move in a dispute.
@@ -76,22 +77,22 @@ type Move struct {
 
 // Conviction is the conviction of a member.
 type Conviction struct {
-	Number     uint32 `json:"number"`
-	Round      uint32 `json:"round"`
-	Member     uint32 `json:"member"`
-	Key        string `json:"key"`
-	Name       string `json:"name,omitempty"` // as in Member
-	Offence    string `json:"offence"`
-	Words      string `json:"words"` // what the member did
-	Lesser     bool   `json:"lesser,omitempty"`
-	By         int64  `json:"by"` // -1: nobody
-	ByKey      string `json:"by_key,omitempty"`
-	Slashed    uint64 `json:"slashed"`
-	Evidence   string `json:"evidence,omitempty"`
-	FirstRound uint32 `json:"first_round"`
-	LastRound  uint32 `json:"last_round"`
-	Results    uint32 `json:"results"`
-	AtMs       uint64 `json:"at_ms"`
+	Number     uint32             `json:"number"`
+	Round      coordinator.Round  `json:"round"`
+	Member     coordinator.Member `json:"member"`
+	Key        string             `json:"key"`
+	Name       string             `json:"name,omitempty"` // as in Member
+	Offence    string             `json:"offence"`
+	Words      string             `json:"words"` // what the member did
+	Lesser     bool               `json:"lesser,omitempty"`
+	By         int64              `json:"by"` // -1: nobody
+	ByKey      string             `json:"by_key,omitempty"`
+	Slashed    uint64             `json:"slashed"`
+	Evidence   string             `json:"evidence,omitempty"`
+	FirstRound coordinator.Round  `json:"first_round"`
+	LastRound  coordinator.Round  `json:"last_round"`
+	Results    uint32             `json:"results"`
+	AtMs       uint64             `json:"at_ms"`
 }
 
 // Proof returns a conviction in one line: the member, what it did, the evidence, and its results in
@@ -147,7 +148,7 @@ func (f *Fold) checks(t *runlog.Trust) {
 	v := f.run.Trust
 	open, closed := make(map[runlog.Share]bool, len(t.Checks)), make(map[runlog.Share]bool, len(t.Closed))
 	for _, c := range t.Checks {
-		open[runlog.Share{Round: uint32(c.Round), Member: uint32(c.Member)}] = true
+		open[runlog.Share{Round: c.Round, Member: c.Member}] = true
 	}
 	for _, s := range t.Closed {
 		closed[s] = true
@@ -163,14 +164,14 @@ func (f *Fold) checks(t *runlog.Trust) {
 	}
 	v.Checks = kept
 	for _, c := range t.Checks {
-		row := Check{Round: uint32(c.Round), Member: uint32(c.Member), Verifier: uint32(c.Verifier), Sequences: c.Sequences, DeadlineMs: c.DeadlineMs, Disputed: c.Disputed}
+		row := Check{Round: c.Round, Member: c.Member, Verifier: c.Verifier, Sequences: c.Sequences, DeadlineMs: c.DeadlineMs, Disputed: c.Disputed}
 		i, found := slices.BinarySearchFunc(v.Checks, row, compareChecks)
 		if found {
 			v.Checks[i] = row
 			continue
 		}
 		v.Checks = slices.Insert(v.Checks, i, row)
-		if r := f.find(uint32(c.Round)); r != nil {
+		if r := f.find(c.Round); r != nil {
 			r.Checked++
 		}
 	}
@@ -193,9 +194,9 @@ func (f *Fold) convicted(ms uint64, c dispute.Conviction) {
 	row.Name = f.called[row.Key]
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
 	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
-	if r := f.find(uint32(c.Round)); r != nil && !row.Lesser {
+	if r := f.find(c.Round); r != nil && !row.Lesser {
 		r.Convicted++
-		*r.mark(uint32(c.Member)) = Wrong
+		*r.mark(c.Member) = Wrong
 	}
 	f.say(ms, "warn", "", row.Proof())
 }
@@ -214,9 +215,9 @@ var misdeeds = map[dispute.Offence]string{
 
 func newConviction(c dispute.Conviction) Conviction {
 	return Conviction{
-		Number: c.Number, Round: uint32(c.Round), Member: uint32(c.Member), Key: c.Key.String(), Offence: c.Offence.String(),
-		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(uint32(c.By)), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
-		Evidence: hashText(c.Evidence), FirstRound: uint32(c.FirstRound), LastRound: uint32(c.LastRound),
+		Number: c.Number, Round: c.Round, Member: c.Member, Key: c.Key.String(), Offence: c.Offence.String(),
+		Words: cmp.Or(misdeeds[c.Offence], "broke the rules"), Lesser: c.Offence.Lesser(), By: orNobody(c.By), ByKey: hashText(c.ByKey), Slashed: c.Slashed,
+		Evidence: hashText(c.Evidence), FirstRound: c.FirstRound, LastRound: c.LastRound,
 		Results: c.Results, AtMs: c.AtMs,
 	}
 }
@@ -232,7 +233,7 @@ func hashText[T interface {
 	return h.String()
 }
 
-func orNobody(i uint32) int64 {
+func orNobody(i coordinator.Member) int64 {
 	if i == dispute.NoMember {
 		return -1
 	}
@@ -258,7 +259,7 @@ func (f *Fold) dispute(ms uint64, d dispute.Dispute) {
 	}
 	row := &v.Disputes[i]
 	before := *row
-	row.Round, row.Member, row.Accuser, row.Unserved = uint32(d.Round), uint32(d.Accused), orNobody(uint32(d.Accuser)), d.Unserved
+	row.Round, row.Member, row.Accuser, row.Unserved = d.Round, d.Accused, orNobody(d.Accuser), d.Unserved
 	row.Stage, row.Level = d.Stage.String(), d.Level.String()
 	row.Op, row.Tile, row.Slice, row.Depth, row.DeadlineMs = d.Op, d.Tile, d.Slice, d.Depth, d.DeadlineMs
 	row.Sequences = d.Sequences
@@ -271,7 +272,7 @@ func (f *Fold) dispute(ms uint64, d dispute.Dispute) {
 	f.nameOp(row)
 	row.Votes = make([]Vote, len(d.TieBreakers))
 	for k, x := range d.TieBreakers {
-		row.Votes[k] = Vote{Member: uint32(x.Member), Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: hashText(x.Trace)}
+		row.Votes[k] = Vote{Member: x.Member, Vote: votes[min(int(x.Vote), len(votes)-1)], Trace: hashText(x.Trace)}
 	}
 	for _, text := range row.moves(before) {
 		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})

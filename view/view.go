@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 )
 
@@ -78,44 +79,44 @@ type Task struct {
 
 // Sample is a text by the model of a step.
 type Sample struct {
-	Step   uint32 `json:"step"`
-	TimeMs uint64 `json:"time_ms"`
-	Who    string `json:"who,omitempty"`
-	Prompt string `json:"prompt"`
-	Text   string `json:"text"` // after the prompt
+	Step   coordinator.Step `json:"step"`
+	TimeMs uint64           `json:"time_ms"`
+	Who    string           `json:"who,omitempty"`
+	Prompt string           `json:"prompt"`
+	Text   string           `json:"text"` // after the prompt
 }
 
 // Member is one member, whatever its status.
 type Member struct {
-	Index    uint32  `json:"index"`
-	Key      string  `json:"key"`            // hex
-	Name     string  `json:"name,omitempty"` // as Fold.Name was told
-	Own      bool    `json:"own,omitempty"`
-	Status   string  `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
-	Role     string  `json:"role"`   // trainer, witness, "trainer, witness" or ""
-	Mark     Mark    `json:"mark"`   // how far it is in that round
-	Points   uint64  `json:"points"`
-	Share    float64 `json:"share"` // of all points ever given
-	Results  uint32  `json:"results"`
-	Missed   uint8   `json:"missed"`
-	Idle     uint8   `json:"idle"`
-	Speed    uint32  `json:"speed"` // tokens a second, as it said last
-	Loss     float32 `json:"loss"`  // of its last share; 0: not heard of
-	Bytes    uint64  `json:"bytes"` // fetched from it or for it, all payloads of it that came here
-	Rate     float64 `json:"rate"`  // bytes a second of the last payload of it that came here
-	JoinedMs uint64  `json:"joined_ms"`
-	LeftMs   uint64  `json:"left_ms"`
-	Stake    uint64  `json:"stake"`    // tokens it loses when it is convicted
-	Balance  uint64  `json:"balance"`  // tokens it was rewarded with and has not claimed
-	Settled  uint64  `json:"settled"`  // points that no conviction takes any more
-	Claimed  uint64  `json:"claimed"`  // points that were paid
-	Doubt    uint8   `json:"doubt"`    // weight of its results in the draw of checks
-	Strikes  uint8   `json:"strikes"`  // checks in a row for which it did not serve what they take
-	Passed   uint32  `json:"passed"`   // checks of its results that passed
-	Scored   bool    `json:"scored"`   // validators have scored it
-	Score    float64 `json:"score"`    // moving average, -1 to 1
-	Unvested uint64  `json:"unvested"` // reward of the last period
-	Earned   uint64  `json:"earned"`   // tokens it has earned by scores in all
+	Index    coordinator.Member `json:"index"`
+	Key      string             `json:"key"`            // hex
+	Name     string             `json:"name,omitempty"` // as Fold.Name was told
+	Own      bool               `json:"own,omitempty"`
+	Status   string             `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
+	Role     string             `json:"role"`   // trainer, witness, "trainer, witness" or ""
+	Mark     Mark               `json:"mark"`   // how far it is in that round
+	Points   uint64             `json:"points"`
+	Share    float64            `json:"share"` // of all points ever given
+	Results  uint32             `json:"results"`
+	Missed   uint8              `json:"missed"`
+	Idle     uint8              `json:"idle"`
+	Speed    uint32             `json:"speed"` // tokens a second, as it said last
+	Loss     float32            `json:"loss"`  // of its last share; 0: not heard of
+	Bytes    uint64             `json:"bytes"` // of all its payloads that came here
+	Rate     float64            `json:"rate"`  // bytes a second of the last of these
+	JoinedMs uint64             `json:"joined_ms"`
+	LeftMs   uint64             `json:"left_ms"`
+	Stake    uint64             `json:"stake"`    // tokens it loses when it is convicted
+	Balance  uint64             `json:"balance"`  // tokens it was rewarded with and has not claimed
+	Settled  uint64             `json:"settled"`  // points that no conviction takes any more
+	Claimed  uint64             `json:"claimed"`  // points that were paid
+	Doubt    uint8              `json:"doubt"`    // weight of its results in the draw of checks
+	Strikes  uint8              `json:"strikes"`  // checks in a row whose inputs it did not serve
+	Passed   uint32             `json:"passed"`   // checks of its results that passed
+	Scored   bool               `json:"scored"`   // validators have scored it
+	Score    float64            `json:"score"`    // moving average, -1 to 1
+	Unvested uint64             `json:"unvested"` // reward of the last period
+	Earned   uint64             `json:"earned"`   // tokens it has earned by scores in all
 
 	Payee     string `json:"payee"`
 	ReleaseMs uint64 `json:"release_ms"` // when its stake is free; 0 while it is a member
@@ -177,32 +178,32 @@ func (m *Mark) UnmarshalText(b []byte) error {
 
 // Round is one round.
 type Round struct {
-	Number    uint32    `json:"number"`
-	Epoch     uint32    `json:"epoch"`
-	Step      uint32    `json:"step"` // 0: a drain round
-	OpenedMs  uint64    `json:"opened_ms"`
-	ClosedMs  uint64    `json:"closed_ms"` // 0: it runs
-	Batch     uint32    `json:"batch"`     // sequences
-	Active    uint32    `json:"active"`    // members that took part
-	Expected  uint32    `json:"expected"`  // of them, with a share
-	Committed uint32    `json:"committed"` // of them, whose commitment was seen here
-	OnChain   uint32    `json:"on_chain"`  // commitments on the chain, by buckets
-	Accepted  uint32    `json:"accepted"`
-	Checked   uint32    `json:"checked"`   // of them, drawn to be computed again
-	Verified  uint32    `json:"verified"`  // of them, found right
-	Convicted uint32    `json:"convicted"` // members convicted for what they did in it
-	Final     bool      `json:"final"`     // it is settled what was accepted
-	Quorum    uint32    `json:"quorum"`
-	Attests   uint32    `json:"attests"`             // the round its witnesses report of; 0: none
-	WitnessMs uint64    `json:"witness_ms"`          // start of RoundWitness; 0: not seen
-	Seats     uint32    `json:"seats"`               // of witnesses
-	Reports   uint32    `json:"reports"`             // of them, that reported
-	Witnesses []Witness `json:"witnesses,omitempty"` // not of old rounds
-	Agreed    string    `json:"agreed"`              // hash that two quorums named, or ""
-	Seed      string    `json:"seed"`
-	Loss      float64   `json:"loss"`  // mean of the members heard of; 0: none
-	Bytes     uint64    `json:"bytes"` // of the payloads committed to, as far as seen here
-	Marks     string    `json:"marks"` // a Mark for each member by index; "" if not kept
+	Number    coordinator.Round `json:"number"`
+	Epoch     coordinator.Epoch `json:"epoch"`
+	Step      coordinator.Step  `json:"step"` // 0: a drain round
+	OpenedMs  uint64            `json:"opened_ms"`
+	ClosedMs  uint64            `json:"closed_ms"` // 0: it runs
+	Batch     uint32            `json:"batch"`     // sequences
+	Active    uint32            `json:"active"`    // members that took part
+	Expected  uint32            `json:"expected"`  // of them, with a share
+	Committed uint32            `json:"committed"` // of them, whose commitment was seen here
+	OnChain   uint32            `json:"on_chain"`  // commitments on the chain, by buckets
+	Accepted  uint32            `json:"accepted"`
+	Checked   uint32            `json:"checked"`   // of them, drawn to be computed again
+	Verified  uint32            `json:"verified"`  // of them, found right
+	Convicted uint32            `json:"convicted"` // members convicted for what they did in it
+	Final     bool              `json:"final"`     // it is settled what was accepted
+	Quorum    uint32            `json:"quorum"`
+	Attests   coordinator.Round `json:"attests"`             // the round its witnesses report; 0: none
+	WitnessMs uint64            `json:"witness_ms"`          // start of RoundWitness; 0: not seen
+	Seats     uint32            `json:"seats"`               // of witnesses
+	Reports   uint32            `json:"reports"`             // of them, that reported
+	Witnesses []Witness         `json:"witnesses,omitempty"` // not of old rounds
+	Agreed    string            `json:"agreed"`              // hash that two quorums named, or ""
+	Seed      string            `json:"seed"`
+	Loss      float64           `json:"loss"`  // mean of the members heard of; 0: none
+	Bytes     uint64            `json:"bytes"` // of the payloads committed to, as far as seen here
+	Marks     string            `json:"marks"` // a Mark for each member by index; "" if not kept
 }
 
 // Own is the participant whose records these are.
@@ -233,12 +234,12 @@ type Network struct {
 
 // Transfer is one payload, or the model, that came here.
 type Transfer struct {
-	TimeMs  uint64  `json:"time_ms"`
-	What    string  `json:"what"`   // payload or model
-	Member  int     `json:"member"` // whose payload; -1: none
-	Round   uint32  `json:"round"`
-	Bytes   uint64  `json:"bytes"`
-	Seconds float64 `json:"seconds"`
+	TimeMs  uint64            `json:"time_ms"`
+	What    string            `json:"what"`   // payload or model
+	Member  int               `json:"member"` // whose payload; -1: none
+	Round   coordinator.Round `json:"round"`
+	Bytes   uint64            `json:"bytes"`
+	Seconds float64           `json:"seconds"`
 }
 
 // Line is one line of the log.

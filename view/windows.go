@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/runlog"
 )
@@ -44,14 +45,14 @@ type Period struct {
 
 // MemberScore is the score and the pay of a member in a period.
 type MemberScore struct {
-	Member    uint32  `json:"member"`
-	Key       string  `json:"key"`
-	Sequences uint32  `json:"sequences"` // of its accepted results
-	Scored    bool    `json:"scored"`    // validators of more than half of the weight did
-	Score     float64 `json:"score"`     // -1 to 1
-	Weight    float64 `json:"weight"`    // its part of the members' emission
-	Reward    uint64  `json:"reward"`
-	Penalty   uint64  `json:"penalty"`
+	Member    coordinator.Member `json:"member"`
+	Key       string             `json:"key"`
+	Sequences uint32             `json:"sequences"` // of its accepted results
+	Scored    bool               `json:"scored"`    // validators of more than half of the weight did
+	Score     float64            `json:"score"`     // -1 to 1
+	Weight    float64            `json:"weight"`    // its part of the members' emission
+	Reward    uint64             `json:"reward"`
+	Penalty   uint64             `json:"penalty"`
 }
 
 // SeatScores holds the scores and the pay of a validator in a period.
@@ -68,8 +69,8 @@ type SeatScores struct {
 
 // Said is a validator's score of a member.
 type Said struct {
-	Member uint32  `json:"member"`
-	Score  float64 `json:"score"`
+	Member coordinator.Member `json:"member"`
+	Score  float64            `json:"score"`
 }
 
 // scoreOf returns a fixed-point score as a number.
@@ -107,11 +108,11 @@ func (f *Fold) windows(ms uint64, w *runlog.Windows) {
 }
 
 // newPeriod returns a period, with the keys of its members.
-func newPeriod(p score.Scores, keyOf func(member uint32) string) *Period {
+func newPeriod(p score.Scores, keyOf func(member coordinator.Member) string) *Period {
 	out := &Period{Number: p.Period, First: uint32(p.First), Last: uint32(p.Last), Settled: p.Settled, Members: []MemberScore{}, Validators: []SeatScores{}}
 	for _, m := range p.Members {
 		out.Members = append(out.Members, MemberScore{
-			Member: uint32(m.Member), Key: keyOf(uint32(m.Member)), Sequences: m.Sequences, Scored: m.Scored, Score: scoreOf(m.Score),
+			Member: m.Member, Key: keyOf(m.Member), Sequences: m.Sequences, Scored: m.Scored, Score: scoreOf(m.Score),
 			Weight: float64(m.Weight) / score.WeightOne, Reward: m.Reward, Penalty: m.Penalty,
 		})
 	}
@@ -121,7 +122,7 @@ func newPeriod(p score.Scores, keyOf func(member uint32) string) *Period {
 			Trust: s.Trust, Stake: s.Stake, Reward: s.Reward, Said: []Said{},
 		}
 		for _, x := range s.Scores {
-			row.Said = append(row.Said, Said{uint32(x.Member), scoreOf(x.Value)})
+			row.Said = append(row.Said, Said{x.Member, scoreOf(x.Value)})
 		}
 		out.Validators = append(out.Validators, row)
 	}
@@ -129,7 +130,7 @@ func newPeriod(p score.Scores, keyOf func(member uint32) string) *Period {
 }
 
 // keyOf returns the key of a member, "" if it is not known.
-func (f *Fold) keyOf(member uint32) string {
+func (f *Fold) keyOf(member coordinator.Member) string {
 	if int(member) < len(f.members) {
 		return f.members[member].Key
 	}

@@ -16,11 +16,11 @@ type Teller struct {
 	Invite string
 
 	phase  string
-	epoch  uint32
+	epoch  coordinator.Epoch
 	status string
 	points uint64
-	step   uint32
-	steps  uint32
+	step   coordinator.Step
+	steps  coordinator.Step
 	said   string
 }
 
@@ -81,7 +81,7 @@ func (t *Teller) phrase(got event.Event) string {
 // the own standing.
 func (t *Teller) state(ev event.State) string {
 	before := *t
-	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, uint32(ev.Epoch), ev.Status, ev.Points, uint32(ev.Step), ev.Steps
+	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps
 	if text := t.waiting(ev); text != "" {
 		return text
 	}

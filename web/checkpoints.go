@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/coordinator"
 )
 
 // checkpointsMax bounds how many of a participant's checkpoints are listed: it keeps a few.
@@ -19,8 +20,8 @@ const checkpointsMax = 100
 // checkpointLine is a checkpoint that can be downloaded.
 type checkpointLine struct {
 	Name     string            `json:"name"`
-	Epoch    uint32            `json:"epoch"`
-	Step     uint32            `json:"step"`
+	Epoch    coordinator.Epoch `json:"epoch"`
+	Step     coordinator.Step  `json:"step"`
 	Params   string            `json:"params"`
 	Manifest string            `json:"manifest"` // its hash
 	Bytes    uint64            `json:"bytes"`
@@ -50,7 +51,7 @@ func (n *Node) checkpoints() ([]checkpointLine, error) {
 			continue
 		}
 		m := saved.Manifest
-		line := checkpointLine{Name: e.Name(), Epoch: m.Epoch, Step: m.Step, Params: m.Params.String(), Manifest: m.Hash().String(), Files: m.Files}
+		line := checkpointLine{Name: e.Name(), Epoch: coordinator.Epoch(m.Epoch), Step: coordinator.Step(m.Step), Params: m.Params.String(), Manifest: m.Hash().String(), Files: m.Files}
 		for _, f := range m.Files {
 			line.Bytes += f.Bytes
 		}

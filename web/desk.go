@@ -45,7 +45,7 @@ type desk struct {
 	version uint64        // of what is below
 	made    time.Time
 	run     view.Run
-	ranks   []uint32 // places by points, the most first
+	ranks   []coordinator.Member // places by points, the most first
 	curves  map[string]*published
 	begunMs uint64 // when the first state came, if no log told of what was before
 	newest  ledger.Snapshot
@@ -179,9 +179,9 @@ func (d *desk) refresh(now time.Time) {
 	d.run = d.fold.Run(now)
 	d.ranks = d.ranks[:0]
 	for i := range d.run.Members {
-		d.ranks = append(d.ranks, uint32(i))
+		d.ranks = append(d.ranks, coordinator.Member(i))
 	}
-	slices.SortStableFunc(d.ranks, func(a, b uint32) int { return d.run.Better(d.run.Members[a], d.run.Members[b]) })
+	slices.SortStableFunc(d.ranks, func(a, b coordinator.Member) int { return d.run.Better(d.run.Members[a], d.run.Members[b]) })
 	curves := []namedCurve{
 		{curveLoss, d.run.Loss}, {curveHeldOut, d.run.HeldOut}, {curveLR, d.run.LR}, {curveGradNorm, d.run.GradNorm},
 		{curveSpeed, d.run.Speed}, {curveSeconds, d.run.Seconds}, {curveBytes, d.run.Payloads}, {curveMembers, d.run.Size},
@@ -211,7 +211,7 @@ type namedCurve struct {
 func withTokens(c, steps view.Curve) view.Curve {
 	c = slices.Clone(c)
 	for i := range c {
-		at, ok := slices.BinarySearchFunc(steps, c[i].To, func(b view.Bucket, step uint32) int { return cmp.Compare(b.To, step) })
+		at, ok := slices.BinarySearchFunc(steps, c[i].To, func(b view.Bucket, step coordinator.Step) int { return cmp.Compare(b.To, step) })
 		switch {
 		case ok:
 			c[i].Tokens = steps[at].Tokens

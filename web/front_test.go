@@ -38,7 +38,7 @@ func TestTheFrontPageSumsUpAllRuns(t *testing.T) {
 		t.Fatal("nobody was convicted")
 	}
 	var f front
-	for len(f.Runs) < 2 || f.Runs[0].Step != uint32(s.state.Step()) || f.Runs[1].Step != f.Runs[0].Step {
+	for len(f.Runs) < 2 || f.Runs[0].Step != s.state.Step() || f.Runs[1].Step != f.Runs[0].Step {
 		get(t, url+"/api/runs", &f)
 	}
 	if r := f.Runs[0]; r.About == nil || r.About.Description != "Newton." || r.Join != stageRun+"@203.0.113.5:7370" {
@@ -61,7 +61,7 @@ func TestASparkKeepsTheLastPoint(t *testing.T) {
 	for _, n := range []uint32{0, 1, 59, 60, 61, 500} {
 		var c view.Curve
 		for i := range n {
-			c = append(c, view.Bucket{To: i + 1})
+			c = append(c, view.Bucket{To: coordinator.Step(i + 1)})
 		}
 		p := spark(c)
 		if len(p) > sparkMax+1 || n > 0 && p[len(p)-1][0] != figure(n) || n == 0 && len(p) > 0 {

@@ -21,10 +21,10 @@ func longAgo(d *desk, rounds uint32) {
 	for n := uint32(1); n <= rounds; n++ {
 		d.add(runlog.Record{Time: time.UnixMilli(int64(n) * second), Standing: &runlog.Standing{
 			Height: uint64(n), TimeMs: uint64(n) * second,
-			Head: runlog.Head{Name: stageRun, Steps: 200_000, SeqTokens: 128, Phase: coordinator.RoundTrain.String(), Epoch: 1, Round: n, Step: n, Points: uint64(n) * 10_000},
+			Head: runlog.Head{Name: stageRun, Steps: 200_000, SeqTokens: 128, Phase: coordinator.RoundTrain.String(), Epoch: 1, Round: coordinator.Round(n), Step: coordinator.Step(n), Points: uint64(n) * 10_000},
 			Rounds: []runlog.Round{
-				{Number: max(n, 2) - 1, Epoch: 1, Step: max(n, 2) - 1, OpenedMs: uint64(max(n, 2)-1) * second, Batch: 64, Final: true, Expected: runlog.Set{255}, Active: runlog.Set{255}, Accepted: runlog.Set{255}, AcceptedCount: 8},
-				{Number: n, Epoch: 1, Step: n, OpenedMs: uint64(n) * second, Batch: 64, Expected: runlog.Set{255}, Active: runlog.Set{255}},
+				{Number: coordinator.Round(max(n, 2) - 1), Epoch: 1, Step: coordinator.Step(max(n, 2) - 1), OpenedMs: uint64(max(n, 2)-1) * second, Batch: 64, Final: true, Expected: runlog.Set{255}, Active: runlog.Set{255}, Accepted: runlog.Set{255}, AcceptedCount: 8},
+				{Number: coordinator.Round(n), Epoch: 1, Step: coordinator.Step(n), OpenedMs: uint64(n) * second, Batch: 64, Expected: runlog.Set{255}, Active: runlog.Set{255}},
 			},
 		}})
 	}

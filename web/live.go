@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 )
@@ -46,11 +47,11 @@ type nodeBrief struct {
 // roundNow is the round that runs, or ran last, as it happens.
 type roundNow struct {
 	view.Round
-	Held     uint32 `json:"held"`      // results of the attested round that a quorum holds
-	OfHeld   uint32 `json:"of"`        // results expected in it
-	ChecksOf uint32 `json:"checks_of"` // round of the last drawn checks; 0: none
-	Checked  uint32 `json:"checked"`   // results of it that were drawn
-	Verified uint32 `json:"verified"`  // of them, those found right
+	Held     uint32            `json:"held"`      // results of the attested round that a quorum holds
+	OfHeld   uint32            `json:"of"`        // results expected in it
+	ChecksOf coordinator.Round `json:"checks_of"` // round of the last drawn checks; 0: none
+	Checked  uint32            `json:"checked"`   // results of it that were drawn
+	Verified uint32            `json:"verified"`  // of them, those found right
 }
 
 // live returns what a page that knows a version lacks. It returns false if that is nothing, or

@@ -18,8 +18,8 @@ type memberRow struct {
 }
 
 // rows returns rows of the table for members by place.
-func (d *desk) rows(places []uint32) []memberRow {
-	rank := make(map[uint32]uint32, len(places))
+func (d *desk) rows(places []coordinator.Member) []memberRow {
+	rank := make(map[coordinator.Member]uint32, len(places))
 	for r, i := range d.ranks {
 		rank[i] = uint32(r) + 1
 	}
@@ -45,7 +45,7 @@ type memberPage struct {
 // the query says nothing), points, score, earned, results, missed, joined, speed, key ...
 func (d *desk) members(r *http.Request) any {
 	find, status := strings.ToLower(r.FormValue("find")), r.FormValue("status")
-	var places []uint32
+	var places []coordinator.Member
 	for _, i := range d.ranks {
 		m := d.run.Members[i]
 		if (status == "" || m.Status == status) && strings.Contains(m.Key, find) {
@@ -82,11 +82,11 @@ var order = map[string]func(a, b view.Member) int{
 }
 
 // sortMembers sorts places, which are in the order of ranks.
-func sortMembers(places []uint32, members []view.Member, by string, up bool) {
+func sortMembers(places []coordinator.Member, members []view.Member, by string, up bool) {
 	compare := order[by]
 	switch {
 	case compare != nil:
-		slices.SortStableFunc(places, func(a, b uint32) int {
+		slices.SortStableFunc(places, func(a, b coordinator.Member) int {
 			if up {
 				a, b = b, a
 			}
@@ -117,14 +117,14 @@ func (d *desk) member(r *http.Request) any {
 	if at < 0 {
 		return refused{http.StatusNotFound, "the run has no member of this key"}
 	}
-	i := uint32(at)
+	i := coordinator.Member(at)
 	md := memberDetail{
-		Version: d.versionText(), Member: d.rows([]uint32{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
+		Version: d.versionText(), Member: d.rows([]coordinator.Member{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
 		Rounds: d.fold.WorksOf(i, key), Convictions: d.convictionsOf(key), Score: d.scoreOf(key),
 	}
-	if d.state != nil && coordinator.Member(i) < d.state.Count() {
+	if d.state != nil && i < d.state.Count() {
 		if now, ok := d.state.At(d.state.Round()); ok {
-			md.Share, md.Seat = append(md.Share, now.Share(coordinator.Member(i))...), now.Elected(coordinator.Member(i))
+			md.Share, md.Seat = append(md.Share, now.Share(i)...), now.Elected(i)
 		}
 	}
 	return md

@@ -55,7 +55,7 @@ func writePast(t testing.TB, dir, id string, members, rounds int) {
 	p.w = w
 	p.trust = runlog.Trust{Whole: true, TrustHead: runlog.TrustHead{Percent: 5, Stake: 1000, Rate: 1, Treasury: 1 << 40}}
 	for i := range uint32(members) {
-		p.members = append(p.members, runlog.Member{Index: i, MemberState: coordinator.MemberState{Key: pastKey(i), Status: coordinator.StatusActive,
+		p.members = append(p.members, runlog.Member{Index: coordinator.Member(i), MemberState: coordinator.MemberState{Key: pastKey(i), Status: coordinator.StatusActive,
 			Speed: 1000, JoinedMs: 1_900_000_000_000, Stake: 1000, Doubt: 1}})
 	}
 	for number := range uint32(rounds) {
@@ -84,7 +84,7 @@ func (p *pastRun) tell(phase string, number uint32) {
 	n, ms := uint32(len(p.members)), uint64(p.now.UnixMilli())
 	s := &runlog.Standing{Height: p.height, TimeMs: ms, Head: runlog.Head{
 		Name: stageRun, ID: p.id, Steps: 200_000, Capacity: n, SeqTokens: 128, MissedMax: 3, Phase: phase, SinceMs: ms, DeadlineMs: ms + 60_000,
-		Epoch: 1 + number/1000, Round: number, Step: number, Present: n, Points: uint64(number) * uint64(n), Params: wire.Sum("test/params").String(), ParamsRound: number,
+		Epoch: coordinator.Epoch(1 + number/1000), Round: coordinator.Round(number), Step: coordinator.Step(number), Present: n, Points: uint64(number) * uint64(n), Params: wire.Sum("test/params").String(), ParamsRound: coordinator.Round(number),
 	}}
 	trust := p.trust
 	trust.Checks, trust.Convictions = slices.Clone(trust.Checks), slices.Clone(trust.Convictions)
@@ -102,10 +102,10 @@ func (p *pastRun) round(number uint32) {
 	}
 	root := wire.Sum("test/round", wire.AppendU32(nil, number))
 	hash := root.String()
-	r := runlog.Round{Number: number, Epoch: 1 + number/1000, Step: number, OpenedMs: uint64(p.now.UnixMilli()), Batch: n, Seed: hash, Agreed: hash, Attests: number, Quorum: 3,
+	r := runlog.Round{Number: coordinator.Round(number), Epoch: coordinator.Epoch(1 + number/1000), Step: coordinator.Step(number), OpenedMs: uint64(p.now.UnixMilli()), Batch: n, Seed: hash, Agreed: hash, Attests: coordinator.Round(number), Quorum: 3,
 		Active: all, Expected: all}
 	for i := range uint32(4) {
-		r.Witnesses = append(r.Witnesses, runlog.Witness{Member: (number*7 + i) % n})
+		r.Witnesses = append(r.Witnesses, runlog.Witness{Member: coordinator.Member((number*7 + i) % n)})
 	}
 	if p.rounds = append(p.rounds, r); len(p.rounds) > 4 {
 		p.rounds = p.rounds[1:]

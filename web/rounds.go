@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -47,18 +48,19 @@ type roundDetails struct {
 
 // round is what is known of a round, with some of its results.
 func (d *desk) round(r *http.Request, endpoints []string) any {
-	n, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
-	age, ok := d.fold.Age(uint32(n))
+	number, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
+	n := coordinator.Round(number)
+	age, ok := d.fold.Age(n)
 	if err != nil || !ok {
 		return refused{http.StatusNotFound, "nothing is known of this round: it is older than this server and the log it was given, or still to come"}
 	}
 	p := roundDetails{
-		Version: d.versionText(), Round: d.fold.Round(age), Detailed: d.fold.Detailed(uint32(n)),
-		Previous: age+1 < d.fold.Rounds(), Next: age > 0, Audit: auditCommand(r.PathValue("run"), endpoints, uint32(n)),
+		Version: d.versionText(), Round: d.fold.Round(age), Detailed: d.fold.Detailed(n),
+		Previous: age+1 < d.fold.Rounds(), Next: age > 0, Audit: auditCommand(r.PathValue("run"), endpoints, n),
 	}
 	p.Round.Marks, p.Total = "", int(p.Round.Expected)
 	from, to := part(r, p.Total)
-	p.From, p.Results = from, d.fold.Works(uint32(n), from, to-from)
+	p.From, p.Results = from, d.fold.Works(n, from, to-from)
 	return p
 }
 

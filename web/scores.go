@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -72,7 +73,7 @@ func (d *desk) scoreRow(p view.Period, m view.MemberScore) scoreRow {
 		row.Average, row.Earned, row.Unvested = x.Score, x.Earned, x.Unvested
 	}
 	for _, v := range p.Validators {
-		i, ok := slices.BinarySearchFunc(v.Said, m.Member, func(s view.Said, n uint32) int { return cmp.Compare(s.Member, n) })
+		i, ok := slices.BinarySearchFunc(v.Said, m.Member, func(s view.Said, n coordinator.Member) int { return cmp.Compare(s.Member, n) })
 		if ok {
 			row.Said = append(row.Said, saidOf{v.Seat, v.Key, v.Said[i].Score})
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/view"
 )
@@ -41,12 +42,12 @@ type trustPage struct {
 	Version string `json:"version"`
 	Known   bool   `json:"known"` // results are checked, or something is at stake
 	view.Trust
-	Open int               `json:"open"` // checks; Trust has checksMax of them at most
-	Keys map[uint32]string `json:"keys"` // of the members that are named
+	Open int                           `json:"open"` // checks; Trust has checksMax of them at most
+	Keys map[coordinator.Member]string `json:"keys"` // of the members that are named
 }
 
 func (d *desk) trust(*http.Request) any {
-	p := trustPage{Version: d.versionText(), Keys: map[uint32]string{}}
+	p := trustPage{Version: d.versionText(), Keys: map[coordinator.Member]string{}}
 	if d.run.Trust == nil {
 		p.Checks, p.Disputes, p.Convictions = []view.Check{}, []view.Dispute{}, []view.Conviction{}
 		return p
@@ -56,7 +57,7 @@ func (d *desk) trust(*http.Request) any {
 	p.Disputes, p.Convictions = append([]view.Dispute{}, p.Disputes...), append([]view.Conviction{}, p.Convictions...)
 	name := func(i int64) {
 		if i >= 0 && i < int64(len(d.run.Members)) {
-			p.Keys[uint32(i)] = d.run.Members[i].Key
+			p.Keys[coordinator.Member(i)] = d.run.Members[i].Key
 		}
 	}
 	for _, c := range p.Checks {
@@ -87,7 +88,7 @@ func (d *desk) convictionsOf(key string) []view.Conviction {
 }
 
 // auditCommand returns the command that computes a round again.
-func auditCommand(run string, endpoints []string, round uint32) string {
+func auditCommand(run string, endpoints []string, round coordinator.Round) string {
 	return fmt.Sprintf("entrain audit %s --round %d", commandTarget(run, endpoints), round)
 }
 

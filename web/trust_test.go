@@ -106,7 +106,7 @@ func TestTrustIsTold(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	silence, double := p.Convictions[0], p.Convictions[1]
-	if silence.Offence != "silence" || double.Offence != "equivocation" || double.Evidence == "" || double.ByKey != memberKey(witness(double.Member)).String() {
+	if silence.Offence != "silence" || double.Offence != "equivocation" || double.Evidence == "" || double.ByKey != memberKey(witness(uint32(double.Member))).String() {
 		t.Errorf("convictions %+v", p.Convictions)
 	}
 	if len(p.Disputes) != 2 || p.Disputes[0].EndedMs != 0 || p.Disputes[1].Conviction != silence.Number || p.Keys[p.Disputes[1].Member] != silence.Key {
@@ -121,9 +121,9 @@ func TestTrustIsTold(t *testing.T) {
 		t.Errorf("the convicted member's page has %+v", m.Convictions)
 	}
 	var r roundDetails
-	get(t, url+api+"/rounds/"+wholeText(double.Round), &r)
+	get(t, url+api+"/rounds/"+wholeText(uint32(double.Round)), &r)
 	i := slices.IndexFunc(r.Results, func(l view.Work) bool { return l.Key == double.Key })
-	if want := "entrain audit " + stageRun + "@203.0.113.5:7370 --round " + wholeText(double.Round); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != "convicted" {
+	if want := "entrain audit " + stageRun + "@203.0.113.5:7370 --round " + wholeText(uint32(double.Round)); !strings.HasPrefix(r.Audit, want) || i < 0 || r.Results[i].Check != "convicted" {
 		t.Errorf("command %q, want %q; results %+v", r.Audit, want, r.Results)
 	}
 	var l struct{ Trust *trustBrief }

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
 )
@@ -361,9 +362,9 @@ func TestCheckpointsAreServedAsTheirManifestSays(t *testing.T) {
 func TestCurvesOfALogReadLateHaveTheirTokens(t *testing.T) {
 	var chain, log view.Curve
 	for step := uint32(1); step <= 100; step++ {
-		chain = append(chain, view.Bucket{From: step, To: step, Tokens: uint64(step) * 1000})
+		chain = append(chain, view.Bucket{From: coordinator.Step(step), To: coordinator.Step(step), Tokens: uint64(step) * 1000})
 		if step%10 == 4 {
-			log = append(log, view.Bucket{From: step, To: step, Tokens: 100_000})
+			log = append(log, view.Bucket{From: coordinator.Step(step), To: coordinator.Step(step), Tokens: 100_000})
 		}
 	}
 	for _, b := range withTokens(log, chain) {

@@ -40,7 +40,7 @@ func checkRecords(t *testing.T, state string, steps uint32) {
 		fold.Add(r)
 	}
 	run := fold.Run(time.Now())
-	if run.Phase != "Finished" || run.Step != steps || len(run.Loss) == 0 || run.Own == nil || run.Own.Points == 0 || log.Torn() {
+	if run.Phase != "Finished" || uint32(run.Step) != steps || len(run.Loss) == 0 || run.Own == nil || run.Own.Points == 0 || log.Torn() {
 		t.Errorf("the log of %s ends in %s at step %d with %d losses, own %+v", state, run.Phase, run.Step, len(run.Loss), run.Own)
 	}
 	b, err := os.ReadFile(filepath.Join(state, "metrics.jsonl"))

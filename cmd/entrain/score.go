@@ -76,7 +76,7 @@ func (c console) score(ctx context.Context, o scoreOptions) error {
 		if err != nil {
 			return err
 		}
-		e := p.Explain(s, uint32(member))
+		e := p.Explain(s, member)
 		if o.log != "" {
 			if e.Seen, err = participant.ReadScoreLog(o.log, s.Key(member), p.First, p.Last); err != nil {
 				return err

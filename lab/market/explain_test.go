@@ -60,7 +60,7 @@ func TestScoresAreExplained(t *testing.T) {
 		if got, err := audit.FindMember(s, s.Key(member).String()[:12]); err != nil || got != member {
 			t.Fatalf("member %d is found as %d, %v", member, got, err)
 		}
-		e := period.Explain(s, uint32(member))
+		e := period.Explain(s, member)
 		if e.Seen, err = participant.ReadScoreLog(dir, s.Key(member), e.First, e.Last); err != nil {
 			t.Fatal(err)
 		}
