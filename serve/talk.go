@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/llama"
@@ -76,3 +78,53 @@ func (t *Talk) Say(ctx context.Context, text string, out io.Writer) error {
 
 // talkTemperature is that of the other commands that write text.
 const talkTemperature = 0.8
+
+// lineMost bounds the bytes of a line that Converse reads.
+const lineMost = 1 << 20
+
+// Converse answers each line of in on out, until in or ctx ends. A line "/new" begins another
+// conversation. The prompt and advice go to aside.
+func (t *Talk) Converse(ctx context.Context, in io.Reader, out, aside io.Writer, prompt string) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, lineMost)
+	read := make(chan string) // so that ctx may end while a line is read
+	go func() {
+		defer close(read)
+		for lines.Scan() {
+			select {
+			case read <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		fmt.Fprint(aside, prompt)
+		text, more := "", false
+		select {
+		case text, more = <-read:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !more {
+			return lines.Err()
+		}
+		switch text = strings.TrimSpace(text); text {
+		case "":
+		case "/new":
+			t.Forget()
+		default:
+			err := t.Say(ctx, text, out)
+			if errors.Is(err, ErrTooLong) {
+				fmt.Fprintf(aside, "%v: \"/new\" begins another conversation\n", err)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := io.WriteString(out, "\n"); err != nil {
+				return err
+			}
+		}
+	}
+}

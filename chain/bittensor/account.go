@@ -31,6 +31,9 @@ func checksum(body []byte) []byte {
 	return sum[:2]
 }
 
+// MarshalText returns the account's SS58 address.
+func (a Account) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
 // ParseAccount reads an SS58 address.
 func ParseAccount(s string) (a Account, err error) {
 	b, err := base58.Decode(s)

@@ -11,7 +11,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"text/tabwriter"
 	"time"
 
 	"github.com/entrain-network/entrain/key"
@@ -41,12 +43,14 @@ func (s Subnet) Exists(ctx context.Context) error {
 
 // Neuron is a registered hotkey of a subnet.
 type Neuron struct {
-	UID    uint16
-	Hotkey Account
+	UID    uint16  `json:"uid"`
+	Hotkey Account `json:"hotkey"`
 	// Member is the key that the hotkey is in runs, zero if it has not committed to one.
-	Member key.Public
+	Member key.Public `json:"member,omitzero"`
 	// Where is what it committed besides, the address of its bucket.
-	Where string
+	Where string `json:"bucket,omitempty"`
+	// Weight is the weight that Weigh found, of 65,535.
+	Weight *uint16 `json:"weight,omitempty"`
 }
 
 // Neurons returns the registered hotkeys in the order of their numbers.
@@ -81,6 +85,40 @@ func (s Subnet) UID(ctx context.Context, hotkey Account) (uint16, bool, error) {
 		return 0, false, err
 	}
 	return r.u16(), true, r.err
+}
+
+// Weigh sets the weights of the neurons to those that a hotkey has set.
+func (s Subnet) Weigh(ctx context.Context, hotkey Account, neurons []Neuron) error {
+	for _, n := range neurons {
+		if n.Hotkey != hotkey {
+			continue
+		}
+		row, err := s.Weights(ctx, n.UID)
+		for i := range neurons {
+			if w, ok := row[neurons[i].UID]; ok {
+				neurons[i].Weight = &w
+			}
+		}
+		return err
+	}
+	return fmt.Errorf("%s is not registered on subnet %d", hotkey, s.NetUID)
+}
+
+// WriteTable writes a line of text for each neuron.
+func WriteTable(w io.Writer, neurons []Neuron) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "UID\tHOTKEY\tMEMBER\tBUCKET\tWEIGHT")
+	for _, n := range neurons {
+		member, weight := "-", "-"
+		if !n.Member.IsZero() {
+			member = n.Member.String()
+		}
+		if n.Weight != nil {
+			weight = fmt.Sprint(*n.Weight)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", n.UID, n.Hotkey, member, n.Where, weight)
+	}
+	return t.Flush()
 }
 
 // Register registers a hotkey for the subnet's current price, which the coldkey pays.

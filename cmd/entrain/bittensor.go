@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,25 +51,23 @@ func (o subnetOptions) open(ctx context.Context) (bittensor.Subnet, error) {
 	return s, s.Exists(ctx)
 }
 
-// key reads the hotkey.
-func (o subnetOptions) key() (bittensor.Key, error) {
-	if o.hotkey == "" {
-		return bittensor.Key{}, errors.New("say which hotkey with --hotkey FILE")
+// signer reads the hotkey and opens the subnet.
+func (o subnetOptions) signer(ctx context.Context) (k bittensor.Key, s bittensor.Subnet, err error) {
+	if k, err = walletKey("hotkey", o.hotkey); err == nil {
+		s, err = o.open(ctx)
 	}
-	k, err := bittensor.ReadKey(o.hotkey)
-	if err != nil {
-		err = fmt.Errorf("--hotkey: %w", err)
-	}
-	return k, err
+	return k, s, err
 }
 
-// subnetNeuron is a line of bittensor status.
-type subnetNeuron struct {
-	UID    uint16      `json:"uid"`
-	Hotkey string      `json:"hotkey"`
-	Member *key.Public `json:"member,omitempty"`
-	Bucket string      `json:"bucket,omitempty"`
-	Weight *uint16     `json:"weight,omitempty"`
+// walletKey reads the key in the file that a flag names.
+func walletKey(flag, file string) (k bittensor.Key, err error) {
+	if file == "" {
+		return k, fmt.Errorf("say which %s with --%s FILE", flag, flag)
+	}
+	if k, err = bittensor.ReadKey(file); err != nil {
+		err = fmt.Errorf("--%s: %w", flag, err)
+	}
+	return k, err
 }
 
 func bittensorStatusCommand(c console, o *subnetOptions) *cobra.Command {
@@ -90,57 +86,20 @@ func bittensorStatusCommand(c console, o *subnetOptions) *cobra.Command {
 				return err
 			}
 			neurons, err := s.Neurons(ctx)
+			if err == nil && o.hotkey != "" {
+				var k bittensor.Key
+				if k, err = walletKey("hotkey", o.hotkey); err == nil {
+					err = s.Weigh(ctx, k.Account(), neurons)
+				}
+			}
 			if err != nil {
 				return err
 			}
-			weights := map[uint16]uint16{}
-			if o.hotkey != "" {
-				k, err := o.key()
-				if err != nil {
-					return err
-				}
-				switch uid, ok, err := s.UID(ctx, k.Account()); {
-				case err != nil:
-					return err
-				case !ok:
-					c.say("%s is not registered on subnet %d", k.Account(), o.netuid)
-				default:
-					if weights, err = s.Weights(ctx, uid); err != nil {
-						return err
-					}
-				}
-			}
-			list := make([]subnetNeuron, len(neurons))
-			for i, n := range neurons {
-				list[i] = subnetNeuron{UID: n.UID, Hotkey: n.Hotkey.String(), Bucket: n.Where}
-				if !n.Member.IsZero() {
-					list[i].Member = &n.Member
-				}
-				if w, ok := weights[n.UID]; ok {
-					list[i].Weight = &w
-				}
-			}
-			return printAll(c, asJSON, list, printNeurons)
+			return printAll(c, asJSON, neurons, bittensor.WriteTable)
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-func printNeurons(w io.Writer, list []subnetNeuron) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "UID\tHOTKEY\tMEMBER\tBUCKET\tWEIGHT")
-	for _, n := range list {
-		member, weight := "-", "-"
-		if n.Member != nil {
-			member = n.Member.String()
-		}
-		if n.Weight != nil {
-			weight = fmt.Sprint(*n.Weight)
-		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", n.UID, n.Hotkey, member, n.Bucket, weight)
-	}
-	return t.Flush()
 }
 
 func bittensorRegisterCommand(c console, o *subnetOptions) *cobra.Command {
@@ -154,18 +113,11 @@ The coldkey's file must not be encrypted. If yours is, register with btcli, whic
 		Example: "  entrain bittensor register --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --coldkey ./coldkey",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hot, err := o.key()
+			cold, err := walletKey("coldkey", coldkey)
 			if err != nil {
 				return err
 			}
-			if coldkey == "" {
-				return errors.New("say who pays with --coldkey FILE")
-			}
-			cold, err := bittensor.ReadKey(coldkey)
-			if err != nil {
-				return fmt.Errorf("--coldkey: %w", err)
-			}
-			s, err := o.open(cmd.Context())
+			hot, s, err := o.signer(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -173,11 +125,7 @@ The coldkey's file must not be encrypted. If yours is, register with btcli, whic
 			if err := s.Register(cmd.Context(), cold, hot.Account()); err != nil {
 				return err
 			}
-			uid, _, err := s.UID(cmd.Context(), hot.Account())
-			if err != nil {
-				return err
-			}
-			c.say("%s is number %d of subnet %d; next: entrain bittensor commit", hot.Account(), uid, o.netuid)
+			c.say("%s is registered on subnet %d; next: entrain bittensor commit", hot.Account(), o.netuid)
 			return nil
 		},
 	}
@@ -196,10 +144,6 @@ give one. Both keys sign: nobody else can claim your work. A new commitment repl
 		Example: "  entrain bittensor commit --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hot, err := o.key()
-			if err != nil {
-				return err
-			}
 			path, err := c.keyPath(file)
 			if err != nil {
 				return err
@@ -208,16 +152,12 @@ give one. Both keys sign: nobody else can claim your work. A new commitment repl
 			if err != nil {
 				return err
 			}
-			s, err := o.open(cmd.Context())
+			hot, s, err := o.signer(cmd.Context())
 			if err != nil {
 				return err
 			}
-			where := ""
-			if len(args) > 0 {
-				where = args[0]
-			}
 			c.say("waiting for a block; one comes every %v", blockTime)
-			if err := s.Commit(cmd.Context(), hot, member, where); err != nil {
+			if err := s.Commit(cmd.Context(), hot, member, strings.Join(args, "")); err != nil {
 				return err
 			}
 			c.say("on subnet %d, %s is the member %s", o.netuid, hot.Account(), member.Public())
@@ -249,12 +189,12 @@ period; the subnet limits how often.`,
 				return err
 			}
 			var hot bittensor.Key
-			if !dry {
-				if hot, err = o.key(); err != nil {
-					return err
-				}
+			var s bittensor.Subnet
+			if dry {
+				s, err = o.open(ctx)
+			} else {
+				hot, s, err = o.signer(ctx)
 			}
-			s, err := o.open(ctx)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/codec/slice"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
@@ -243,6 +245,34 @@ func TestMinersNeedTheirCodec(t *testing.T) {
 	for _, k := range Miners() {
 		if k.Tries == "" || strings.HasSuffix(k.Tries, ".") || k.Checked && !k.Provable() {
 			t.Errorf("%+v", k)
+		}
+	}
+}
+
+// A commitment that one of two kinds in turn held back is published by that kind alone: the other would sign a second one.
+func TestSwitchedKindsPublishOnce(t *testing.T) {
+	m := &member{pending: map[coordinator.Round]dispute.Signed{}}
+	for round := coordinator.Round(0); round < 4*switchRounds; round++ {
+		m.pending[round] = dispute.Signed{Commitment: dispute.Commitment{Round: round}}
+	}
+	var by [2][]coordinator.Round
+	publish := func(kind int) hooks {
+		return hooks{see: func() (out []dispute.Signed) {
+			for round, s := range m.pending {
+				by[kind], out = append(by[kind], round), append(out, s)
+			}
+			clear(m.pending)
+			return out
+		}}
+	}
+	if out := m.switched(publish(0), publish(1)).see(); len(out) != 4*switchRounds || len(m.pending) != 0 {
+		t.Errorf("%d commitments are published, %d are still held back", len(out), len(m.pending))
+	}
+	for kind, rounds := range by {
+		for _, round := range rounds {
+			if int(round/switchRounds%2) != kind {
+				t.Errorf("kind %d publishes the commitment of round %d", kind, round)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package adversary
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -198,12 +199,21 @@ func (m *member) switched(a, b hooks) hooks {
 			}
 			return []dispute.Signed{s}
 		},
-		see: func() (out []dispute.Signed) { // each acts only on what it held back
-			for _, h := range []hooks{a, b} {
+		see: func() (out []dispute.Signed) { // each acts only on what it held back itself
+			all, left := m.pending, map[coordinator.Round]dispute.Signed{}
+			for _, h := range []*hooks{&a, &b} {
+				m.pending = map[coordinator.Round]dispute.Signed{}
+				for round, s := range all {
+					if of(round) == h {
+						m.pending[round] = s
+					}
+				}
 				if h.see != nil {
 					out = append(out, h.see()...)
 				}
+				maps.Copy(left, m.pending)
 			}
+			m.pending = left
 			return out
 		},
 		lies:  func(own bool) bool { return a.lies != nil && a.lies(own) || b.lies != nil && b.lies(own) },
