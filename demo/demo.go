@@ -239,14 +239,14 @@ func (s Settings) Specification() spec.Spec {
 		Waiting: spec.Duration(0), Warmup: spec.Duration(2 * round), RoundTrain: spec.Duration(round),
 		RoundWitness: spec.Duration(time.Second), Cooldown: spec.Duration(round), Epoch: spec.Duration(4 * round),
 	}
+	if s.buckets() {
+		s.byBuckets(&p)
+	}
 	if n := s.cheats(); n > 0 {
 		// The run does not wait for clients that it dropped or ejected. That all are there at the
 		// beginning is up to the order in which Run starts them.
 		p.Members.Start = uint32(s.Clients - n)
 		p.Times.Waiting = spec.Duration(2 * time.Second)
-	}
-	if s.buckets() {
-		s.byBuckets(&p)
 	}
 	if s.Verification > 0 {
 		// A stake is free once the last result can no longer be checked.
@@ -275,8 +275,6 @@ func (s Settings) byBuckets(p *spec.Spec) {
 	p.Times.RoundTrain = spec.Duration(s.Window + s.Window/2)
 	p.Times.RoundWitness = spec.Duration(s.Window)
 	p.Times.Epoch = spec.Duration(max(40*s.Window, time.Minute))
-	p.Members.Start = uint32(s.Clients)
-	p.Times.Waiting = spec.Duration(0)
 }
 
 // Kinds lists the kinds of cheats for a help text, those of an exchange.

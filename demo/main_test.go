@@ -61,6 +61,9 @@ func TestSpecificationsAreValid(t *testing.T) {
 		}
 		s.Preset, s.Rounds = "tiny", 1
 		p := s.Specification()
+		if want := uint32(s.Clients - s.cheats()); p.Members.Start != want {
+			t.Errorf("%+v: waits for %d members; %d are left when the cheats are out", s, p.Members.Start, want)
+		}
 		p.Data.Manifest = strings.Repeat("0", 64)
 		text, err := p.Append(nil)
 		if err == nil {
