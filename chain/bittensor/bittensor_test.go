@@ -3,6 +3,7 @@ package bittensor
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -132,6 +133,21 @@ func TestASubnetFromRegistrationToWeights(t *testing.T) {
 	row, err := s.Weights(ctx, 0)
 	if want := map[uint16]uint16{0: 32768, 1: 65535}; err != nil || !maps.Equal(row, want) {
 		t.Errorf("the weights are %v, %v, want %v", row, err, want)
+	}
+	if err := s.Weigh(ctx, alice(t).Account(), list); err != nil || list[0].Weight == nil || *list[1].Weight != 65535 {
+		t.Errorf("with alice's weights the subnet has %+v, %v", list, err)
+	}
+	if err := s.Weigh(ctx, Account{}, list); err == nil {
+		t.Error("somebody who is not registered has weights")
+	}
+	var table strings.Builder
+	if err := WriteTable(&table, list[:1]); err != nil || !strings.Contains(table.String(), alice(t).Account().String()) ||
+		!strings.Contains(table.String(), member[0].Public().String()) || !strings.Contains(table.String(), "32768") {
+		t.Errorf("the table is %q, %v", &table, err)
+	}
+	line, err := json.Marshal(Neuron{Hotkey: alice(t).Account()})
+	if want := `{"uid":0,"hotkey":"5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"}`; err != nil || string(line) != want {
+		t.Errorf("as JSON a hotkey is %s, %v, want %s", line, err, want)
 	}
 	if err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 0, 1: -1}); err == nil {
 		t.Error("weights of nobody are set")
