@@ -46,7 +46,7 @@ the same, as long as the address does.`,
 	specFlag(cmd, &o.File)
 	f.StringVar(&o.Data, "data", "", "`directory` of prepared data, or a file of text or of JSON lines")
 	fromFlag(cmd, &o.From)
-	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: one with the run's name, in the user's directory for data)")
+	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: one named after the run, in your data directory)")
 	f.StringVar(&o.PublicIP, "public-ip", "", "public `IP` at which others reach this machine (default: its addresses in private networks)")
 	f.IntVar(&o.Port, "port", 7370, "first of three free `ports` in a row")
 	keyFlag(cmd, &o.join.keyFile)

@@ -225,8 +225,8 @@ type answer struct {
 // questionsMax bounds the answers that are remembered, and with them the states.
 const questionsMax = 1 << 16
 
-// selectResult is coordinator.State.Select, once for all participants: it takes a hash for each
-// witness, and every participant asks it for every other one.
+// selectResult is coordinator.State.Select, computed once for all participants: each of them asks
+// about each other one, and an answer takes a hash for each witness.
 func (n *network) selectResult(s coordinator.State, a coordinator.Round, member coordinator.Member, ids []wire.Hash) (int, bool) {
 	q := question{state: &s.Bytes()[0], round: a, member: member, count: len(ids)}
 	if copy(q.ids[:], ids) < len(ids) {

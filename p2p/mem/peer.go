@@ -147,8 +147,8 @@ func (p *Peer) receive(via key.Public, msg *message) {
 	}
 }
 
-// drawing draws peers from a list, each once. It copies none of the list, which has all peers where
-// few are drawn: for every message and receiver, that would cost the cube of the peers.
+// drawing draws peers from a list, each once. It does not copy the list: that would take time in
+// proportion to all peers for each message and receiver, though few are drawn.
 type drawing struct {
 	from  []*Peer
 	left  int
