@@ -76,10 +76,13 @@ func (c console) simulateCheats(ctx context.Context, o simOptions) error {
 				return err
 			}
 		}
-	} else if _, err := fmt.Fprint(c.out, o.verdict(all)); err != nil {
+		return failures(all)
+	}
+	text, fit := o.verdict(all)
+	if _, err := fmt.Fprint(c.out, text); err != nil {
 		return err
 	}
-	return failures(all)
+	return errors.Join(failures(all), fit)
 }
 
 // run runs seeds and sends their trials to out, which it closes.
@@ -211,8 +214,9 @@ const (
 	lossWithin = 0.05
 )
 
-// verdict summarizes all trials for people.
-func (o simOptions) verdict(all []trial) string {
+// verdict summarizes all trials for people. It returns an error if the times of detection do not
+// fit the stated probabilities, or if no cheat was there to measure them.
+func (o simOptions) verdict(all []trial) (string, error) {
 	var b strings.Builder
 	var exposures []sim.Exposure
 	honest, undetected, within, sum := 0, 0, 0, 0.0
@@ -241,13 +245,19 @@ func (o simOptions) verdict(all []trial) string {
 	}
 	random := prng.New(wire.Sum("entrain/sim/ties"), "fit")
 	f := sim.Fitted(exposures, &random)
-	fmt.Fprintf(&b, "\ndetection times against the stated probabilities of checks: %d cheats, distance %.4f (Kolmogorov and Smirnov), p = %.3f\n", f.Count, f.Distance, f.P)
-	outcome := "they fit"
-	if f.P < falseAlarm {
-		outcome = "they do NOT fit"
+	fmt.Fprintf(&b, "\ndetection times against the stated probabilities of checks: %d cheats, distance %.4f (Kolmogorov and Smirnov), p = %.3f", f.Count, f.Distance, f.P)
+	checked := slices.ContainsFunc(o.cfg.Adversaries, func(name string) bool { k, _ := adversary.Find(name); return k.Checked })
+	var err error
+	switch {
+	case f.Count == 0 && checked:
+		err = errors.New("sim: no cheat's result could have been checked: detection times were not measured")
+	case f.Count > 0 && f.P < falseAlarm:
+		err = fmt.Errorf("sim: detection times do not fit the stated probabilities (a true statement is rejected with probability %g)", falseAlarm)
+	case f.Count > 0:
+		b.WriteString(": they fit")
 	}
-	fmt.Fprintf(&b, "%s (a true statement is rejected with probability %g)\n", outcome, falseAlarm)
-	return b.String()
+	b.WriteByte('\n')
+	return b.String(), err
 }
 
 // kindLine writes a line about one kind of cheats.

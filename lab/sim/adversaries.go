@@ -184,17 +184,18 @@ func (n *network) expose(s coordinator.State) {
 	if !t.first {
 		return
 	}
-	// Checks of the attested round are drawn when the next round opens.
+	// When a round opens after another of its epoch, checks are drawn of the round before both, whose
+	// parameters the second committee has just named.
 	opened, ok := s.At(s.Round())
 	if !ok || t.drawn[opened.Number()] {
 		return
 	}
 	t.drawn[opened.Number()] = true
 	closed, ok := s.At(opened.Number() - 1)
-	if !ok || opened.Number() < 2 {
+	if !ok || closed.Epoch() != opened.Epoch() {
 		return
 	}
-	about, ok := s.At(closed.Attests())
+	about, ok := s.At(closed.Number() - 1)
 	if _, agreed := about.Agreed(); !ok || !about.Final() || !agreed {
 		return
 	}
