@@ -10,8 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
@@ -56,25 +59,29 @@ func (d Devices) String() string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// OnDevice is the speed of one model's forward and backward pass on a device.
+// OnDevice is the speed of one model's training step on a device.
 type OnDevice struct {
-	Device          string    `json:"device"`
-	Model           string    `json:"model"`
-	Numerics        string    `json:"numerics"`
-	Params          int       `json:"params"`
-	Batch           int       `json:"batch"`
-	Sequence        int       `json:"sequence"`
-	Operations      float64   `json:"operations"` // of the matrix products of a step
-	Seconds         []float64 `json:"seconds"`    // of each step, forward and backward
-	Transfers       []float64 `json:"transfers"`  // seconds: parameters there, gradient back
-	TokensPerSecond float64   `json:"tokens_per_second"`
-	Memory          uint64    `json:"device_memory_bytes"`
-	Loss            float32   `json:"loss"`
+	Device     string    `json:"device"`
+	Model      string    `json:"model"`
+	Numerics   string    `json:"numerics"`
+	Params     int       `json:"params"`
+	Batch      int       `json:"batch"`
+	Sequence   int       `json:"sequence"`
+	Operations float64   `json:"operations"` // of the matrix products of a step
+	Seconds    []float64 `json:"seconds"`    // of each step: forward, backward and AdamW
+	Transfers  []float64 `json:"transfers"`  // seconds: parameters there, gradient back
+	// StepBytes are those that a step moves, ShareBytes those of a share besides: of parameters and a
+	// gradient, and InnerBytes of a share of inner steps: of parameters there, and back with moments.
+	StepBytes       gpu.Traffic `json:"step_bytes"`
+	ShareBytes      gpu.Traffic `json:"share_bytes"`
+	InnerBytes      gpu.Traffic `json:"inner_share_bytes"`
+	TokensPerSecond float64     `json:"tokens_per_second"`
+	Memory          uint64      `json:"device_memory_bytes"`
+	Loss            float32     `json:"loss"`
 	median          float64
 }
 
-// MeasureDevice measures a preset's forward and backward pass on a device, which o.Device names.
-// Unlike MeasurePreset it leaves out AdamW, which the processors compute.
+// MeasureDevice is MeasurePreset on a device, which o.Device names.
 func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
 	cfg, err := llama.Preset(preset)
 	if err != nil {
@@ -98,7 +105,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 		return m, fmt.Errorf("--device %s: there is no device that is right and faster than the processors; measure those without --device", o.Device)
 	}
 	defer device.Close()
-	model, err := device.NewModel(cfg, o.Sequence, o.Batch)
+	model, err := device.NewModel(cfg, o.Sequence, o.Batch, true)
 	if err != nil {
 		return m, err
 	}
@@ -112,35 +119,84 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	for i := range tokens {
 		tokens[i] = uint32(source.Uint64n(uint64(cfg.Vocab)))
 	}
-	for i := range o.Steps + 1 { // the first one records and warms up
-		if err := ctx.Err(); err != nil {
-			return m, err
-		}
-		begin := time.Now()
-		if err := model.Start(params, true); err != nil {
-			return m, err
-		}
-		started := time.Now()
-		if m.Loss, err = model.Grad(tokens, o.Batch, o.Batch); err != nil {
-			return m, err
-		}
-		computed := time.Now()
-		if err := model.Gradient(grad); err != nil {
-			return m, err
-		}
-		if i > 0 {
-			m.Seconds = append(m.Seconds, computed.Sub(started).Seconds())
-			m.Transfers = append(m.Transfers, (time.Since(computed) + started.Sub(begin)).Seconds())
-		}
+	if err := m.steps(ctx, model, params, grad, tokens, o); err != nil {
+		return m, err
 	}
 	m.median = Median(m.Seconds)
 	m.TokensPerSecond = float64(o.Batch*o.Sequence) / m.median
 	return m, nil
 }
 
-// String describes the step in one line.
+// steps measures steps on the device. grad is zeros at first.
+func (m *OnDevice) steps(ctx context.Context, model *vulkan.Model, params, grad []float32, tokens []uint32, o StepOptions) error {
+	if err := model.Moments(grad, grad); err != nil { // zeros
+		return err
+	}
+	adamw := optim.DefaultAdamW()
+	for i := range o.Steps + 1 { // the first one records and warms up
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		start, err := moved(model, func() error { return model.Start(params, true) })
+		if err != nil {
+			return err
+		}
+		passes, err := moved(model, func() error { m.Loss, err = model.Grad(tokens, o.Batch, o.Batch); return err })
+		if err != nil {
+			return err
+		}
+		back, err := moved(model, func() error { return model.Gradient(grad) })
+		if err != nil {
+			return err
+		}
+		update, err := moved(model, func() error {
+			norm, err := model.Norm()
+			if err != nil {
+				return err
+			}
+			clip, err := codec.Factor(norm, 1)
+			if err != nil {
+				return err
+			}
+			return model.Update(clip, adamw.At(uint32(i+1), 1e-4))
+		})
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			m.Seconds = append(m.Seconds, passes.seconds+update.seconds)
+			m.Transfers = append(m.Transfers, start.seconds+back.seconds)
+		}
+		m.StepBytes = passes.Plus(update.Traffic)
+		m.ShareBytes = start.Plus(back.Traffic)
+		m.InnerBytes = start.Traffic
+	}
+	updated, err := moved(model, func() error { return model.Updated(grad, make([]float32, len(grad)), make([]float32, len(grad))) })
+	if err != nil {
+		return err
+	}
+	m.InnerBytes = m.InnerBytes.Plus(updated.Traffic)
+	return nil
+}
+
+// spent is what something took.
+type spent struct {
+	gpu.Traffic
+	seconds float64
+}
+
+// moved runs do, and returns what it took and moved.
+func moved(m *vulkan.Model, do func() error) (spent, error) {
+	before, begin := m.Traffic(), time.Now()
+	err := do()
+	return spent{m.Traffic().Since(before), time.Since(begin).Seconds()}, err
+}
+
+// String describes the step.
 func (m OnDevice) String() string {
-	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f",
+	bus := func(t gpu.Traffic) string { return view.Bytes(t.To) + " there, " + view.Bytes(t.From) + " back" }
+	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f\n"+
+		"moved: a step %s; besides, a share of one gradient %s; one of inner steps %s",
 		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
-		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss)
+		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.ShareBytes), bus(m.InnerBytes))
 }

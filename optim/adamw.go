@@ -109,15 +109,24 @@ func (a *AdamW) Step(params, grad []float32, lr float32) {
 		panic(fmt.Sprintf("optim: learning rate %g with weight decay %g", lr, a.cfg.WeightDecay))
 	}
 	a.step++
-	t := float64(a.step)
-	a.numbers = exact.AdamWStep{
-		Beta1: a.cfg.Beta1, Fresh1: 1 - a.cfg.Beta1, Beta2: a.cfg.Beta2, Fresh2: 1 - a.cfg.Beta2,
-		Keep:  float32(1 - float64(float64(lr)*float64(a.cfg.WeightDecay))),
-		Rate:  float32(float64(lr) / bias(a.cfg.Beta1, t)),
-		Scale: float32(1 / math.Sqrt(bias(a.cfg.Beta2, t))),
-		Eps:   a.cfg.Eps,
+	a.Take(params, grad, a.cfg.At(a.step, lr))
+}
+
+// At returns the coefficients of step number step, from 1.
+func (c AdamWConfig) At(step uint32, lr float32) exact.AdamWStep {
+	t := float64(step)
+	return exact.AdamWStep{
+		Beta1: c.Beta1, Fresh1: 1 - c.Beta1, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+		Keep:  float32(1 - float64(float64(lr)*float64(c.WeightDecay))),
+		Rate:  float32(float64(lr) / bias(c.Beta1, t)),
+		Scale: float32(1 / math.Sqrt(bias(c.Beta2, t))),
+		Eps:   c.Eps,
 	}
-	a.params, a.grad = params, grad
+}
+
+// Take is Step with the coefficients of a step, which it does not count.
+func (a *AdamW) Take(params, grad []float32, s exact.AdamWStep) {
+	a.params, a.grad, a.numbers = params, grad, s
 	a.pool.RunOn((len(params)+adamwPiece-1)/adamwPiece, a.part)
 	a.params, a.grad = nil, nil
 }

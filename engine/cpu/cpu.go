@@ -80,13 +80,13 @@ func (e *Engine) make() (err error) {
 	if err != nil {
 		return err
 	}
-	e.model = &host{Model: m, sequence: e.run.Sequence}
 	if e.codec, err = e.run.Codec.New(layout, e.pool); err != nil {
 		return err
 	}
 	if e.inner, err = newInner(e.run.Inner, e.length, e.pool); err != nil {
 		return err
 	}
+	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}
 	e.grad, e.tokens = make([]float32, e.length), make([]uint32, e.micro*(e.run.Sequence+1))
 	return nil
 }
@@ -143,22 +143,31 @@ var errNoSequences = errors.New("engine: a share without sequences")
 func (e *Engine) gradient(
 	ctx context.Context, params []float32, spans []batch.Span, total int,
 ) (loss float32, err error) {
+	e.ahead(spans)
+	err = e.compute(params, e.grad, func(m Model) (err error) {
+		if loss, err = e.add(ctx, m, spans, total); err != nil {
+			return err
+		}
+		return m.Gradient(e.grad)
+	})
+	return loss, err
+}
+
+// ahead tells the data which sequences come next.
+func (e *Engine) ahead(spans []batch.Span) {
 	if source, ok := e.run.Data.(interface{ Ahead(first, n uint64) }); ok {
 		for _, span := range spans {
 			source.Ahead(span.Start, uint64(span.Count))
 		}
 	}
-	err = e.compute(params, e.grad, func(m Model) error {
-		loss = 0
-		err := e.read(ctx, spans, func(n int) error {
-			l, err := m.Grad(e.rows(n), n, total)
-			loss += l * float32(n) / float32(total)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return m.Gradient(e.grad)
+}
+
+// add adds the mean gradient of total sequences to m's.
+func (e *Engine) add(ctx context.Context, m Model, spans []batch.Span, total int) (loss float32, err error) {
+	err = e.read(ctx, spans, func(n int) error {
+		l, err := m.Grad(e.rows(n), n, total)
+		loss += l * float32(n) / float32(total)
+		return err
 	})
 	return loss, err
 }

@@ -1,15 +1,18 @@
 package cpu
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/tensor"
 )
 
 // stepsMax bounds the inner steps of a member: a binary32 holds every count up to it.
@@ -23,6 +26,9 @@ type inner struct {
 	optim.Inner
 	adamw *optim.AdamW
 	local []float32 // parameters
+	done  uint32    // steps of all rounds
+	// held says that the model that took the last steps has the moments that adamw has.
+	held bool
 }
 
 func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
@@ -65,23 +71,45 @@ func (e *Engine) walk(
 	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) {
 		return 0, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
 	}
-	in.adamw.Restore(own[:n], own[n:2*n], uint32(done))
-	copy(in.local, params)
 	total := batch.Total(spans)
 	steps := uint32(min(uint64(in.Steps), uint64(total)))
-	for i := range steps {
-		from, count := batch.Split(uint32(total), steps, i)
-		l, err := e.gradient(ctx, in.local, batch.Cut(spans, from, count), int(count))
-		if err != nil {
-			return 0, err
+	in.done = uint32(done) + steps
+	e.ahead(spans)
+	err = e.compute(params, e.grad, func(m Model) error {
+		loss = 0
+		held := in.held && e.holds(own[:2*n])
+		in.held = false
+		if !held {
+			if err := m.Moments(own[:n], own[n:2*n]); err != nil {
+				return err
+			}
 		}
-		loss += l * float32(count) / float32(total)
-		scale, err := codec.Clip(e.pool, e.grad, in.ClipNorm)
-		if err != nil {
-			return 0, err
+		for i := range steps {
+			from, count := batch.Split(uint32(total), steps, i)
+			l, err := e.add(ctx, m, batch.Cut(spans, from, count), int(count))
+			if err != nil {
+				return err
+			}
+			loss += l * float32(count) / float32(total)
+			norm, err := m.Norm()
+			if err != nil {
+				return err
+			}
+			clip, err := codec.Factor(norm, in.ClipNorm)
+			if err != nil {
+				return err
+			}
+			if err := m.Update(clip, in.AdamW.At(uint32(done)+i+1, lr)); err != nil {
+				return err
+			}
 		}
-		e.scale(scale)
-		in.adamw.Step(in.local, e.grad, lr)
+		mean, square, _ := in.adamw.Moments()
+		err := m.Updated(in.local, mean, square)
+		in.held = err == nil
+		return err
+	})
+	if err != nil {
+		return 0, err
 	}
 	e.pool.Run((n+piece-1)/piece, func(i int) {
 		for k := i * piece; k < min((i+1)*piece, n); k++ {
@@ -94,16 +122,19 @@ func (e *Engine) walk(
 // piece is the number of parameters that a worker takes at a time. It does not affect the result.
 const piece = 1 << 14
 
-// scale multiplies the gradient.
-func (e *Engine) scale(by float32) {
-	if by == 1 {
-		return
-	}
+// holds reports whether moments have the bits of adamw's. To compare them takes less time than to
+// send them to a device.
+func (e *Engine) holds(moments []float32) bool {
+	mean, square, _ := e.inner.adamw.Moments()
+	var other atomic.Bool
 	e.pool.Run((e.length+piece-1)/piece, func(i int) {
-		for k := i * piece; k < min((i+1)*piece, e.length); k++ {
-			e.grad[k] *= by
+		from, to := i*piece, min((i+1)*piece, e.length)
+		if !bytes.Equal(tensor.Bytes(mean[from:to]), tensor.Bytes(moments[from:to])) ||
+			!bytes.Equal(tensor.Bytes(square[from:to]), tensor.Bytes(moments[e.length+from:e.length+to])) {
+			other.Store(true)
 		}
 	})
+	return !other.Load()
 }
 
 // keep writes the optimizer of the inner steps to state.
@@ -112,8 +143,8 @@ func (in *inner) keep(state []float32, n int) {
 		return
 	}
 	own := state[len(state)-in.StateLen(n):]
-	m, v, steps := in.adamw.Moments()
+	m, v, _ := in.adamw.Moments()
 	copy(own, m)
 	copy(own[n:], v)
-	own[2*n] = float32(steps)
+	own[2*n] = float32(in.done)
 }

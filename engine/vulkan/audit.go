@@ -37,9 +37,19 @@ func (m *Model) columns(n int) (from, count int) {
 	return m.below(n - count + 1), count
 }
 
-// offset returns where a tensor of layer l begins in the parameters.
-func (m *Model) offset(l int, of func(w *layerWeights) gpu.Words) int {
-	return m.m.params.parts[1+l].from + of(&m.m.params.layers[l]).Offset()
+// weights returns rows of width parameters of a tensor of layer l, the first of them number from of
+// the tensor, and each stride behind the one before. They are those of the host, if it has them:
+// then the audit also finds parameters that the device has lost.
+func (m *Model) weights(l int, of func(w *layerWeights) gpu.Words, from, rows, stride, width int) ([]float32, error) {
+	x, at := make([]float32, rows*width), of(&m.m.params.layers[l]).At(from)
+	if m.params == nil {
+		return x, gpu.ReadRows(x, at, stride, width)
+	}
+	host := m.params[m.m.params.parts[1+l].from+at.Offset():]
+	for i := range rows {
+		copy(x[i*width:(i+1)*width], host[i*stride:])
+	}
+	return x, nil
 }
 
 // auditForward computes x2 = x + att·oᵀ of a row of a layer.
@@ -51,7 +61,10 @@ func (m *Model) auditForward() error {
 	if err := read(att, a.att.At(row*q), want, a.x.At(row*d+from), got, a.x2.At(row*d+from)); err != nil {
 		return err
 	}
-	o := m.params[m.offset(l, func(w *layerWeights) gpu.Words { return w.o })+from*q:]
+	o, err := m.weights(l, func(w *layerWeights) gpu.Words { return w.o }, from*q, n, q, q)
+	if err != nil {
+		return err
+	}
 	m.gemm(1, n, q, att, q, 1, o, 1, q, want, n, true)
 	return same("attention's output", got, want)
 }
@@ -65,8 +78,11 @@ func (m *Model) auditInput() error {
 	if err := read(dqkv, m.m.dqkv.At(row*width), got, m.m.dh.At(row*d+from)); err != nil {
 		return err
 	}
-	w := m.params[m.offset(0, func(w *layerWeights) gpu.Words { return w.qkv })+from:]
-	m.gemm(1, n, width, dqkv, width, 1, w, d, 1, want, n, false)
+	w, err := m.weights(0, func(w *layerWeights) gpu.Words { return w.qkv }, from, width, d, n)
+	if err != nil {
+		return err
+	}
+	m.gemm(1, n, width, dqkv, width, 1, w, n, 1, want, n, false)
 	return same("the gradient of an input", got, want)
 }
 

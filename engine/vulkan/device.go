@@ -168,7 +168,7 @@ func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) (ke
 	const seq, batch = 70, 2
 	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
 	change(&cfg)
-	m, err := newModel(k, cfg, seq, batch)
+	m, err := newModel(k, cfg, seq, batch, true)
 	if err != nil {
 		return f, err
 	}
@@ -241,9 +241,9 @@ func (d *Device) remember(cache string) error {
 }
 
 // NewModel returns the model that computes on the device, at most most sequences of seq tokens at
-// once.
-func (d *Device) NewModel(cfg llama.Config, seq, most int) (*Model, error) {
-	m, err := newModel(d.k, cfg, seq, most)
+// once. Only with inner can it take inner steps.
+func (d *Device) NewModel(cfg llama.Config, seq, most int, inner bool) (*Model, error) {
+	m, err := newModel(d.k, cfg, seq, most, inner)
 	if err == nil {
 		m.name = d.String()
 	}

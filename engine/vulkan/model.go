@@ -27,8 +27,9 @@ type Model struct {
 	all    []gpu.Words
 	passes map[shape]*gpu.Commands
 	clear  *gpu.Commands
-	params []float32 // of the current share
-	fresh  bool      // the gradient is still zero
+	norm   *gpu.Commands // of inner steps
+	params []float32     // of the current share; nil after inner steps, which only the device has
+	fresh  bool          // the gradient is still zero
 	random prng.Source
 }
 
@@ -40,13 +41,13 @@ type shape struct {
 
 // newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
 // the device has too little memory.
-func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int) (*Model, error) {
+func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int, inner bool) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	m := &Model{k: k, sizes: newSizes(cfg, seq, most), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
+	m := &Model{k: k, sizes: newSizes(cfg, seq, most, inner), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
 	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
 		m.sequences = (m.sequences + 1) / 2
 	}
@@ -96,6 +97,9 @@ func (m *Model) prepare() (err error) {
 			c.Clear(p.at)
 		}
 	})
+	if err == nil && m.inner {
+		err = m.prepareInner()
+	}
 	return err
 }
 
@@ -111,8 +115,10 @@ func (m *Model) Close() {
 	for _, c := range m.passes {
 		c.Free()
 	}
-	if m.clear != nil {
-		m.clear.Free()
+	for _, c := range []*gpu.Commands{m.clear, m.norm} {
+		if c != nil {
+			c.Free()
+		}
 	}
 	m.free()
 }
@@ -124,8 +130,33 @@ func (m *Model) String() string { return m.name }
 func (m *Model) Memory() uint64 { return m.bytes() }
 
 // Memory returns the bytes that a Model takes of a device's memory for most sequences of seq tokens
-// at once. The kernels take some MB more.
-func Memory(cfg llama.Config, seq, most int) uint64 { return newSizes(cfg, seq, most).bytes() }
+// at once, with inner also for inner steps. The kernels take some MB more.
+func Memory(cfg llama.Config, seq, most int, inner bool) uint64 {
+	return newSizes(cfg, seq, most, inner).bytes()
+}
+
+// Traffic returns how many bytes have gone to the device and come from it since it was opened.
+func (m *Model) Traffic() gpu.Traffic { return m.k.Device.Traffic() }
+
+// write sets weights to flat values.
+func (w *weights) write(values []float32) error {
+	for _, p := range w.parts {
+		if err := gpu.Write(p.at, values[p.from:p.from+p.at.Len]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read fills flat values.
+func (w *weights) read(values []float32) error {
+	for _, p := range w.parts {
+		if err := gpu.Read(values[p.from:p.from+p.at.Len], p.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Start implements cpu.Model.
 func (m *Model) Start(params []float32, gradient bool) error {
@@ -133,10 +164,8 @@ func (m *Model) Start(params []float32, gradient bool) error {
 		panic("vulkan: parameters of another model's length")
 	}
 	m.params = params
-	for _, p := range m.m.params.parts {
-		if err := gpu.Write(p.at, params[p.from:p.from+p.at.Len]); err != nil {
-			return err
-		}
+	if err := m.m.params.write(params); err != nil {
+		return err
 	}
 	if !gradient {
 		return nil
@@ -254,10 +283,8 @@ func words(tokens []uint32, seq int, weight float32) []uint32 {
 
 // Gradient implements cpu.Model.
 func (m *Model) Gradient(grad []float32) error {
-	for _, p := range m.m.grad.parts {
-		if err := gpu.Read(grad[p.from:p.from+p.at.Len], p.at); err != nil {
-			return err
-		}
+	if err := m.m.grad.read(grad); err != nil {
+		return err
 	}
 	for _, t := range m.Layout().Tensors() {
 		if i := exact.Finite(grad[t.Offset : t.Offset+t.Len]); i >= 0 {

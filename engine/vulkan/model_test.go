@@ -82,7 +82,7 @@ func TestTwentyStepsReachTheGoldenHashes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const batch, steps = 2, 20
-			m, err := d.NewModel(c.cfg, c.seq, batch)
+			m, err := d.NewModel(c.cfg, c.seq, batch, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 			{1 << 20, 64 * seq, 3, 3},             // attention by 64 queries of a head
 		} {
 			logitsFloats, scoresFloats = v.logits, v.scores
-			m, err := d.NewModel(cfg, seq, v.most)
+			m, err := d.NewModel(cfg, seq, v.most, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,9 +183,9 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 	for _, c := range []struct {
 		limit uint64
 		most  int
-	}{{Memory(small, seq, 4) * 2, 4}, {Memory(small, seq, 3), 2}, {Memory(small, seq, 1), 1}} {
+	}{{Memory(small, seq, 4, false) * 2, 4}, {Memory(small, seq, 3, false), 2}, {Memory(small, seq, 1, false), 1}} {
 		d.k.Device.MemoryBytes = c.limit
-		m, err := d.NewModel(small, seq, 4)
+		m, err := d.NewModel(small, seq, 4, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,8 +198,8 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 		}
 		m.Close()
 	}
-	d.k.Device.MemoryBytes = Memory(small, seq, 1) - 1
-	if _, err := d.NewModel(small, seq, 4); !errors.Is(err, vk.OutOfDeviceMemory) || !strings.Contains(err.Error(), "one sequence of the model takes") {
+	d.k.Device.MemoryBytes = Memory(small, seq, 1, false) - 1
+	if _, err := d.NewModel(small, seq, 4, false); !errors.Is(err, vk.OutOfDeviceMemory) || !strings.Contains(err.Error(), "one sequence of the model takes") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 func TestTheAuditFindsOtherBits(t *testing.T) {
 	d := device(t)
 	const seq = 20
-	m, err := d.NewModel(small, seq, 2)
+	m, err := d.NewModel(small, seq, 2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,14 +252,14 @@ func TestTheAuditFindsOtherBits(t *testing.T) {
 // What is no model, and what no share has, is refused before the device sees it.
 func TestTokensAndModelsAreChecked(t *testing.T) {
 	d := device(t)
-	m, err := d.NewModel(small, 20, 2)
+	m, err := d.NewModel(small, 20, 2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	other := small
 	other.Heads = 0
-	if _, err := d.NewModel(other, 20, 2); err == nil {
+	if _, err := d.NewModel(other, 20, 2, false); err == nil {
 		t.Error("a model without heads")
 	}
 	params := llama.Init(small, wire.Sum("tokens"))

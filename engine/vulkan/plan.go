@@ -33,6 +33,9 @@ type activations struct{ x, inv1, qkv, qk, invQK, att, x2, inv2, gu gpu.Words }
 type memory struct {
 	params, grad weights
 
+	mean, square weights   // AdamW's moments, of inner steps
+	squares      gpu.Words // sums of the gradient's: see kernel.SquaresLen
+
 	tokens  gpu.Words // of each sequence: see words
 	results gpu.Words // of each row: two numbers that make its loss
 	layers  []activations
@@ -47,16 +50,18 @@ type memory struct {
 // sizes are the sizes that a model's memory follows from.
 type sizes struct {
 	llama.Config
-	seq       int // tokens of a sequence
-	sequences int // computed at once
+	seq       int  // tokens of a sequence
+	sequences int  // computed at once
+	inner     bool // a share is inner steps
 }
 
-// newSizes returns the sizes for at most most sequences at once.
-func newSizes(cfg llama.Config, seq, most int) sizes {
+// newSizes returns the sizes for at most most sequences at once, with inner also of what inner
+// steps take.
+func newSizes(cfg llama.Config, seq, most int, inner bool) sizes {
 	if cfg.Tied {
 		most = 1 // see the comment of package llama
 	}
-	return sizes{cfg, seq, most}
+	return sizes{cfg, seq, most, inner}
 }
 
 // Bounds of memory that does not grow with the model. Tests make them small.
@@ -102,6 +107,10 @@ func (s sizes) attended() (sequences, groups, queries int) {
 func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	rows, d := s.rows(), s.Hidden
 	m := &memory{params: s.weights(alloc), grad: s.weights(alloc)}
+	if s.inner {
+		m.mean, m.square = s.weights(alloc), s.weights(alloc)
+		m.squares = alloc(kernel.SquaresLen(s.Layout().Len()))
+	}
 	m.tokens, m.results = alloc(s.words()), alloc(2*rows)
 	sums := d // numbers in a row of partial
 	if s.Bias {

@@ -49,7 +49,8 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		states += 2
 	}
 	z = Sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
-	z.DeviceMemory, z.DeviceLeast = vulkan.Memory(model, s.Data.Sequence, MicroBatch), vulkan.Memory(model, s.Data.Sequence, 1)
+	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil) }
+	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
 	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
 }

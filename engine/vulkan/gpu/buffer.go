@@ -116,6 +116,23 @@ func stage[T word](d *Device) ([]T, *Buffer, error) {
 	return unsafe.Slice((*T)(d.staging.mapped), stagingBytes/4), d.staging, nil
 }
 
+// A Traffic counts the bytes that went to a device and came from it.
+type Traffic struct {
+	To   uint64 `json:"to"`
+	From uint64 `json:"from"`
+}
+
+// Since returns what was added to t since before.
+func (t Traffic) Since(before Traffic) Traffic {
+	return Traffic{t.To - before.To, t.From - before.From}
+}
+
+// Plus returns the sum of t and u.
+func (t Traffic) Plus(u Traffic) Traffic { return Traffic{t.To + u.To, t.From + u.From} }
+
+// Traffic returns what Write, Read and ReadRows have moved.
+func (d *Device) Traffic() Traffic { return d.traffic }
+
 // word is what buffers hold.
 type word interface{ ~float32 | ~uint32 }
 
@@ -131,6 +148,7 @@ func Write[T word](dst Words, src []T) error {
 		if err := d.Run(func(c *Commands) { c.Copy(dst, Words{s, 0, n}, n) }); err != nil {
 			return err
 		}
+		d.traffic.To += 4 * uint64(n)
 		src, dst = src[n:], dst.At(n)
 	}
 	return nil
@@ -149,6 +167,7 @@ func Read[T word](dst []T, src Words) error {
 			return err
 		}
 		copy(dst, host[:n])
+		d.traffic.From += 4 * uint64(n)
 		src, dst = src.At(n), dst[n:]
 	}
 	return nil
@@ -167,6 +186,7 @@ func ReadRows(dst []float32, src Words, stride, width int) error {
 			return err
 		}
 		copy(dst, host[:n])
+		d.traffic.From += 4 * uint64(n)
 		dst = dst[n:]
 		src.offset += 4 * uint64(n/width*stride)
 	}

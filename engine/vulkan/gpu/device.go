@@ -169,6 +169,7 @@ type Device struct {
 	pool    vk.CommandPool
 	layout  vk.PipelineLayout
 	staging *Buffer
+	traffic Traffic
 	kernels []*Kernel
 	lost    bool // it may still write to memory, which must not be freed
 }

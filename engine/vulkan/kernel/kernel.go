@@ -4,9 +4,12 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
+	"github.com/entrain-network/entrain/exact"
 )
 
 // A Mode says what is computed otherwise than the plain way, because that would give other bits on
@@ -40,6 +43,8 @@ type Kernels struct {
 
 	quantize, small8, large8, target *gpu.Kernel // products in 8 bits
 
+	adamw, squares *gpu.Kernel // of inner steps
+
 	norm, normBack, gainBack, gainAdd, bias, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
 }
 
@@ -58,6 +63,7 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 	}{
 		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
 		{&k.quantize, "quantize", nil}, {&k.small8, gemm8, []uint32{4}}, {&k.large8, gemm8, []uint32{8}}, {&k.target, "target", nil},
+		{&k.adamw, "adamw", nil}, {&k.squares, "squares", nil},
 		{&k.norm, "norm", nil}, {&k.normBack, "norm_back", nil}, {&k.gainBack, "gain_back", nil}, {&k.gainAdd, "gain_add", nil},
 		{&k.bias, "bias", nil}, {&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
 		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},
@@ -245,6 +251,53 @@ func (k *Kernels) EmbedBackward(c *gpu.Commands, dtable, dx, tokens, order, firs
 // numbers for each row, z and a: the row's loss is Log(z) - a. weight is one float.
 func (k *Kernels) CrossEntropy(c *gpu.Commands, logits, tokens, out, weight gpu.Words, rows, first, vocab, seq int, shares bool) {
 	line(c, k.loss, up(rows, 16), logits, tokens, out, weight, rows, first, vocab, seq, flag(shares))
+}
+
+// AdamW is exact.Worker.AdamW of n parameters by the gradient g times clip. It sets g to zeros.
+func (k *Kernels) AdamW(c *gpu.Commands, x, m, v, g gpu.Words, n int, clip float32, s exact.AdamWStep) {
+	line(c, k.adamw, up(n, 64), x, m, v, g, n, clip, s.Beta1, s.Fresh1, s.Beta2, s.Fresh2, s.Keep, s.Rate, s.Scale, s.Eps)
+}
+
+// lanes is the number of sums of a segment.
+const lanes = len(Squares{})
+
+// SquaresLen returns the number of words that the sums of n elements take: of each segment a
+// codec.Squares, in binary64, low word first.
+func SquaresLen(n int) int { return 2 * lanes * up(n, codec.NormSegment) }
+
+// Squares adds the squares of n elements to the sums of codec.Norm's segments. lead is the number
+// of x's first element in the first of them.
+func (k *Kernels) Squares(c *gpu.Commands, x, sums gpu.Words, n, lead int) {
+	all := lanes * up(lead+n, codec.NormSegment)
+	line(c, k.squares, up(all, 64), x, sums, n, lead, all)
+}
+
+// Squares are the sums of a segment's squares.
+type Squares codec.Squares
+
+// Same reports whether sums are those that the processor has: the same, or not finite on both,
+// where the device has a NaN.
+func (s *Squares) Same(want *codec.Squares) bool {
+	for i, got := range s {
+		if got != want[i] && !(math.IsNaN(got) && !(want[i] <= math.MaxFloat64)) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadSquares reads the sums of all segments.
+func ReadSquares(sums gpu.Words) ([]Squares, error) {
+	words := make([]uint32, sums.Len)
+	err := gpu.Read(words, sums)
+	all := make([]Squares, sums.Len/(2*lanes))
+	for i := range all {
+		for j := range all[i] {
+			at := words[2*(i*lanes+j):]
+			all[i][j] = math.Float64frombits(uint64(at[0]) | uint64(at[1])<<32)
+		}
+	}
+	return all, err
 }
 
 func flag(set bool) int {

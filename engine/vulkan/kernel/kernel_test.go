@@ -417,3 +417,28 @@ func TestLongRowsOfWorkgroupsAreSpread(t *testing.T) {
 		}
 	}
 }
+
+// The root that AdamW takes is correctly rounded: near each square of a float's neighbours, where the device's own root is
+// most likely to be wrong, and for subnormals.
+func TestRoots(t *testing.T) {
+	k := kernels(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	const n = 1 << 14
+	v := make([]float32, n)
+	for i := range v {
+		q := 1 + r.Float64()
+		v[i] = math.Float32frombits(math.Float32bits(float32(math.Ldexp(q*q, r.IntN(250)-125))) + r.Uint32N(3) - 1)
+		if i%8 == 0 {
+			v[i] = math.Float32frombits(r.Uint32N(1 << 23))
+		}
+	}
+	zeros := make([]float32, n)
+	ones := slices.Repeat([]float32{1}, n)
+	// 0 - 1/(sqrt(v)·1 + 2^-60), of which the last term is lost where the root is a normal one.
+	step := exact.AdamWStep{Beta1: 1, Beta2: 1, Keep: 1, Rate: 1, Scale: 1, Eps: 0x1p-60}
+	x, m, square, g := put(t, k, zeros), put(t, k, ones), put(t, k, v), put(t, k, zeros)
+	run(t, k, func(c *gpu.Commands) { k.AdamW(c, x, m, square, g, n, 1, step) })
+	want := slices.Clone(zeros)
+	exact.NewWorker(exact.Kernels()[0]).AdamW(want, slices.Clone(ones), slices.Clone(v), slices.Clone(zeros), step)
+	compare(t, "roots", get(t, x), want)
+}

@@ -3,7 +3,9 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact"
@@ -96,7 +98,11 @@ func Prove(k *Kernels) ([]Finding, error) {
 		return nil, err
 	}
 	products, err := proveProducts(k, &random)
-	return append(findings, products...), err
+	if err != nil {
+		return nil, err
+	}
+	inner, err := proveInner(k, &random)
+	return slices.Concat(findings, products, inner), err
 }
 
 // operandsOfAClass is the number of operands of a class that each operation is tried with.
@@ -184,6 +190,87 @@ func (f *Finding) Compare(got, want float32, of func() string) {
 // Same reports whether two floats have the same bits, or are both NaN, whose sign and payload are
 // not defined.
 func Same(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }
+
+// proveInner compares a step of AdamW, and the sums of a gradient's squares.
+func proveInner(k *Kernels, random *prng.Source) (findings []Finding, err error) {
+	const n = operandsOfAClass + 77
+	step := exact.AdamWStep{Beta1: 0.9, Fresh1: 1 - 0.9, Beta2: 0.95, Fresh2: 1 - 0.95, Keep: 0.9997, Rate: 3e-3, Scale: 1.7, Eps: 1e-8}
+	const clip = 0.37
+	var at [4]gpu.Words
+	for i := range at {
+		if at[i], err = k.Device.New(n); err != nil {
+			return nil, err
+		}
+		defer at[i].Free()
+	}
+	const lead = codec.NormSegment - 100 // the first elements end a segment
+	sums, err := k.Device.New(SquaresLen(lead + n))
+	if err != nil {
+		return nil, err
+	}
+	defer sums.Free()
+	for _, class := range []string{ordinary, subnormal, anyBits} {
+		three := operands(random, class, n)
+		host := [4][]float32{three[0], three[1], three[2], operands(random, class, n)[0]}
+		for i, x := range host[2] {
+			if class != anyBits {
+				host[2][i] = math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) // a mean of squares
+			}
+		}
+		for i := range host {
+			if err := gpu.Write(at[i], host[i]); err != nil {
+				return nil, err
+			}
+		}
+		if err := k.Device.Run(func(c *gpu.Commands) {
+			c.Clear(sums)
+			k.Squares(c, at[3], sums, n, lead)
+			k.AdamW(c, at[0], at[1], at[2], at[3], n, clip, step)
+		}); err != nil {
+			return nil, err
+		}
+		squares := Finding{Operation: "sums of squares", Class: class}
+		if err := squares.squares(sums, host[3], lead); err != nil {
+			return nil, err
+		}
+		adamw := Finding{Operation: "AdamW", Class: class, Compared: 4 * n}
+		for i := range host[3] {
+			host[3][i] *= clip
+		}
+		exact.NewWorker(exact.Kernels()[0]).AdamW(host[0], host[1], host[2], host[3], step)
+		clear(host[3])
+		got := make([]float32, n)
+		for i := range host {
+			if err := gpu.Read(got, at[i]); err != nil {
+				return nil, err
+			}
+			for j := range got {
+				adamw.Compare(got[j], host[i][j], func() string {
+					return fmt.Sprintf("%s %d", [4]string{"parameter", "mean", "mean square", "gradient"}[i], j)
+				})
+			}
+		}
+		findings = append(findings, squares, adamw)
+	}
+	return findings, nil
+}
+
+// squares compares sums of x with codec.Squares.
+func (f *Finding) squares(sums gpu.Words, x []float32, lead int) error {
+	got, err := ReadSquares(sums)
+	for i := range got {
+		var want codec.Squares
+		from, to := max(i*codec.NormSegment, lead), min((i+1)*codec.NormSegment, lead+len(x))
+		want.Add(from%codec.NormSegment, x[from-lead:to-lead])
+		if f.Compared += len(want); !got[i].Same(&want) {
+			if f.Wrong == 0 {
+				f.Example = fmt.Sprintf("segment %d: %x instead of %x", i, got[i], want)
+			}
+			f.Wrong++
+		}
+	}
+	return err
+}
 
 // operands returns three slices of operands of a class.
 func operands(random *prng.Source, class string, n int) (in [3][]float32) {

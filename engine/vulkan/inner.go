@@ -1,0 +1,132 @@
+package vulkan
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+)
+
+// prepareInner records the sums of the gradient's squares. A segment of codec.Norm may lie in
+// several parts, whose order is that of the parameters.
+func (m *Model) prepareInner() (err error) {
+	m.norm, err = m.k.Device.Record(func(c *gpu.Commands) {
+		c.Clear(m.m.squares)
+		for _, p := range m.m.grad.parts {
+			first, lead := p.from/codec.NormSegment, p.from%codec.NormSegment
+			m.k.Squares(c, p.at, m.m.squares.At(kernel.SquaresLen(first*codec.NormSegment)), p.at.Len, lead)
+		}
+	})
+	return err
+}
+
+// Moments implements cpu.Model.
+func (m *Model) Moments(mean, square []float32) error {
+	if err := m.m.mean.write(mean); err != nil {
+		return err
+	}
+	return m.m.square.write(square)
+}
+
+// Norm implements cpu.Model. The device adds the squares, 16 sums for each segment; what is left to
+// add is added here.
+func (m *Model) Norm() (float64, error) {
+	if err := m.norm.Run(); err != nil {
+		return 0, err
+	}
+	segments, err := kernel.ReadSquares(m.m.squares)
+	if err != nil {
+		return 0, err
+	}
+	if err := m.auditSquares(segments); err != nil {
+		return 0, err
+	}
+	var total float64
+	for i := range segments {
+		total += (*codec.Squares)(&segments[i]).Sum()
+	}
+	if math.IsNaN(total) {
+		return 0, fmt.Errorf("the gradient of an inner step is NaN or infinite: %w", llama.ErrNotFinite)
+	}
+	return math.Sqrt(total), nil
+}
+
+// auditSquares computes the sums of a random segment.
+func (m *Model) auditSquares(segments []kernel.Squares) error {
+	i := m.below(len(segments))
+	from := i * codec.NormSegment
+	values := make([]float32, min(codec.NormSegment, m.Layout().Len()-from))
+	for _, p := range m.m.grad.parts {
+		low, high := max(p.from, from), min(p.from+p.at.Len, from+len(values))
+		if low >= high {
+			continue
+		}
+		if err := gpu.Read(values[low-from:high-from], p.at.At(low-p.from)); err != nil {
+			return err
+		}
+	}
+	var want codec.Squares
+	want.Add(0, values)
+	if !segments[i].Same(&want) {
+		return differs(fmt.Sprintf("vulkan: the device computes %x where the processor computes %x, in the norm of the gradient", segments[i], want))
+	}
+	return nil
+}
+
+// Update implements cpu.Model. Some parameters are computed again on the processor.
+func (m *Model) Update(clip float32, s exact.AdamWStep) error {
+	p := m.below(len(m.m.params.parts))
+	from, n := m.columns(m.m.params.parts[p].at.Len)
+	var want, got [4][]float32
+	at := func(of int) gpu.Words {
+		return [4]*weights{&m.m.params, &m.m.mean, &m.m.square, &m.m.grad}[of].parts[p].at.At(from)
+	}
+	for i := range want {
+		want[i], got[i] = make([]float32, n), make([]float32, n)
+		if err := gpu.Read(want[i], at(i)); err != nil {
+			return err
+		}
+	}
+	m.params, m.fresh = nil, true
+	err := m.k.Device.Run(func(c *gpu.Commands) {
+		for i, x := range m.m.params.parts {
+			m.k.AdamW(c, x.at, m.m.mean.parts[i].at, m.m.square.parts[i].at, m.m.grad.parts[i].at, x.at.Len, clip, s)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if clip != 1 {
+		for i := range want[3] {
+			want[3][i] *= clip
+		}
+	}
+	exact.NewWorker(exact.Kernels()[0]).AdamW(want[0], want[1], want[2], want[3], s)
+	clear(want[3])
+	for i := range got {
+		if err := gpu.Read(got[i], at(i)); err != nil {
+			return err
+		}
+		if err := same("an inner step", got[i], want[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Updated implements cpu.Model.
+func (m *Model) Updated(params, mean, square []float32) error {
+	for _, x := range []struct {
+		of *weights
+		to []float32
+	}{{&m.m.params, params}, {&m.m.mean, mean}, {&m.m.square, square}} {
+		if err := x.of.read(x.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
