@@ -294,19 +294,15 @@ func (m *Machine) fetchOpen(rs *results) {
 // fetching is a fetch of a payload under way.
 type fetching struct {
 	round   coordinator.Round
+	member  coordinator.Member
 	id      wire.Hash // of the commitment
 	sinceMs uint64
 }
 
 // fetchesFull reports whether no more fetches should begin.
 func (m *Machine) fetchesFull() bool {
-	fresh := 0
-	for _, f := range m.fetches {
-		if m.now < f.sinceMs+slowMs {
-			fresh++
-		}
-	}
-	return fresh >= fetchesMax || len(m.fetches) >= slowMax
+	begun := len(m.fetches) // in order of time
+	return begun >= slowMax || begun >= fetchesMax && m.now < m.fetches[begun-fetchesMax].sinceMs+slowMs
 }
 
 // fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
@@ -322,7 +318,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	from := append([]key.Public{author}, m.peers(rs.number+coordinator.Round(c.tries)*fromMax, fromMax)...)
 	c.tries += 1 - c.tries>>7
 	c.fetching = true
-	m.fetches = append(m.fetches, fetching{rs.number, c.id, m.now})
+	m.fetches = append(m.fetches, fetching{rs.number, c.commitment.Member, c.id, m.now})
 	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
 		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from})
 	return true
@@ -352,7 +348,9 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
-	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool { return f.round == ev.Round && f.id == ev.ID })
+	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool {
+		return f.member == ev.Member && f.round == ev.Round && f.id == ev.ID
+	})
 	rs := m.find(ev.Round)
 	if rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
 		return
