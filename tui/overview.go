@@ -117,12 +117,18 @@ func scoring(w *view.Windows) string {
 	return text
 }
 
+// chainOnly reports whether only the chain was heard, which does not know what members train and
+// send.
+func (f *frame) chainOnly() bool {
+	return len(f.run.Loss)+len(f.run.HeldOut) == 0 && f.run.Own == nil && f.run.StateMs > 0
+}
+
 // curves draws the loss and, if there is room, the speed beside it.
 func (f *frame) curves(height int) []string {
 	if height < 3 {
 		return nil
 	}
-	if len(f.run.Loss)+len(f.run.HeldOut) == 0 && f.run.Own == nil && f.run.StateMs > 0 {
+	if f.chainOnly() {
 		out := []string{"", cut("no losses here: the chain does not know them. A participant on this machine", f.width), cut("does; name its state directory with --state to see them.", f.width)}
 		if rest := height - len(out); rest >= 4 && len(f.run.Speed) > 1 {
 			out = append(out, faint().Render(cut("tokens a second of the network", f.width)))

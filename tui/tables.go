@@ -20,8 +20,12 @@ func (f *frame) members(height int) []string {
 		if m.Own {
 			key += " (you)"
 		}
+		speed, fetched := view.Thousands(uint64(m.Speed)), view.Bytes(m.Bytes)
+		if f.chainOnly() {
+			speed, fetched = "-", "-"
+		}
 		return []string{fmt.Sprint(m.Index), key, m.Status, roles(m), string(rune(m.Mark)), view.Thousands(m.Points), fmt.Sprint(m.Results),
-			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), view.Thousands(uint64(m.Speed)), rate(m.Rate), view.Bytes(m.Bytes),
+			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), speed, rate(m.Rate), fetched,
 			view.Thousands(m.Stake), fmt.Sprint(m.Doubt), fmt.Sprint(m.Passed), m.Key}
 	}
 	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
@@ -73,8 +77,12 @@ func (f *frame) rounds(height int) []string {
 		if r.Step == 0 {
 			step = "-"
 		}
-		return []string{fmt.Sprint(r.Number), step, state, took, fmt.Sprintf("%d/%d", r.Committed, r.Expected), fmt.Sprintf("%d/%d", r.Reports, r.Seats),
-			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), verified(r), lossOf(r.Loss), view.Bytes(r.Bytes), view.Short(r.Agreed), r.Marks}
+		trained, payloads := fmt.Sprintf("%d/%d", r.Committed, r.Expected), view.Bytes(r.Bytes)
+		if f.chainOnly() {
+			trained, payloads = "-", "-"
+		}
+		return []string{fmt.Sprint(r.Number), step, state, took, trained, fmt.Sprintf("%d/%d", r.Reports, r.Seats),
+			fmt.Sprintf("%d/%d", r.Accepted, r.Expected), verified(r), lossOf(r.Loss), payloads, view.Short(r.Agreed), r.Marks}
 	}
 	return f.table([]column{{name: "round", width: 7}, {name: "step", width: 7}, {name: "", width: 9, left: true}, {name: "took", width: 7},
 		{name: "trained", width: 7}, {name: "witnessed", width: 9}, {name: "accepted", width: 8}, {name: "verified", width: 8, least: 85}, {name: "loss", width: 6},

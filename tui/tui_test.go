@@ -83,6 +83,21 @@ func picture(t *testing.T, f *frame) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// Of what the chain does not know, a window on it alone says "-" and not 0.
+func TestTheChainAloneKnowsNoTraining(t *testing.T) {
+	run := played(t, 90).Snapshot()
+	run.Own, run.Loss, run.HeldOut = nil, nil, nil
+	for i := range run.Rounds {
+		run.Rounds[i].Committed, run.Rounds[i].Bytes = 0, 0
+	}
+	unknown := regexp.MustCompile(`(settled +[0-9.]+ s|active .* [0-9]+ +[0-9.]+) +- `) // trained of a round, tokens/s of a member
+	for _, tab := range []int{tabMembers, tabRounds} {
+		if text := picture(t, &frame{run: run, width: 200, height: 60, tab: tab}); strings.Contains(text, " 0 B") || !unknown.MatchString(text) {
+			t.Errorf("tab %d:\n%s", tab, text)
+		}
+	}
+}
+
 // All tabs at two sizes are as they were when somebody looked at them.
 func TestFramesAreAsTheyWere(t *testing.T) {
 	run := played(t, 90).Snapshot()
