@@ -84,6 +84,9 @@ func (f Filter) Plausible(p Params, items uint32) bool {
 // Ones returns the number of bits set.
 func (f Filter) Ones() uint64 {
 	n := uint64(0)
+	for ; len(f) >= 8; f = f[8:] {
+		n += uint64(bits.OnesCount64(binary.LittleEndian.Uint64(f)))
+	}
 	for _, b := range f {
 		n += uint64(bits.OnesCount8(b))
 	}

@@ -7,13 +7,12 @@ import (
 	"github.com/entrain-network/entrain/prng"
 )
 
-// drawChecks draws the checks of the round with this number, whose results and parameters have
-// become final. It uses the seed of the round that has just opened, which was unknown when the
-// results were made. It draws nothing if there is no other member to check.
-func (s State) drawChecks(env Env, number Round) {
+// drawChecks draws the checks of round a, whose results and parameters have become final. It uses
+// the seed of the round that has just opened, which was unknown when the results were made. It
+// draws nothing if there is no other member to check.
+func (s State) drawChecks(env Env, a RoundState, shares []dealt) {
 	percent := s.h().VerificationPercent()
-	a, ok := s.At(number)
-	if percent == 0 || !ok || !a.Final() {
+	if percent == 0 || !a.Final() {
 		return
 	}
 	params, _ := a.Agreed()
@@ -23,11 +22,15 @@ func (s State) drawChecks(env Env, number Round) {
 		return
 	}
 	seed := s.slot(s.Round()).Seed()
-	line := seats(seed, committee.Verifiers, members, n)
+	first := n // how much of the line is looked at
+	if !s.l.Speeds {
+		first = min(n, s.l.ChecksMax+1)
+	}
+	line := seats(seed, committee.Verifiers, members, first)
 	limits := s.chances(a, uint64(percent))
 	src := prng.New(seed, "checks")
 	k, drawn, spans := uint32(0), uint32(0), a.Spans()
-	for _, d := range a.deal() {
+	for _, d := range shares {
 		i := d.member
 		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.cases().Doubt(i)] {
 			continue
@@ -44,7 +47,7 @@ func (s State) drawChecks(env Env, number Round) {
 			line[at], line[next] = line[next], line[at] // no member checks itself
 		}
 		dispute.Check{
-			Round: number, Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
+			Round: a.Number(), Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
 			Share: batch.Hash(batch.Cut(spans, d.from, d.count)), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
 		}.Put(s.buffer().Check(k))
 		drawn++

@@ -4,6 +4,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,14 +25,19 @@ const (
 func (s State) endRound(env Env) {
 	r := s.slot(s.Round())
 	agreed := s.agree(env, r)
-	s.judge(env, r)
+	var shares []dealt // of the round before: dealt once, since dealing is much of a round's end
+	p, ok := s.At(r.Number() - 1)
+	if ok {
+		shares = p.deal()
+	}
+	s.judge(env, r, shares)
 	if agreed {
-		s.reward(r.Number() - 1)
+		s.reward(p, shares)
 	}
 	s.judgeSilence(env, r)
 	s.next(env, r, agreed)
 	if agreed && s.Round() != r.Number() {
-		s.drawChecks(env, r.Number()-1)
+		s.drawChecks(env, p, shares)
 	}
 }
 
@@ -134,23 +140,30 @@ func (s State) agree(env Env, r RoundState) bool {
 }
 
 // now and before are the two parameters that a report names.
-func now(v Report) wire.Hash    { return v.Params }
-func before(v Report) wire.Hash { return v.Prev }
+func now(v record.Report) wire.Hash    { return v.Params() }
+func before(v record.Report) wire.Hash { return v.Prev() }
 
-// mostNamed returns the parameters that most of the round's reports name, and how many do.
-func (r RoundState) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint32) {
+// mostNamed returns the parameters that most of the round's reports name, and how many do. It reads
+// each report once, since a gang may name as many as it has seats.
+func (r RoundState) mostNamed(of func(record.Report) wire.Hash) (most wire.Hash, n uint32) {
+	names := make([]wire.Hash, 0, r.electedLen())
 	for p := range r.electedLen() {
-		if !r.reported(p) {
-			continue
+		if r.reported(p) {
+			names = append(names, of(r.reportAt(p)))
 		}
-		hash, votes := of(r.report(p)), uint32(0)
-		for q := range r.electedLen() {
-			if r.reported(q) && of(r.report(q)) == hash {
+	}
+	for p := range names {
+		votes := uint32(0)
+		for q := p; q < len(names); q++ { // one who named the same before p has more votes
+			if names[q] == names[p] {
 				votes++
 			}
 		}
 		if votes > n {
-			most, n = hash, votes
+			most, n = names[p], votes
+		}
+		if 2*n > uint32(len(names)) {
+			break // no others can be more
 		}
 	}
 	return most, n
@@ -159,7 +172,7 @@ func (r RoundState) mostNamed(of func(Report) wire.Hash) (most wire.Hash, n uint
 // judgeNames charges the witnesses of round r that did not name these parameters. One such report
 // may be an accident. A witness that does it in three reports in a row is dropped and pays a fee.
 // A right one ends the row, if it forgives.
-func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, params wire.Hash, forgives bool) {
+func (s State) judgeNames(env Env, r RoundState, of func(record.Report) wire.Hash, params wire.Hash, forgives bool) {
 	for p := range r.electedLen() {
 		i := r.electedAt(p)
 		if !r.reported(p) || s.status(i) != StatusActive {
@@ -167,7 +180,7 @@ func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, para
 		}
 		b := s.place(i)
 		switch {
-		case of(r.report(p)) == params:
+		case of(r.reportAt(p)) == params:
 			if forgives {
 				b.SetAstray(0)
 			}
@@ -194,10 +207,14 @@ func (s State) judgeNames(env Env, r RoundState, of func(Report) wire.Hash, para
 // which shows that the network carried results to a quorum. Silent witnesses satisfy neither
 // condition and are charged for their silence alone. Nobody has missed a round whose results none
 // could hold (see Severed).
-func (s State) judge(env Env, r RoundState) {
+// shares are those of the round before r.
+func (s State) judge(env Env, r RoundState, shares []dealt) {
 	a, ok := s.At(r.Attests())
 	if !ok {
 		return
+	}
+	if a.Number() == r.Number() {
+		shares = a.deal()
 	}
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
 	counts := a.counts()
@@ -213,7 +230,7 @@ func (s State) judge(env Env, r RoundState) {
 	a.b.SetFinal(true)
 	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
 	spans := a.Spans()
-	for _, d := range a.deal() {
+	for _, d := range shares {
 		i := d.member
 		if a.Accepted(i) {
 			if s.status(i) == StatusActive {
@@ -243,12 +260,11 @@ func (r RoundState) Severed() bool {
 	return ok && s.exchange() == Peers && s.h().Overlap() == 1 && p.Epoch() == r.Epoch() && !p.b.Agreed()
 }
 
-// reward pays the accepted results of the round with this number, whose parameters are agreed.
-func (s State) reward(number Round) {
-	a, _ := s.At(number)
-	for _, d := range a.deal() {
+// reward pays the accepted results of round a, whose parameters are agreed.
+func (s State) reward(a RoundState, shares []dealt) {
+	for _, d := range shares {
 		if a.Accepted(d.member) && s.status(d.member) != StatusEjected {
-			s.pay(d.member, number, d.count)
+			s.pay(d.member, a.Number(), d.count)
 		}
 	}
 }

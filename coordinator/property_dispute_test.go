@@ -182,7 +182,7 @@ func TestChances(t *testing.T) {
 			clear(w.s.b[w.s.l.Checks:w.s.l.Disputes])
 			r := w.s.slot(w.s.Round())
 			r.b.SetSeed(wire.Sum("test/draw", wire.AppendU32(nil, uint32(n))))
-			w.s.drawChecks(w.env(key.Public{}), 1)
+			w.s.drawChecks(w.env(key.Public{}), a, a.deal())
 			for _, check := range w.s.Checks() {
 				got[check.Member]++
 				checks++

@@ -122,10 +122,13 @@ func (s State) record(r RoundState, seat uint32, m Witness) {
 		return
 	}
 	counts := a.counts()
-	for i, held := range m.Held {
-		for ; held != 0; held &= held - 1 {
-			counts[uint32(i)<<3+uint32(bits.TrailingZeros8(held))]++
+	for _, held := range m.Held {
+		most := min(8, len(counts))
+		for j := range counts[:most] { // of the members beyond the table no bit is set
+			counts[j] += held & 1
+			held >>= 1
 		}
+		counts = counts[most:]
 	}
 }
 
