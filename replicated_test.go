@@ -57,9 +57,13 @@ func replicatedFaults(t *tree) []string {
 	return slices.Compact(c.faults)
 }
 
-// replicatedCode returns the files that replicas run: without those of the programs that count what messages cost.
+// replicatedCode returns the files that replicas run: without those of the programs that count what messages cost, and without
+// those that stand in for others where Solana's virtual machine has instructions of its own, which need unsafe.
 func replicatedCode(p *sourcePackage) []*sourceFile {
-	return slices.DeleteFunc(p.code(), func(f *sourceFile) bool { return strings.HasPrefix(string(f.text), "//go:build counted\n") })
+	return slices.DeleteFunc(p.code(), func(f *sourceFile) bool {
+		first, _, _ := strings.Cut(string(f.text), "\n")
+		return first == "//go:build counted" || first == "//go:build sbf"
+	})
 }
 
 // standardLibrary returns an importer of the standard library's sources. A test that is built with

@@ -13,6 +13,25 @@ import (
 // afterwards no method fails, whatever the origin of b. It fails with ErrUninitialized, ErrVersion,
 // ErrLimits or ErrCorrupt.
 func Open(b []byte) (State, error) {
+	s, err := Attach(b)
+	if err != nil {
+		return State{}, err
+	}
+	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
+		return State{}, ErrCorrupt
+	}
+	if !s.tokensOK() || !s.cases().WellFormed() {
+		return State{}, ErrCorrupt
+	}
+	if !s.book().WellFormed() {
+		return State{}, ErrCorrupt
+	}
+	return s, nil
+}
+
+// Attach is Open without the checks of what is in b, which cost O(len(b)): for a host whose own
+// messages alone have written it.
+func Attach(b []byte) (State, error) {
 	if len(b) < record.HeaderBytes {
 		return State{}, ErrCorrupt
 	}
@@ -33,15 +52,6 @@ func Open(b []byte) (State, error) {
 	}
 	s := State{b: b, l: l.layout()}
 	if uint64(len(b)) != uint64(s.l.Total) {
-		return State{}, ErrCorrupt
-	}
-	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
-		return State{}, ErrCorrupt
-	}
-	if !s.tokensOK() || !s.cases().WellFormed() {
-		return State{}, ErrCorrupt
-	}
-	if !s.book().WellFormed() {
 		return State{}, ErrCorrupt
 	}
 	return s, nil

@@ -87,14 +87,22 @@ type Env struct {
 // New creates a run in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists
 // the faults.
 func New(l Limits, c Config, env Env) (State, error) {
+	return Create(make([]byte, Size(l)), l, c, env)
+}
+
+// Create is New in memory of the host's, Size(l) zero bytes. It fails with ErrCorrupt if b has
+// another length.
+func Create(b []byte, l Limits, c Config, env Env) (State, error) {
 	if e := l.check(); e != OK {
 		return State{}, e
 	}
 	if len(c.Check(l)) > 0 {
 		return State{}, ErrConfig
 	}
-	a := l.layout()
-	s := State{b: make([]byte, a.Total), l: a}
+	s := State{b: b, l: l.layout()}
+	if uint64(len(b)) != uint64(s.l.Total) {
+		return State{}, ErrCorrupt
+	}
 	s.h().SetMagic(magic)
 	s.h().SetVersion(version)
 	s.h().SetLimitMembers(l.Members)

@@ -72,11 +72,6 @@ func ParseCommitment(b []byte) (Commitment, error) {
 // wire.Sum("entrain/commitment", encoding).
 func (c Commitment) ID() wire.Hash { return wire.Sum(commitmentDomain, c.Append(nil)) }
 
-// Sign signs c as its trainer.
-func (c Commitment) Sign(k key.Private) Signed {
-	return Signed{Commitment: c, Signature: k.Sign(commitmentDomain, c.Append(nil))}
-}
-
 // Signed is a commitment with its trainer's signature, the form in which it travels.
 type Signed struct {
 	Commitment Commitment
