@@ -25,3 +25,13 @@ interop:
 .PHONY: netns
 netns:
 	ENTRAIN_NETNS=long go test ./tests/netns -count=1 -v -timeout 40m
+
+# The coordinator as a program for Solana's virtual machine, in chain/solana/bin. The script says what it needs.
+.PHONY: solana
+solana:
+	chain/solana/build
+
+# The coordinator's tests on that machine, and what its messages cost there. They need python3 with solders.
+.PHONY: solana-test
+solana-test: solana
+	ENTRAIN_SOLANA=$(CURDIR)/chain/solana/bin go test ./coordinator ./chain/solana -run Solana -count=1 -v

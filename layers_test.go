@@ -39,7 +39,7 @@ codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-chain/bittensor loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
+chain/bittensor chain/solana chain/solana/svm chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
 bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet
 engine
@@ -85,7 +85,7 @@ var importers = []struct {
 	{"github.com/cometbft/", []string{"ledger/comet"}, "the BFT engine is one host of the coordinator among several"},
 	{"github.com/ebitengine/purego", []string{"engine/vulkan/vk"}, "one package loads libraries of the system"},
 	{"github.com/ProtonMail/go-ecvrf/", []string{"chance"}, "one place decides which random values are proven"},
-	{"filippo.io/edwards25519", []string{"chance"}, "the points of the verifiable random function"},
+	{"filippo.io/edwards25519", []string{"chance", "chain/solana"}, "points of the verifiable random function; Solana's addresses without keys are none"},
 	{"github.com/libp2p/", []string{"p2p/lp2p"}, "libp2p is one implementation of p2p among several"},
 	{"github.com/multiformats/", []string{"p2p/lp2p"}, "addresses of libp2p"},
 	{"github.com/spf13/", []string{"cmd/entrain", "cmd/lab"}, "only commands parse command lines"},
@@ -93,7 +93,7 @@ var importers = []struct {
 	{"github.com/oasisprotocol/curve25519-voi/primitives/sr25519", []string{"chain/bittensor"}, "signatures of Bittensor's accounts"},
 	{"golang.org/x/crypto/blake2b", []string{"chain/bittensor"}, "hashes of Bittensor"},
 	{"github.com/cespare/xxhash/", []string{"chain/bittensor"}, "places in Bittensor's storage"},
-	{"github.com/mr-tron/base58", []string{"chain/bittensor"}, "addresses of Bittensor"},
+	{"github.com/mr-tron/base58", []string{"chain/bittensor", "chain/solana", "chain/solana/svm"}, "addresses of other chains"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},

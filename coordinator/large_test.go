@@ -31,16 +31,7 @@ func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 		tb.Fatal(err)
 	}
 	l.s = s
-	// Members are put into the table directly: joining costs a search each, which for all of them takes a while.
-	for i := range Member(members) {
-		b := s.place(i)
-		var k key.Public
-		binary.LittleEndian.PutUint32(k[28:], uint32(i)+1)
-		b.SetKey(k)
-		putStatus(b, StatusWaiting)
-		b.SetDoubt(dispute.DoubtNew)
-	}
-	s.h().SetCount(Member(members))
+	l.fill(members)
 	l.tick(tb, c.WaitingMs)
 	for i := range Member(members) {
 		if uint32(i)+1 < members {
@@ -52,11 +43,24 @@ func newLarge(tb testing.TB, members uint32, percent uint8) *large {
 	return l
 }
 
+// fill puts n members into the table directly: joining costs a search each, which for all of them takes a while.
+func (l *large) fill(n uint32) {
+	for i := range Member(n) {
+		b := l.s.place(i)
+		var k key.Public
+		binary.LittleEndian.PutUint32(k[28:], uint32(i)+1)
+		b.SetKey(k)
+		putStatus(b, StatusWaiting)
+		b.SetDoubt(dispute.DoubtNew)
+	}
+	l.s.h().SetCount(Member(n))
+}
+
 func (l *large) tick(tb testing.TB, ms uint64) {
 	tb.Helper()
 	l.env.NowMs += ms
 	l.env.Sender = key.Public{}
-	if err := l.s.Apply(l.env, Tick{}); err != nil {
+	if err := mirrored(l.s, l.env, Tick{}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -64,7 +68,7 @@ func (l *large) tick(tb testing.TB, ms uint64) {
 func (l *large) send(tb testing.TB, i Member, m Message) {
 	tb.Helper()
 	l.env.Sender = l.s.Key(i)
-	if err := l.s.Apply(l.env, m); err != nil {
+	if err := mirrored(l.s, l.env, m); err != nil {
 		tb.Fatalf("%T: %v", m, err)
 	}
 }

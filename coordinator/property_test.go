@@ -19,8 +19,13 @@ import (
 // The shape of a run is drawn by rapid, which shrinks it; the moves come from a seed, since rapid's own draws favour small
 // numbers, that is, the first kinds of moves.
 func TestRandomMessages(t *testing.T) {
+	if saw := randomMessages(t); saw != (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
+		t.Errorf("the random runs are too tame: %+v", saw)
+	}
+}
+
+func randomMessages(t *testing.T) (saw seen) {
 	const moves = 250
-	var saw seen
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		p := &player{src: prng.New(wire.Sum("test/moves", wire.AppendU64(nil, seed)), "moves"), diverged: map[Member]bool{}, crooked: map[key.Public]bool{}, fickle: true}
@@ -36,9 +41,7 @@ func TestRandomMessages(t *testing.T) {
 		p.w.replay()
 		p.w.settle()
 	})
-	if saw != (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
-		t.Errorf("the random runs are too tame: %+v", saw)
-	}
+	return saw
 }
 
 // seen is what random runs must have brought about to be worth anything.

@@ -112,7 +112,9 @@ var edges = [][2]Phase{
 	{Paused, Finished},
 }
 
-func TestScenarios(t *testing.T) {
+func TestScenarios(t *testing.T) { scenarios(t) }
+
+func scenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios in testdata: %v", err)

@@ -139,7 +139,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	env.Value = value
 	before := slices.Clone(w.s.Bytes())
 	to, most := w.s.WillPay(env, m)
-	err := w.s.Apply(env, m)
+	err := mirrored(w.s, env, m)
 	w.log = append(w.log, entry{env, m, err})
 	if err != nil {
 		var code Error

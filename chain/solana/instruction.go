@@ -1,0 +1,142 @@
+package solana
+
+import (
+	"encoding/binary"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
+
+// Limits of a transaction on Solana.
+const (
+	UnitsMax     = 1_400_000 // compute units
+	heapBytes    = 256 << 10
+	accountsSize = 64 << 20 // bytes of all accounts
+)
+
+// Budget asks for the most that a transaction may have: compute units, heap, and loaded accounts.
+func Budget() []Instruction {
+	le := binary.LittleEndian
+	return []Instruction{
+		{Program: budgetProgram, Data: le.AppendUint32([]byte{2}, UnitsMax)},
+		{Program: budgetProgram, Data: le.AppendUint32([]byte{1}, heapBytes)},
+		{Program: budgetProgram, Data: le.AppendUint32([]byte{4}, accountsSize)},
+	}
+}
+
+// NewAccount makes an account of size zero bytes that belongs to a program. The account signs, too.
+func NewAccount(payer, account, owner Address, lamports, size uint64) Instruction {
+	le := binary.LittleEndian
+	data := le.AppendUint32(nil, 0)
+	data = le.AppendUint64(le.AppendUint64(data, lamports), size)
+	return Instruction{
+		Program: SystemProgram, Accounts: []AccountRef{{payer, true, true}, {account, true, true}}, Data: append(data, owner[:]...),
+	}
+}
+
+// tailBytes is what the program keeps behind a run's state.
+const tailBytes = 64
+
+// RunBytes returns the size of a run's account.
+func RunBytes(l coordinator.Limits) uint64 { return uint64(coordinator.Size(l) + tailBytes) }
+
+// State returns the part of a run's account that is the coordinator's state.
+func State(account []byte) []byte { return account[:max(0, len(account)-tailBytes)] }
+
+// Program is the address of the program of runs on a cluster.
+type Program Address
+
+// Authority returns the address that owns the tokens of a run.
+func (p Program) Authority(run Address) (Address, error) {
+	at, _, err := Derived(Address(p), []byte("vault"), run[:])
+	return at, err
+}
+
+// The program's operations, flags, and errors; command program has their meaning.
+const (
+	opCreate = 0
+	opApply  = 1
+	opWrite  = 2
+	opClose  = 3
+
+	flagBuffer = 1
+	flagValue  = 2
+	flagPayout = 4
+)
+
+// Create makes a run in a new account of RunBytes. Its tokens will be in the vault, a token account
+// that belongs to Authority; the zero address stands for a run without tokens.
+func (p Program) Create(run, sender, vault Address, l coordinator.Limits, c coordinator.Config) Instruction {
+	in := p.call(append([]byte{opCreate}, c.Append(l.Append(nil))...), AccountRef{run, true, true}, AccountRef{sender, true, false})
+	if vault != (Address{}) {
+		in.Accounts = append(in.Accounts, AccountRef{Address: vault})
+	}
+	return in
+}
+
+// Sending is a message to a run.
+type Sending struct {
+	Run, Sender Address
+	Message     coordinator.Message
+	// Buffer is the account that holds the message if it is too long for a transaction; else the
+	// zero address.
+	Buffer Address
+	// Value moves from the token account From to the Vault.
+	Value       uint64
+	Vault, From Address
+	// To is the token account for what the message pays out; the zero address if it pays nothing.
+	To Address
+}
+
+// Apply sends a message to a run.
+func (p Program) Apply(s Sending) (Instruction, error) {
+	accounts := []AccountRef{{s.Run, false, true}, {s.Sender, true, false}}
+	flags := uint8(0)
+	if s.Buffer != (Address{}) {
+		flags |= flagBuffer
+		accounts = append(accounts, AccountRef{Address: s.Buffer})
+	}
+	if s.Value > 0 || s.To != (Address{}) {
+		authority, err := p.Authority(s.Run)
+		if err != nil {
+			return Instruction{}, err
+		}
+		accounts = append(accounts, AccountRef{s.Vault, false, true}, AccountRef{Address: authority}, AccountRef{Address: TokenProgram})
+	}
+	if s.Value > 0 {
+		flags |= flagValue
+		accounts = append(accounts, AccountRef{s.From, false, true})
+	}
+	if s.To != (Address{}) {
+		flags |= flagPayout
+		accounts = append(accounts, AccountRef{s.To, false, true})
+	}
+	data := binary.LittleEndian.AppendUint64([]byte{opApply, flags}, s.Value)
+	if s.Buffer == (Address{}) {
+		data = coordinator.Append(data, s.Message)
+	}
+	return p.call(data, accounts...), nil
+}
+
+// BufferBytes returns the size of the account of a buffer for n bytes.
+func BufferBytes(n int) uint64 { return uint64(4 + 32 + n) }
+
+// WritePart is a good length for the parts that are written into a buffer: with it a transaction
+// fits.
+const WritePart = 900
+
+// Write writes a part of a message into a buffer. The buffer's account signs the first one, which
+// makes it the author's.
+func (p Program) Write(buffer, author Address, first bool, offset int, part []byte) Instruction {
+	data := binary.LittleEndian.AppendUint32([]byte{opWrite}, uint32(offset))
+	return p.call(append(data, part...), AccountRef{buffer, first, true}, AccountRef{author, true, false})
+}
+
+// Close closes a buffer, or a finished run without tokens, and gives its author or owner the rent
+// back.
+func (p Program) Close(account, author Address) Instruction {
+	return p.call([]byte{opClose}, AccountRef{account, false, true}, AccountRef{author, true, true})
+}
+
+func (p Program) call(data []byte, accounts ...AccountRef) Instruction {
+	return Instruction{Program: Address(p), Accounts: accounts, Data: data}
+}

@@ -1,0 +1,280 @@
+//go:build sbf
+
+// Command program is the Solana program of runs. Each run is one account that the program owns: the
+// coordinator's state, byte for byte, and behind it 64 bytes of the program's own (see tail). The
+// key that signs a transaction is the sender of its message: a participant's key is a Solana
+// address.
+//
+// An instruction's data begin with a U8 that says what to do:
+//
+//	0 create  limits, config       a run in an account of zeros, which signs
+//	1 apply   U8 flags, U64 value, message
+//	2 write   U32 offset, bytes    into a buffer, for messages too long for a transaction
+//	3 close                        a buffer, or a finished run without tokens, for its rent
+//
+// Their accounts, in this order (w: writable, s: signs):
+//
+//	create  run ws, sender s, [vault]
+//	apply   run w, sender s, then by flags
+//	        1: buffer;  2 or 4: vault w, authority, token program;  2: from w;  4: to w
+//	write   buffer w (s when it is new), author s
+//	close   run or buffer w, author or owner ws
+//
+// The vault is a token account of the SPL token program whose owner is the authority, the program's
+// address for the seeds "vault" and the run's address. With flag 2 the value moves from the account
+// from, with flag 4 what the message pays out goes to the account to, which must belong to the key
+// that is paid. A refused instruction changes nothing.
+//
+// No account is believed: each is checked for its owner, its length, its magic number, its
+// signature, and that it stands in the list once.
+package main
+
+import (
+	"unsafe"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Operations.
+const (
+	opCreate = 0
+	opApply  = 1
+	opWrite  = 2
+	opClose  = 3
+)
+
+// fault is a reason of the program's own for refusing an instruction. Errors of the coordinator are
+// below 1000, those of package wire from wireFaults on.
+type fault uint32
+
+const (
+	errAccounts fault = 1000 // too few or too many accounts, or one of them twice
+	errOwner    fault = 1001 // an account belongs to another program than it must
+	errSigner   fault = 1002 // an account that must sign does not
+	errWritable fault = 1003 // an account that must be writable is not
+	errData     fault = 1004 // the instruction's data are malformed
+	errKind     fault = 1005 // the account is of another kind, or not new
+	errLength   fault = 1006 // the account is not as long as it must be
+	errVault    fault = 1007 // the vault is not this run's, or somebody else has power over it
+	errTokens   fault = 1008 // tokens move, but the accounts for them are not given
+	errPayee    fault = 1009 // the account that is paid belongs to another key
+	errReferee  fault = 1010 // the run verifies results, and this chain has no referee
+	errAuthor   fault = 1011 // the buffer or the run belongs to another key
+	errLive     fault = 1012 // the run is not finished, or still holds tokens
+	wireFaults        = 2000
+)
+
+// Error implements error. The machine passes on the number alone.
+func (f fault) Error() string { return "refused" }
+
+//export entrypoint
+func entrypoint(in unsafe.Pointer) uint64 {
+	var c call
+	if err := c.parse(in); err != nil {
+		return code(err)
+	}
+	return code(c.run())
+}
+
+func code(err error) uint64 {
+	switch e := err.(type) {
+	case nil:
+		return 0
+	case coordinator.Error:
+		return uint64(e)
+	case wire.Error:
+		return wireFaults + uint64(e)
+	case fault:
+		return uint64(e)
+	}
+	return uint64(errData)
+}
+
+func (c *call) run() error {
+	r := wire.NewReader(c.data)
+	op := r.U8()
+	if r.Err() != wire.OK {
+		return errData
+	}
+	switch op {
+	case opCreate:
+		return c.create(&r)
+	case opApply:
+		return c.apply(&r)
+	case opWrite:
+		return c.write(&r)
+	case opClose:
+		return c.close(&r)
+	}
+	return c.test(op, &r)
+}
+
+func (c *call) create(r *wire.Reader) error {
+	if c.n != 2 && c.n != 3 {
+		return errAccounts
+	}
+	run, sender := c.list[0], c.list[1]
+	if err := c.own(run); err != nil {
+		return err
+	}
+	if run.signer == 0 || sender.signer == 0 {
+		return errSigner
+	}
+	l, config := coordinator.ReadLimits(r), coordinator.ReadConfig(r)
+	if e := r.Done(); e != wire.OK {
+		return e
+	}
+	if config.VerificationPercent > 0 {
+		return errReferee
+	}
+	state, t, err := split(run, coordinator.Size(l))
+	if err != nil {
+		return err
+	}
+	if magic(run) != 0 {
+		return errKind
+	}
+	if c.n == 3 {
+		if err := c.openVault(run, c.list[2], t); err != nil {
+			return err
+		}
+	}
+	_, err = coordinator.Create(state, l, config, now(sender))
+	return err
+}
+
+// Flags of apply.
+const (
+	flagBuffer = 1 // the message is in a buffer
+	flagValue  = 2 // tokens come in
+	flagPayout = 4 // tokens go out
+)
+
+func (c *call) apply(r *wire.Reader) error {
+	flags, value := r.U8(), r.U64()
+	message := r.Rest()
+	if r.Err() != wire.OK || flags > flagBuffer|flagValue|flagPayout {
+		return errData
+	}
+	var b book
+	if err := c.take(flags, &b); err != nil {
+		return err
+	}
+	if err := c.own(b.run); err != nil {
+		return err
+	}
+	if b.sender.signer == 0 {
+		return errSigner
+	}
+	if b.buffer != nil {
+		if len(message) > 0 {
+			return errData
+		}
+		if err := c.owns(b.buffer); err != nil {
+			return err
+		}
+		if magic(b.buffer) != bufferMagic {
+			return errKind
+		}
+		message = b.buffer.data()[bufferHeader:]
+	}
+	s, t, err := attach(b.run)
+	if err != nil {
+		return err
+	}
+	env := now(b.sender)
+	env.Value = value
+	if err := send(s, env, message); err != nil {
+		return err
+	}
+	return c.settle(s, &b, t, value)
+}
+
+// send applies an encoded message.
+func send(s coordinator.State, env coordinator.Env, message []byte) error {
+	m, err := coordinator.ParseMessage(message)
+	if err != nil {
+		return err
+	}
+	return s.Apply(env, m)
+}
+
+// tail is what the program keeps behind a run's state.
+//
+//	vault, 32 bytes: the token account of the run's tokens; zero: the run has none
+//	bump, U8: of the authority's address
+//	zeros
+type tail []byte
+
+const (
+	tailBytes = 64
+	tailBump  = 32
+)
+
+func (t tail) vault() *[32]byte { return (*[32]byte)(unsafe.Pointer(&t[0])) }
+
+// attach returns the state in a run's account, and the program's tail.
+func attach(run *account) (s coordinator.State, t tail, err error) {
+	b := run.data()
+	if len(b) < tailBytes {
+		return s, nil, errLength
+	}
+	n := len(b) - tailBytes
+	s, err = coordinator.Attach(b[:n])
+	return s, tail(b[n:]), err
+}
+
+// split returns the places of the state and the tail in an account that is to become a run.
+func split(run *account, size int) ([]byte, tail, error) {
+	b := run.data()
+	if len(b) != size+tailBytes {
+		return nil, nil, errLength
+	}
+	return b[:size], tail(b[size:]), nil
+}
+
+// close gives an account's rent to whom it belongs, and leaves zeros.
+func (c *call) close(r *wire.Reader) error {
+	if r.Done() != wire.OK {
+		return errData
+	}
+	if c.n != 2 {
+		return errAccounts
+	}
+	a, author := c.list[0], c.list[1]
+	if err := c.own(a); err != nil {
+		return err
+	}
+	if author.signer == 0 {
+		return errSigner
+	}
+	if author.writable == 0 {
+		return errWritable
+	}
+	switch magic(a) {
+	case bufferMagic:
+		if bufferAuthor(a) != author.key {
+			return errAuthor
+		}
+		clear(a.data())
+	default:
+		s, _, err := attach(a)
+		if err != nil {
+			return err
+		}
+		if s.Config().Owner != key.Public(author.key) {
+			return errAuthor
+		}
+		if s.Phase() != coordinator.Finished || s.Escrow() > 0 {
+			return errLive
+		}
+		clear(a.data())
+	}
+	author.lamports += a.lamports
+	a.lamports = 0
+	return nil
+}
+
+func main() {}

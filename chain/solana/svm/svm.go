@@ -1,0 +1,182 @@
+// Package svm is Solana's virtual machine for tests: litesvm, the machine of Solana's validators
+// without a network, in a process of Python that this package starts. It has no part in a program
+// that is shipped.
+package svm
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/mr-tron/base58"
+
+	"github.com/entrain-network/entrain/chain/solana"
+)
+
+//go:embed svm.py
+var script string
+
+// Machine is a machine of its own. It ends with the test.
+type Machine struct {
+	t   testing.TB
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// Start starts a machine with a program of chain/solana/build, named entrain or replay, at an
+// address. It skips the test where ENTRAIN_SOLANA does not name the folder with the programs, or
+// Python lacks solders.
+func Start(t testing.TB, name string, program solana.Program) *Machine {
+	t.Helper()
+	dir := os.Getenv("ENTRAIN_SOLANA")
+	if dir == "" {
+		t.Skip("not tested on Solana's machine: ENTRAIN_SOLANA names no folder with the programs that make solana builds")
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", "import solders").Run() != nil {
+		t.Skip("not tested on Solana's machine: python3 with solders is missing (pip install solders)")
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-c", script)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	m := &Machine{t: t, in: in, out: bufio.NewReaderSize(out, 1<<16)}
+	file, err := filepath.Abs(filepath.Join(dir, name+".so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ask(question{Op: "program", Key: solana.Address(program).String(), File: file}, nil)
+	return m
+}
+
+type question struct {
+	Op       string `json:"op"`
+	Key      string `json:"key,omitempty"`
+	Owner    string `json:"owner,omitempty"`
+	Lamports uint64 `json:"lamports,omitempty"`
+	Data     string `json:"data,omitempty"`
+	File     string `json:"file,omitempty"`
+	Tx       string `json:"tx,omitempty"`
+	Whole    bool   `json:"whole,omitempty"`
+	Slot     uint64 `json:"slot,omitempty"`
+	Unix     int64  `json:"unix,omitempty"`
+	Hash     string `json:"hash,omitempty"`
+}
+
+func (m *Machine) ask(q question, answer any) {
+	m.t.Helper()
+	line, err := json.Marshal(q)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if _, err := m.in.Write(append(line, '\n')); err != nil {
+		m.t.Fatal("the machine has ended: ", err)
+	}
+	if line, err = m.out.ReadBytes('\n'); err != nil {
+		m.t.Fatal("the machine has ended: ", err)
+	}
+	var failed struct{ Failed string }
+	if err := json.Unmarshal(line, &failed); err != nil || failed.Failed != "" {
+		m.t.Fatalf("%s: %v%s", q.Op, err, failed.Failed)
+	}
+	if answer != nil {
+		if err := json.Unmarshal(line, answer); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// Account is an account as the machine has it.
+type Account struct {
+	Lamports uint64
+	Owner    string
+	Bytes    int
+	Sum      string // SHA-256 of the data, in hexadecimal digits
+	Data     string // base 64, from Whole
+}
+
+// Put makes or replaces an account.
+func (m *Machine) Put(at, owner solana.Address, lamports uint64, data []byte) {
+	m.t.Helper()
+	m.ask(question{Op: "put", Key: at.String(), Owner: owner.String(), Lamports: lamports, Data: base64.StdEncoding.EncodeToString(data)}, nil)
+}
+
+// Get returns an account without its data; the zero Account if there is none.
+func (m *Machine) Get(at solana.Address) (a Account) {
+	m.t.Helper()
+	m.ask(question{Op: "get", Key: at.String()}, &a)
+	return a
+}
+
+// Data returns the data of an account.
+func (m *Machine) Data(at solana.Address) []byte {
+	m.t.Helper()
+	var a Account
+	m.ask(question{Op: "get", Key: at.String(), Whole: true}, &a)
+	b, err := base64.StdEncoding.DecodeString(a.Data)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return b
+}
+
+// Result is what became of a transaction.
+type Result struct {
+	Units uint64
+	Logs  []string
+	Error string // empty if it was applied
+	Code  uint32 // a program's own code, if it refused
+}
+
+// Send runs a transaction.
+func (m *Machine) Send(tx []byte) (r Result) {
+	m.t.Helper()
+	m.ask(question{Op: "send", Tx: base64.StdEncoding.EncodeToString(tx)}, &r)
+	return r
+}
+
+// Clock sets what programs see of time and chance: the slot, the time in seconds since 1970, and
+// the hash of the slot before.
+func (m *Machine) Clock(slot uint64, unix int64, before [32]byte) {
+	m.t.Helper()
+	m.ask(question{Op: "clock", Slot: slot, Unix: unix, Hash: hex.EncodeToString(before[:])}, nil)
+}
+
+// Unlimited lifts the limit of compute units, to see what a message would need.
+func (m *Machine) Unlimited() { m.ask(question{Op: "unlimited"}, nil) }
+
+// Unsigned makes the machine take transactions of any age, repeated ones, and ones with bad
+// signatures.
+func (m *Machine) Unsigned() { m.ask(question{Op: "unsigned"}, nil) }
+
+// Blockhash makes a new block and returns its hash, for transactions.
+func (m *Machine) Blockhash() [32]byte {
+	m.t.Helper()
+	var a struct{ Hash string }
+	m.ask(question{Op: "blockhash"}, &a)
+	b, err := base58.Decode(a.Hash)
+	if err != nil || len(b) != 32 {
+		m.t.Fatalf("%q is no hash of a block", a.Hash)
+	}
+	return [32]byte(b)
+}

@@ -1,0 +1,177 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Applied is a message that a test applied, for applying it again on another machine.
+type Applied struct {
+	Before, After []byte // the state
+	Env           Env
+	Message       Message
+	Err           error
+	// Answers is what the referee said, one after the other: numbers as U32; of Judge a Bool, whether it failed, and the hash if not.
+	Answers []byte
+}
+
+// mirror sees every message that the worlds and runs of tests apply.
+var mirror func(Applied)
+
+// mirrored applies a message, and shows it to the mirror.
+func mirrored(s State, env Env, m Message) error {
+	if mirror == nil || m == nil {
+		return s.Apply(env, m)
+	}
+	step := Applied{Before: slices.Clone(s.Bytes()), Env: env, Message: m}
+	if env.Referee != nil {
+		env.Referee = &listener{of: env.Referee, heard: &step.Answers}
+	}
+	step.Err = s.Apply(env, m)
+	step.After = s.Bytes()
+	mirror(step)
+	return step.Err
+}
+
+// listener writes down what a referee says.
+type listener struct {
+	of    dispute.Referee
+	heard *[]byte
+}
+
+func (l *listener) number(n uint32) uint32 {
+	*l.heard = wire.AppendU32(*l.heard, n)
+	return n
+}
+
+func (l *listener) Ops(sequences uint32) uint32               { return l.number(l.of.Ops(sequences)) }
+func (l *listener) Tiles(c dispute.Case, op uint32) uint32    { return l.number(l.of.Tiles(c, op)) }
+func (l *listener) Slices(c dispute.Case, a, b uint32) uint32 { return l.number(l.of.Slices(c, a, b)) }
+
+func (l *listener) Judge(c dispute.Case, op, tile, slice uint32, root wire.Hash, evidence []byte) (wire.Hash, error) {
+	h, err := l.of.Judge(c, op, tile, slice, root, evidence)
+	*l.heard = wire.AppendBool(*l.heard, err != nil)
+	if err == nil {
+		*l.heard = wire.AppendHash(*l.heard, h)
+	}
+	return h, err
+}
+
+// Mirrored runs all scenarios and n random runs, and shows every message to see.
+func Mirrored(t *testing.T, n int, see func(Applied)) {
+	mirror = see
+	defer func() { mirror = nil }()
+	scenarios(t)
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if err := checks.Value.Set(fmt.Sprint(n)); err != nil {
+		t.Fatal(err)
+	}
+	defer checks.Value.Set(before)
+	randomMessages(t)
+}
+
+// Life takes a run of many members through its life, and shows its most frequent messages, and its most expensive ones, to see.
+func Life(t *testing.T, members uint32, percent uint8, see func(what string, a Applied)) {
+	what := ""
+	mirror = func(a Applied) { see(what, a) }
+	defer func() { mirror = nil }()
+	l := &life{large: born(t, members, percent), what: &what}
+	l.opening(t)
+	for round := Round(1); round <= 3; round++ {
+		l.round(t, round)
+	}
+	if percent > 0 {
+		l.disputes(t)
+	}
+	l.what = &what
+	l.env.Sender, what = l.s.Key(Member(members/2)), "withdraw"
+	l.apply(t, Withdraw{})
+	l.env.Sender, what = l.s.Key(1), "claim"
+	_ = mirrored(l.s, l.env, Claim{})
+	what = "tick that ends the training"
+	l.tick(t, l.s.Config().RoundTrainMs)
+	what = "tick that closes a round without reports"
+	l.tick(t, l.s.Config().RoundWitnessMs)
+}
+
+type life struct {
+	*large
+	what *string
+}
+
+// born returns a run whose table lacks one member.
+func born(t *testing.T, members uint32, percent uint8) *large {
+	c := testConfig()
+	if percent > 0 {
+		c = trusting()
+		c.VerificationPercent, c.Stake = percent, 0
+	}
+	c.BatchStart, c.BatchEnd = members, members
+	l := &large{env: Env{NowMs: bornMs, Seed: wire.Sum("test/large"), Referee: program{}}}
+	s, err := New(Limits{Members: members, Witnesses: WitnessesMax}, c, l.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.s = s
+	l.fill(members - 1)
+	return l
+}
+
+func (l *life) apply(t *testing.T, m Message) {
+	t.Helper()
+	if err := mirrored(l.s, l.env, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *life) opening(t *testing.T) {
+	n := Member(l.s.l.Members)
+	binary.LittleEndian.PutUint32(l.env.Sender[28:], uint32(n))
+	*l.what = "join, the last place"
+	l.apply(t, Join{Speed: 5})
+	*l.what = "tick that begins the warmup"
+	l.tick(t, l.s.Config().WaitingMs)
+	for i := range n - 1 {
+		putStatus(l.s.place(i), StatusReady)
+	}
+	*l.what = "ready that opens the first round"
+	l.send(t, n-1, Ready{Epoch: 1, Params: l.s.Config().ModelHash})
+}
+
+func (l *life) round(t *testing.T, number Round) {
+	*l.what = "tick that does nothing"
+	l.tick(t, 0)
+	r, _ := l.s.At(number)
+	m, list := l.report(), r.Witnesses()
+	for k, i := range list {
+		*l.what = "report"
+		if k+1 == len(list) {
+			*l.what = "report that closes a round and opens the next"
+		}
+		l.send(t, i, m)
+	}
+	if l.s.Round() != number+1 {
+		t.Fatalf("round %d, want %d", l.s.Round(), number+1)
+	}
+}
+
+func (l *life) disputes(t *testing.T) {
+	c := l.s.Checks()[0]
+	*l.what = "unserved, which opens a dispute"
+	l.send(t, c.Verifier, Unserved{Round: c.Round, Member: c.Member})
+	d := l.s.Disputes()[0]
+	for _, v := range d.TieBreakers {
+		*l.what = "vote"
+		l.env.Sender = l.s.Key(v.Member)
+		_ = mirrored(l.s, l.env, TieBreak{Dispute: d.ID, Vote: dispute.VoteUnserved})
+	}
+	*l.what = "tick at which checks expire"
+	l.tick(t, l.s.Config().VerifyMs)
+}
