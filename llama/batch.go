@@ -86,8 +86,11 @@ func (b *batch) linearInput(dx, dy, w []float32, in, out int) {
 	exact.Gemm(b.pool, b.rows(), in, out, dy, out, 1, w, in, 1, dx, in, false)
 }
 
-// linearWeight adds the gradient of linear's weight: dw += dyᵀ·x.
+// linearWeight adds the gradient of linear's weight: dw += dyᵀ·x. A dw of nil needs none.
 func (b *batch) linearWeight(dw, dy, x []float32, in, out int) {
+	if dw == nil {
+		return
+	}
 	if e := b.eight; e != nil {
 		e.Pack(&e.right, in, b.rows(), b.seq, x, in, 1) // no block of tokens spans two sequences
 		e.Multiply(&e.dyT, &e.right, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)

@@ -29,6 +29,9 @@ type Config struct {
 	// Numerics is the arithmetic of the linear products. It is no part of a model's shape: the same
 	// parameters may be trained and used with either.
 	Numerics Numerics
+	// LoRA, if not zero, freezes the model: the parameters of a run are adapters. The tensors of
+	// Layout are theirs.
+	LoRA LoRA
 }
 
 // Numerics names the arithmetic in which the linear products of a step are computed: those of
@@ -151,6 +154,7 @@ func (c Config) Check() error {
 		if err := tensor.Check(c.specs()); err != nil {
 			fault("the model is too large: %w", err)
 		}
+		faults = append(faults, c.LoRA.check(c)...)
 	}
 	return errors.Join(faults...)
 }
@@ -185,10 +189,13 @@ func Preset(name string) (Config, error) {
 }
 
 // Layout lays out the parameters, under Hugging Face's names, in the order of the package comment.
-// It panics if c.Check finds a fault.
+// With LoRA they are the adapters alone. It panics if c.Check finds a fault.
 func (c Config) Layout() tensor.Layout {
 	if err := c.Check(); err != nil {
 		panic("llama: " + err.Error())
+	}
+	if c.LoRA != (LoRA{}) {
+		return tensor.NewLayout(c.adapterSpecs())
 	}
 	return tensor.NewLayout(c.specs())
 }

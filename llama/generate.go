@@ -65,6 +65,9 @@ func NewGenerator(cfg Config, params []float32) (*Generator, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
+	if cfg.LoRA != (LoRA{}) {
+		return nil, errAdapters
+	}
 	layout := cfg.Layout()
 	if len(params) != layout.Len() {
 		return nil, fmt.Errorf("got %d parameters for a model of %d", len(params), layout.Len())

@@ -17,7 +17,8 @@ import (
 // √(2·Layers), so that the stream does not grow with depth (A. Radford et al., "Language Models are
 // Unsupervised Multitask Learners", 2019, §2.3). For embeddings it is 0.02. Each value is the sum
 // of four uniform 16-bit numbers, shifted and scaled: close to normal, never beyond 3.5 standard
-// deviations, and exact in integers. Init panics if cfg.Check finds a fault.
+// deviations, and exact in integers. With LoRA, B is 0, so that a run begins with the frozen model,
+// and A random with a standard deviation of √(1/(3·in)), as in PEFT. Init panics if cfg.Check finds a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()
 	params := make([]float32, layout.Len())
@@ -26,7 +27,9 @@ func Init(cfg Config, seed wire.Hash) []float32 {
 	for _, t := range layout.Tensors() {
 		x := t.Of(params)
 		switch {
-		case strings.HasSuffix(t.Name, ".bias"):
+		case strings.HasSuffix(t.Name, ".bias"), strings.HasSuffix(t.Name, adapterB):
+		case strings.HasSuffix(t.Name, adapterA):
+			randomize(x, deviationA(t.Shape[1]), seed, t.Name)
 		case len(t.Shape) == 1:
 			for i := range x {
 				x[i] = 1

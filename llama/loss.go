@@ -58,7 +58,7 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 }
 
 // backward is like forward, and also computes the gradients of each token's loss times weight: it
-// sets dh (rows, Hidden) and adds the head's gradient to dhead.
+// sets dh (rows, Hidden) and adds the head's gradient to dhead, unless that is nil.
 //
 // The gradient of the logits is (softmax - onehot)·weight. In 8 bits the one large element of a row
 // would leave little of the others in its block, so with Exact8 the products take softmax·weight,
@@ -80,7 +80,9 @@ func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight fl
 	for l.first = 0; l.first < l.rows(); {
 		n, from := l.compute(h, head, l.rows(), l.gradientRows), l.first*l.width
 		exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
-		exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.vocab, h[from:], l.width, 1, dhead, l.width, true)
+		if dhead != nil {
+			exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.vocab, h[from:], l.width, 1, dhead, l.width, true)
+		}
 		l.first += n
 	}
 	return l.sum()
@@ -97,6 +99,9 @@ func (l *loss) backwardSpan(first, end int) {
 		e.Multiply(&e.dy, &l.headB, 0, exact8.Blocks(l.vocab, l.vocab), l.dh[l.first*l.width:], l.width, false)
 		l.pool.Run(n, l.targetRows)
 		l.first += n
+	}
+	if l.dhead == nil {
+		return
 	}
 	e.Pack(&e.right, l.width, end-first, each, l.h[first*l.width:], l.width, 1)
 	for from := first; from < end; from += each {

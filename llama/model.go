@@ -14,6 +14,8 @@ import (
 // the learning rate is far too high. No result of such a step may be used.
 var ErrNotFinite = errors.New("not a finite number")
 
+var errAdapters = errors.New("model: adapters compute nothing by themselves: merge them (Adapted) and use their Base")
+
 // A Model computes losses and gradients of one Config. It holds the memory for the activations, not
 // the parameters. It must not be used concurrently.
 type Model struct {
@@ -23,6 +25,7 @@ type Model struct {
 	batch     batch // batch of the current pass, shared by the operations below
 	params    weights
 	grads     weights
+	trained   Targets // matrices whose gradients are needed; 0: all parameters
 	embed     *embed
 	norm      *norm
 	bias      *bias
@@ -64,6 +67,9 @@ func New(cfg Config, pool *exact.Pool, maxBatch, maxSeq int) (*Model, error) {
 func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
+	}
+	if cfg.LoRA != (LoRA{}) {
+		return nil, errAdapters
 	}
 	if maxBatch < 1 || maxSeq < 1 || maxSeq > cfg.Context {
 		return nil, fmt.Errorf("model: a batch of %d sequences of %d tokens, want at least one, of 1 to %d tokens", maxBatch, maxSeq, cfg.Context)
@@ -123,6 +129,7 @@ func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total 
 	}
 	m.allocate()
 	m.grads.point(m.cfg, m.layout, grad)
+	m.grads.freeze(m.trained)
 	m.loss.pack(m.params.head, true)
 	weight := 1 / (float32(total) * float32(seq))
 	var sum float64
@@ -207,7 +214,9 @@ func (m *Model) backward(tokens []uint32, weight float32) float64 {
 		}
 		high = low
 	}
-	m.embed.backward(m.grads.embed, m.dx, tokens)
+	if m.grads.embed != nil {
+		m.embed.backward(m.grads.embed, m.dx, tokens)
+	}
 	return sum
 }
 

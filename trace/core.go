@@ -27,6 +27,7 @@ const (
 	Params               // chunk Index of the parameters at the round's start; the last may be short
 	State                // chunk Index of the optimizer state before the step
 	Tokens               // sequence Index of the share, one token a word
+	Base                 // chunk Index of the frozen model's parameters, in a run of adapters
 )
 
 // Read names an input of a slice. Op is 0 unless Source is Value.
@@ -89,6 +90,7 @@ type Tail interface {
 type Sources struct {
 	Params []float32                        // parameters at the round's start
 	State  []float32                        // optimizer state before the step
+	Base   []float32                        // parameters of the frozen model, in a run of adapters
 	Tokens func(i uint32) ([]uint32, error) // sequence i of the share
 	// Prove returns the evidence from which the referee's Opener obtains the words of a read whose
 	// source is not Value. It may be nil if nothing needs proof.

@@ -52,6 +52,8 @@
 //	angles                 cos and sin of position·llama.Config.Frequency
 //	pieces of a tensor     the elements of its tiles in one chunk of the parameters each
 //	a tensor               its tiles from their pieces, if it lies in several chunks
+//	merged matrices        in a run of adapters: A·scale, and W + B·(A·scale); the tensors are
+//	                       those of the frozen model and of the adapters
 //
 // Once a sequence, with the layers and heads in llama's order:
 //
@@ -94,6 +96,7 @@
 // The loss itself is absent, because no commitment depends on it. After the share's sequences
 // follow:
 //
+//	gradient of adapters   G·(A·scale)ᵀ, and (Bᵀ·G)·scale, for the gradient G of a merged matrix
 //	gradient of a tensor   in the tiles of Matrix, where heads were cut separately
 //	the tail               the codec's computation on the gradient: see Tails.Tail; or only the
 //	                       gradient's hash: see NewGradientTails

@@ -22,6 +22,7 @@ const (
 	logitGradient                 // Exp(m0 - v1)·v2, less the loss's weight at the target in v3
 	logitShare                    // Exp(m0 - v1)·v2
 	addRow                        // m0 + gains
+	scaled                        // m0·scale
 )
 
 // elementwise is an operation whose elements depend on the elements of other matrices at their
@@ -89,6 +90,10 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 		case addRow:
 			copy(y, row(m[0]))
 			w.Add(y, Floats(in[0]))
+		case scaled:
+			for j, v := range row(m[0]) {
+				y[j] = float32(e.scale * v)
+			}
 		case swiglu:
 			w.SwiGLU(y, row(m[0]), row(m[1]))
 		case gateGradient:

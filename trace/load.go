@@ -5,17 +5,18 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// pieces are the parts of a tensor's tiles that each lie in one chunk of the parameters; a chunk
-// alone fills a message. Tile t of the tensor consists of pieces t·most to (t+1)·most. Surplus
+// pieces are the parts of a tensor's tiles that each lie in one chunk of its source; a chunk alone
+// fills a message. Tile t of the tensor consists of pieces t·most to (t+1)·most. Surplus
 // pieces are empty.
 type pieces struct {
-	offset int // of the tensor in the parameters
+	source Source // Params or Base
+	offset int    // of the tensor in it
 	grid   grid
 	most   int // most chunks that a tile spans
 }
 
-func newPieces(offset int, g grid) *pieces {
-	p := &pieces{offset: offset, grid: g, most: 1}
+func newPieces(source Source, offset int, g grid) *pieces {
+	p := &pieces{source: source, offset: offset, grid: g, most: 1}
 	last := offset + g.rows.len()*g.cols.len() - 1
 	if offset/ChunkWords == last/ChunkWords {
 		return p
@@ -89,7 +90,7 @@ func (p *pieces) within(tile uint32, chunk int, f func(at, in, length int)) {
 
 func (p *pieces) reads(_ spot, i, _ uint32) []Read {
 	if _, chunk := p.piece(i); chunk >= 0 {
-		return []Read{{Source: Params, Index: uint32(chunk)}}
+		return []Read{{Source: p.source, Index: uint32(chunk)}}
 	}
 	return nil
 }
@@ -103,6 +104,16 @@ func (p *pieces) step(_ spot, _ *exact.Worker, i, _ uint32, _ []uint32, in [][]u
 		rest = rest[length:]
 	})
 	return out
+}
+
+// loadTensor lists the operations that load a tensor, and returns its value.
+func loadTensor(name string, offset int, g grid, source Source, add adding) value {
+	p := newPieces(source, offset, g)
+	v := add("pieces of "+name, -1, g, p)
+	if p.most > 1 {
+		v = add(name, -1, g, &join{p, v.ref})
+	}
+	return v
 }
 
 // join assembles the tiles of a tensor from their pieces.

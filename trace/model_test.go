@@ -48,12 +48,21 @@ func modelCases() []modelCase {
 		{"a narrow window, probabilities that vanish", with(cfg(70, 32, 1, 2, 1, 16, 40, 200, false), func(c *llama.Config) { c.Window = 3 }), 100, 1, 25},
 		{"8 bits, biases", with(eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), func(c *llama.Config) { c.Bias = true }), 67, 2, 0},
 		{"8 bits, norms of heads", with(eight(cfg(101, 37, 1, 2, 2, 32, 96, 120, false)), func(c *llama.Config) { c.QKNorm = true }), 67, 2, 0},
+		{"adapters, tiles that fit", lora(cfg(64, 64, 2, 2, 1, 32, 96, 64, false), 32, llama.AllTargets), 64, 2, 0},
+		{"adapters, odd sizes", lora(cfg(61, 37, 2, 3, 1, 10, 45, 50, true), 3, llama.AllTargets), 41, 3, 0},
+		{"adapters of some, several chunks", lora(with(cfg(70, 160, 1, 2, 1, 44, 450, 80, false), func(c *llama.Config) { c.Bias = true }), 40, 1<<1|1<<6), 45, 2, 0},
+		{"adapters, 8 bits, norms of heads", lora(with(eight(cfg(101, 37, 2, 2, 2, 32, 96, 120, false)), func(c *llama.Config) { c.QKNorm = true }), 5, 1<<0|1<<3|1<<5), 67, 2, 0},
 		{"one token", cfg(2, 1, 1, 1, 1, 2, 1, 1, true), 1, 1, 0},
 		{"8 bits, tiles that fit", eight(cfg(64, 64, 2, 2, 1, 32, 96, 64, false)), 64, 2, 0},
 		{"8 bits, odd sizes", eight(cfg(301, 37, 2, 3, 1, 32, 64, 50, false)), 41, 3, 0},
 		{"8 bits, odd sizes, tied", eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), 99, 3, 0},
 		{"8 bits, several chunks and slices", eight(cfg(700, 130, 1, 2, 1, 96, 160, 200, false)), 170, 1, 0},
 	}
+}
+
+func lora(c llama.Config, rank int, targets llama.Targets) llama.Config {
+	c.LoRA = llama.LoRA{Rank: rank, Alpha: 7, Targets: targets}
+	return c
 }
 
 func with(c llama.Config, change func(c *llama.Config)) llama.Config {
@@ -74,12 +83,27 @@ func (c modelCase) tokens() []uint32 {
 }
 
 func (c modelCase) params() []float32 {
-	return llama.Init(c.cfg, wire.Sum("entrain/test", []byte(c.name)))
+	params := llama.Init(c.cfg, wire.Sum("entrain/test", []byte(c.name)))
+	if c.base() != nil { // B is 0 at first
+		source := prng.New(wire.Sum("entrain/test", []byte(c.name)), "adapters")
+		for i := range params {
+			params[i] = float32(int64(source.Uint64n(1<<20))-1<<19) * 0x1p-22
+		}
+	}
+	return params
+}
+
+// base returns the parameters of the frozen model, nil if there are no adapters.
+func (c modelCase) base() []float32 {
+	if c.cfg.LoRA == (llama.LoRA{}) {
+		return nil
+	}
+	return llama.Init(c.cfg.Base(), wire.Sum("entrain/test", []byte(c.name)))
 }
 
 func (c modelCase) sources() Sources {
 	all := c.tokens()
-	return Sources{Params: c.params(), Tokens: func(i uint32) ([]uint32, error) {
+	return Sources{Params: c.params(), Base: c.base(), Tokens: func(i uint32) ([]uint32, error) {
 		n := uint32(c.sequence + 1)
 		return all[i*n : (i+1)*n], nil
 	}}
@@ -88,16 +112,30 @@ func (c modelCase) sources() Sources {
 // gradient is what package llama says.
 func (c modelCase) gradient(t testing.TB, pool *exact.Pool) []float32 {
 	t.Helper()
-	m, err := llama.New(c.cfg, pool, c.sequences, c.sequence)
+	m, err := llama.New(c.cfg.Base(), pool, c.sequences, c.sequence)
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := c.params()
+	own, params := c.params(), c.params()
+	var a *llama.Adapted
+	if base := c.base(); base != nil {
+		if a, err = llama.NewAdapted(c.cfg, pool, base); err != nil {
+			t.Fatal(err)
+		}
+		params = a.Merge(own)
+	}
 	grad := make([]float32, len(params))
 	if _, err := m.Grad(params, grad, c.tokens(), c.sequences, c.sequence, c.sequences); err != nil {
 		t.Fatal(err)
 	}
-	return grad
+	if a == nil {
+		return grad
+	}
+	adapters := make([]float32, len(own))
+	if err := a.Gradient(adapters, own, grad); err != nil {
+		t.Fatal(err)
+	}
+	return adapters
 }
 
 // plainTail is a tail whose outcome is a hash of the gradient.

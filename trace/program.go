@@ -88,11 +88,12 @@ func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in []
 // concurrent use.
 type Model struct {
 	setup     Setup
-	names     []string // of the layout's tensors
+	names     []string // of the tensors of the whole model
 	grids     []grid   // their tiles
-	once      []node   // operations that run once
-	sequence  []node   // operations of each sequence
-	gradients []ref    // of each tensor, counted from the first operation of the last sequence
+	adapted   []adapted
+	once      []node // operations that run once
+	sequence  []node // operations of each sequence
+	gradients []ref  // of each tensor, counted from the first operation of the last sequence
 }
 
 // NewModel prepares programs. The error explains why the setup cannot be traced.
@@ -111,7 +112,7 @@ func NewModel(s Setup) (*Model, error) {
 	for _, t := range b.tensors {
 		m.names = append(m.names, t.Name)
 	}
-	m.once = b.once()
+	m.once, m.adapted = b.once(s.Model)
 	m.sequence = b.sequence(len(b.sequence(0)))
 	m.gradients = b.grads
 	return m, nil
@@ -131,28 +132,43 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// recut lists the operations that cut the gradients of matrices with heads into the tiles of
-// Matrix, starting with number at, and returns where each tensor's gradient is. last is the first
-// operation of the last sequence.
+// recut lists the operations that follow the sequences, starting with number at: those that make the
+// gradients of adapters, and those that cut the gradients of matrices with heads into the tiles of
+// Matrix. It returns where the gradient of each tensor of the layout is. last is the first operation
+// of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
-	for i, g := range m.grids {
-		from := value{ref: fixed + last + m.gradients[i], grid: g}
-		if to := matrix(g.rows.len(), g.cols.len()); m.setup.Model.HeadDim%Side != 0 && to != g {
-			nodes = append(nodes, node{&regroup{from, to}, label{"gradient of " + m.names[i], -1, -1}})
-			gradients = append(gradients, fixed+at+ref(len(nodes)-1))
-			continue
+	add := func(what string, layer int, g grid, k kernel) value {
+		nodes = append(nodes, node{k, label{what, layer, -1}})
+		return value{ref: fixed + at + ref(len(nodes)-1), grid: g}
+	}
+	of := func(tensor int) value { return value{ref: fixed + last + m.gradients[tensor], grid: m.grids[tensor]} }
+	cut := func(name string, from value) {
+		if to := matrix(from.grid.rows.len(), from.grid.cols.len()); m.setup.Model.HeadDim%Side != 0 && to != from.grid {
+			from = add("gradient of "+name, -1, to, &regroup{from, to})
 		}
 		gradients = append(gradients, from.ref)
+	}
+	if m.setup.Model.LoRA != (llama.LoRA{}) {
+		tensors := m.setup.Model.Layout().Tensors()
+		for _, a := range m.adapted {
+			dA, dB := a.backward(of(a.Tensor), add)
+			cut(tensors[a.A].Name, dA)
+			cut(tensors[a.B].Name, dB)
+		}
+		return nodes, gradients
+	}
+	for i, name := range m.names {
+		cut(name, of(i))
 	}
 	return nodes, gradients
 }
 
-// steps is the program of a share: the operations that run once, the sequences, the gradients in
-// the tiles of Matrix, and the tail.
+// steps is the program of a share: the operations that run once, the sequences, the gradients of
+// adapters, the gradients in the tiles of Matrix, and the tail.
 type steps struct {
 	*Model
 	recut     []node
-	gradients []ref // of each tensor
+	gradients []ref // of each tensor of the layout
 	sequences uint32
 	weight    float32
 	tail      Tail
@@ -198,11 +214,12 @@ func newDims(s Setup) dims {
 // builder lists the operations.
 type builder struct {
 	dims
-	cfg      llama.Config
-	tensors  []tensor.Tensor // of the layout
-	grids    []grid          // of each tensor of the layout
+	cfg      llama.Config    // of the whole model
+	trained  llama.Targets   // matrices whose gradients are needed; 0: all tensors
+	tensors  []tensor.Tensor // of its layout
+	grids    []grid          // of each tensor
 	perLayer []layerGrid     // the tensors of a layer
-	params   []value         // the tensors
+	params   []value         // the tensors that a step computes with
 	angles   value
 	scale    float32
 
@@ -214,7 +231,7 @@ type builder struct {
 }
 
 func newBuilder(s Setup) *builder {
-	b := &builder{dims: newDims(s), cfg: s.Model, tensors: s.Model.Layout().Tensors(), scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
+	b := &builder{dims: newDims(s), cfg: s.Model.Base(), trained: s.Model.LoRA.Targets, tensors: s.Model.Base().Layout().Tensors(), scale: float32(1 / math.Sqrt(float64(s.Model.HeadDim)))}
 	table := grid{rows: b.vocab, cols: b.hidden}
 	b.perLayer = b.layerGrids()
 	b.grids = append(b.grids, table)
@@ -230,21 +247,24 @@ func newBuilder(s Setup) *builder {
 	return b
 }
 
-// once lists the operations that run once: the angles and the parameters.
-func (b *builder) once() (nodes []node) {
-	add := func(what string, g grid, k kernel) value {
-		nodes = append(nodes, node{k, label{what, -1, -1}})
+// once lists the operations that run once: the angles, the parameters of the whole model, and the
+// adapters that cfg has.
+func (b *builder) once(cfg llama.Config) (nodes []node, list []adapted) {
+	add := func(what string, layer int, g grid, k kernel) value {
+		nodes = append(nodes, node{k, label{what, layer, -1}})
 		return value{ref: fixed + ref(len(nodes)-1), grid: g}
 	}
 	g := grid{rows: b.tokens, cols: whole(b.cfg.HeadDim / 2)}
-	b.angles = add("angles", g, &angles{b.cfg, g})
-	for i, t := range b.tensors {
-		p := newPieces(t.Offset, b.grids[i])
-		v := add("pieces of "+t.Name, b.grids[i], p)
-		if p.most > 1 {
-			v = add(t.Name, b.grids[i], &join{p, v.ref})
-		}
-		b.params = append(b.params, v)
+	b.angles = add("angles", -1, g, &angles{b.cfg, g})
+	source := Params
+	if cfg.LoRA != (llama.LoRA{}) {
+		source = Base
 	}
-	return nodes
+	for i, t := range b.tensors {
+		b.params = append(b.params, loadTensor(t.Name, t.Offset, b.grids[i], source, add))
+	}
+	if source == Base {
+		list = b.adapt(cfg, add)
+	}
+	return nodes, list
 }

@@ -111,6 +111,8 @@ func TestEveryOperationTakesAnyWords(t *testing.T) {
 						n = of.Words(read.Index, of.Slices(read.Index)-1)
 					case Params:
 						n = min(ChunkWords, params-int(read.Index)*ChunkWords)
+					case Base:
+						n = min(ChunkWords, len(c.base())-int(read.Index)*ChunkWords)
 					}
 					in = append(in, hostile(r, n))
 				}
@@ -160,7 +162,7 @@ func TestTensorsAreLoadedAcrossChunks(t *testing.T) {
 		{3, 1, grid{rows: dim{5, 7}, cols: whole(20011)}},
 		{3, 2, grid{rows: whole(5), cols: dim{3, 70001}}},
 	} {
-		p := newPieces(c.offset, c.grid)
+		p := newPieces(Params, c.offset, c.grid)
 		j := &join{p, fixed}
 		if p.most == 1 {
 			if p.tiles() != c.grid.tiles() {

@@ -205,6 +205,8 @@ func (m *machine) words(r Read, values map[uint32]*result) []uint32 {
 		return chunk(m.src.Params, r.Index)
 	case State:
 		return chunk(m.src.State, r.Index)
+	case Base:
+		return chunk(m.src.Base, r.Index)
 	case Tokens:
 		return m.read[r.Index]
 	}

@@ -129,6 +129,9 @@ func (b *builder) sequence(size int) []node {
 		dx = b.backward(&layers[l], dx)
 	}
 	b.layer = -1
+	if b.trained != 0 {
+		return b.nodes
+	}
 	start := b.earlier()
 	if b.cfg.Tied {
 		start = b.grads[0] // the part from the head comes first
@@ -153,6 +156,25 @@ func (b *builder) linearInput(what string, dy, w operand) value {
 	return b.add(what, -1, g, &product{out: g, a: dy, b: w, depth: inner, start: none, eight: b.eight()})
 }
 
+// target returns the bit of a matrix of a layer in llama.Targets, 0 for what is none.
+func (t layerTensor) target() llama.Targets {
+	i := slices.Index([]layerTensor{qTensor, kTensor, vTensor, oTensor, gateTensor, upTensor, downTensor}, t)
+	if i < 0 {
+		return 0
+	}
+	return 1 << i
+}
+
+// trains reports whether the gradient of a tensor of a layer is needed.
+func (b *builder) trains(t layerTensor) bool { return b.trained == 0 || b.trained&t.target() != 0 }
+
+// layerWeight is linearWeight for a matrix of the current layer, if its gradient is needed.
+func (b *builder) layerWeight(what string, t layerTensor, dy, x operand) {
+	if b.trains(t) {
+		b.linearWeight(what, b.tensor(t), dy, x, b.earlier())
+	}
+}
+
 // linearWeight adds dyᵀ·x to the gradient of a tensor, which the previous sequence left in start.
 func (b *builder) linearWeight(what string, tensor int, dy, x operand, start ref) {
 	g := b.grids[tensor]
@@ -171,8 +193,10 @@ func (b *builder) norm(what string, head int, x, gains value) (inv, y value) {
 func (b *builder) normBackward(what string, tensor int, dx, dy, x, inv value) value {
 	gains := b.params[tensor]
 	slope := b.add("slope of the norm of "+what, -1, grid{}, &reduction{function: normSlope, x: dy, y: x, gains: gains, rows: inv.ref})
-	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid,
-		&gain{[]value{dy}, []value{x}, []ref{inv.ref}, gains.grid, b.earlier()}).ref
+	if b.trained == 0 {
+		b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid,
+			&gain{[]value{dy}, []value{x}, []ref{inv.ref}, gains.grid, b.earlier()}).ref
+	}
 	return b.add("gradient of "+what, -1, x.grid, &elementwise{
 		function: normGradient, out: x.grid, m: []value{dx, dy, x}, v: []ref{inv.ref, slope.ref}, gains: gains.ref,
 	})
@@ -252,8 +276,10 @@ func (b *builder) headNormsBackward(what string, t layerTensor, dy, x value, inv
 		}))
 		sum.x, sum.y, sum.inv = append(sum.x, dyh), append(sum.y, xh), append(sum.inv, inv[h].ref)
 	}
-	sum.start = b.earlier()
-	b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, sum).ref
+	if b.trained == 0 {
+		sum.start = b.earlier()
+		b.grads[tensor] = b.add("gradient of the gains of "+what, -1, gains.grid, sum).ref
+	}
 	return beside(out...)
 }
 
@@ -299,6 +325,9 @@ func (b *builder) headBackward(head int, logits, h value, most, parts, tokens re
 	if b.eight() {
 		dh = b.add("gradient of the head's norm with the targets", -1, dh.grid, &lookup{out: dh.grid, tokens: tokens, table: b.params[head], start: dh.ref})
 	}
+	if b.trained != 0 {
+		return dh
+	}
 	start := b.earlier()
 	switch {
 	case b.cfg.Tied: // the last operation of the previous sequence has the gradient
@@ -321,13 +350,13 @@ func (b *builder) backward(l *layerValues, dx value) value {
 	gated := []value{l.gate, l.up, dmiddle}
 	dgate := b.add("gradient of gate", -1, l.gate.grid, &elementwise{function: gateGradient, out: l.gate.grid, m: gated, gains: none})
 	dup := b.add("gradient of up", -1, l.up.grid, &elementwise{function: upGradient, out: l.up.grid, m: gated, gains: none})
-	b.linearWeight("gradient of down_proj", b.tensor(downTensor), one(dx), one(l.middle), b.earlier())
-	b.linearWeight("gradient of gate_proj", b.tensor(gateTensor), one(dgate), one(l.h2), b.earlier())
-	b.linearWeight("gradient of up_proj", b.tensor(upTensor), one(dup), one(l.h2), b.earlier())
+	b.layerWeight("gradient of down_proj", downTensor, one(dx), one(l.middle))
+	b.layerWeight("gradient of gate_proj", gateTensor, one(dgate), one(l.h2))
+	b.layerWeight("gradient of up_proj", upTensor, one(dup), one(l.h2))
 	dh := b.linearInput("gradient of the feed-forward's norm", beside(dgate, dup), below(b.param(gateTensor), b.param(upTensor)))
 	dx = b.normBackward("the feed-forward's input", b.tensor(norm2Tensor), dx, dh, l.x2, l.inv2)
 
-	b.linearWeight("gradient of o_proj", b.tensor(oTensor), one(dx), beside(l.out...), b.earlier())
+	b.layerWeight("gradient of o_proj", oTensor, one(dx), beside(l.out...))
 	dout := b.linearInput("gradient of attention", one(dx), one(b.param(oTensor)))
 	turnedQ, turnedK, dv := b.attentionBackward(l, dout)
 	dq := b.turn("gradient of queries", beside(turnedQ...), l.q.grid, true)
@@ -337,14 +366,14 @@ func (b *builder) backward(l *layerValues, dx value) value {
 		gradQ = b.headNormsBackward("queries", qNorm, dq, l.plainQ, l.invQ)
 		gradK = b.headNormsBackward("keys", kNorm, dk, l.plainK, l.invK)
 	}
-	if b.cfg.Bias {
+	if b.cfg.Bias && b.trained == 0 {
 		b.biasBackward("gradient of the queries' bias", qBias, gradQ)
 		b.biasBackward("gradient of the keys' bias", kBias, gradK)
 		b.biasBackward("gradient of the values' bias", vBias, gradV)
 	}
-	b.linearWeight("gradient of q_proj", b.tensor(qTensor), gradQ, one(l.h1), b.earlier())
-	b.linearWeight("gradient of k_proj", b.tensor(kTensor), gradK, one(l.h1), b.earlier())
-	b.linearWeight("gradient of v_proj", b.tensor(vTensor), gradV, one(l.h1), b.earlier())
+	b.layerWeight("gradient of q_proj", qTensor, gradQ, one(l.h1))
+	b.layerWeight("gradient of k_proj", kTensor, gradK, one(l.h1))
+	b.layerWeight("gradient of v_proj", vTensor, gradV, one(l.h1))
 	gradQ.parts = append(append(gradQ.parts, gradK.parts...), gradV.parts...)
 	dh = b.linearInput("gradient of the attention's norm", gradQ,
 		below(b.param(qTensor), b.param(kTensor), b.param(vTensor)))
