@@ -29,6 +29,7 @@ import (
 // A Run is the model, the optimizer and the data that an engine computes with.
 type Run struct {
 	Model    llama.Config
+	Base     []float32 // parameters of the frozen model, if Model has adapters
 	Codec    codec.Options
 	Inner    *optim.Inner // nil: a share is one gradient
 	Schedule optim.Schedule

@@ -48,7 +48,7 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 				}
 				schedule := optim.Schedule{Kind: optim.Linear, Base: .01, Steps: 10}
 				e, err := cpu.New(engine.Run{
-					Model: c.Setup.Model, Codec: options, Schedule: schedule, Data: caseData{src, order}, Sequence: c.Setup.Sequence,
+					Model: c.Setup.Model, Base: src.Base, Codec: options, Schedule: schedule, Data: caseData{src, order}, Sequence: c.Setup.Sequence,
 				}, cpu.Options{Workers: 2, Micro: 2})
 				if err != nil {
 					t.Fatal(err)

@@ -137,6 +137,14 @@ func gameCase() modelCase {
 		Theta: 10000, Eps: 1e-5, Tied: true}, 102, 2, 0}
 }
 
+// adapterCase is one of adapters, in which all chains over them have several slices.
+func adapterCase() modelCase {
+	c := gameCase()
+	c.name, c.sequence, c.sequences = "game of adapters", 4, 1
+	c.cfg.LoRA = llama.LoRA{Rank: 97, Alpha: 7, Targets: 1<<4 | 1<<6}
+	return c
+}
+
 func (c modelCase) allSources() Sources {
 	s := c.sources()
 	s.State = make([]float32, c.cfg.Layout().Len())
@@ -190,10 +198,16 @@ func longest(o Op) (tile uint32) {
 // follows through: all that comes later is computed from the lie. Whether the liar is the accused
 // or the accuser, the referee names it.
 func TestTheRefereeNamesTheLiar(t *testing.T) {
+	for c, want := range map[modelCase]int{gameCase(): 12, adapterCase(): 9} {
+		t.Run(c.name, func(t *testing.T) { testLiars(t, c, want) })
+	}
+}
+
+// testLiars plays the games of a case, whose program has operations of a number of types.
+func testLiars(t *testing.T, c modelCase, types int) {
 	pool := exact.NewPool(1)
 	defer pool.Close()
 	ctx := context.Background()
-	c := gameCase()
 	p, src := gameProgram(t, c), c.allSources()
 	honest, err := Run(ctx, pool, p, src)
 	if err != nil {
@@ -248,7 +262,7 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 			}
 		}
 	}
-	if len(kernels) != 12 {
+	if len(kernels) != types {
 		t.Errorf("the program has operations of %d types only: %v", len(kernels), kernels)
 	}
 	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s), %d where nothing is read from outside (%s), and %v of judging (%s); %d reveals", len(ops), p.Len(),

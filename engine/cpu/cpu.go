@@ -35,17 +35,18 @@ type Options struct {
 
 // Engine is an [engine.Engine]. It holds the memory for activations and gradients.
 type Engine struct {
-	run    engine.Run
-	micro  int
-	codec  codec.Codec
-	pool   *exact.Pool
-	model  *host
-	device Model // nil: none, or it has failed
-	failed func(error)
-	length int
-	inner  *inner // nil if a share is one gradient
-	grad   []float32
-	tokens []uint32
+	run     engine.Run
+	micro   int
+	codec   codec.Codec
+	pool    *exact.Pool
+	model   *host
+	device  Model // nil: none, or it has failed
+	failed  func(error)
+	length  int
+	inner   *inner // nil if a share is one gradient
+	adapted adapted
+	grad    []float32
+	tokens  []uint32
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -76,14 +77,18 @@ func New(run engine.Run, o Options) (*Engine, error) {
 func (e *Engine) make() (err error) {
 	layout := e.run.Model.Layout()
 	e.length = layout.Len()
-	m, err := llama.New(e.run.Model, e.pool, e.micro, e.run.Sequence)
+	m, err := llama.New(e.run.Model.Base(), e.pool, e.micro, e.run.Sequence)
 	if err != nil {
 		return err
 	}
+	m.Freeze(e.run.Model.LoRA.Targets)
 	if e.codec, err = e.run.Codec.New(layout, e.pool); err != nil {
 		return err
 	}
 	if e.inner, err = newInner(e.run.Inner, e.length, e.pool); err != nil {
+		return err
+	}
+	if e.adapted, err = newAdapted(e.run, e.pool, e.inner); err != nil {
 		return err
 	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}

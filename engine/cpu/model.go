@@ -160,6 +160,22 @@ func (w *watched) Updated(params, mean, square []float32) error {
 // device fails, which ends its use. A share that is not finite on both is no fault of the device's.
 // do may run twice, so it starts from nothing.
 func (e *Engine) compute(params, grad []float32, do func(m Model) error) error {
+	if e.adapted.lora == nil {
+		return e.onWhole(params, grad, do)
+	}
+	whole := e.adapted.whole
+	if grad == nil {
+		whole = nil
+	}
+	return e.onWhole(e.adapted.lora.Merge(params), whole, func(m Model) error {
+		a := e.adapted
+		a.Model, a.params, a.grad = m, params, grad
+		return do(&a)
+	})
+}
+
+// onWhole is compute for the parameters of the whole model and their gradient.
+func (e *Engine) onWhole(params, grad []float32, do func(m Model) error) error {
 	if e.device != nil {
 		w := &watched{Model: e.device}
 		err := w.Start(params, grad != nil)

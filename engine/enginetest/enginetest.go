@@ -63,6 +63,13 @@ var model8 = llama.Config{
 	Theta: 10000, Eps: 1e-5, Numerics: llama.Exact8,
 }
 
+// adapters are a model's, of a rank that no vector length divides.
+var adapters = func() llama.Config {
+	c := model
+	c.LoRA = llama.LoRA{Rank: 5, Alpha: 12, Targets: 1<<0 | 1<<2 | 1<<4 | 1<<6}
+	return c
+}()
+
 // kinds are the models and the codecs' options that engines are tested with. A golden hash is that
 // of the payloads, states and parameters of three members in four steps.
 var kinds = []struct {
@@ -80,6 +87,11 @@ var kinds = []struct {
 	}, "3a3ea62c2a6a6b1602c9909b322d85964382899d54cac521fdccb27e387681da"},
 	{"exact8", model8, distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
 		"858e46e45554dac07002972d739a5a248cecfe5b4d2cc4701ff6eb80431e6f89"},
+	{"adapters", adapters, distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1},
+		"eb342ba6653b190ddea8c83404a0a13420719b030126ff1844a93b43219f2c73"},
+	{"adapters, sparseloco", adapters, sparseloco.Options{
+		Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 3, WeightDecay: 0.1, ClipNorm: 1,
+	}, "9acc719fd24a2866a863779bc9fe255bbad5c59a2b02829b98608306257a2fe1"},
 }
 
 func newRun(m llama.Config, o codec.Options) engine.Run {
@@ -87,6 +99,9 @@ func newRun(m llama.Config, o codec.Options) engine.Run {
 		Model: m, Codec: o, Sequence: 19, Data: counted{uint64(m.Vocab)},
 		HeldOut: counted{uint64(m.Vocab)}, HeldOutSequences: 5,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3, WarmupSteps: 2},
+	}
+	if m.LoRA != (llama.LoRA{}) {
+		r.Base = llama.Init(m.Base(), wire.Sum("enginetest"))
 	}
 	if trains, ok := o.(interface{ Inner() *optim.Inner }); ok {
 		r.Inner = trains.Inner()

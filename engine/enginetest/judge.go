@@ -125,7 +125,7 @@ func testTrace(t *testing.T, e engine.Engine, r engine.Run) {
 		t.Fatal(err)
 	}
 	traced, err := e.Trace(t.Context(), p, trace.Sources{
-		Params: engine.Values(params), State: before, Tokens: func(i uint32) ([]uint32, error) {
+		Params: engine.Values(params), State: before, Base: r.Base, Tokens: func(i uint32) ([]uint32, error) {
 			dst := make([]uint32, r.Sequence+1)
 			return dst, r.Data.Read(uint64(5+i), dst)
 		},

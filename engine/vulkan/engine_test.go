@@ -28,7 +28,7 @@ func TestEngine(t *testing.T) {
 	d := device(t)
 	enginetest.Test(t, func(t testing.TB, r engine.Run) engine.Engine {
 		const micro = 4
-		m, err := d.NewModel(r.Model, r.Sequence, micro, r.Inner != nil)
+		m, err := d.NewModel(r.Model.Base(), r.Sequence, micro, r.Inner != nil)
 		if err != nil {
 			t.Fatal(err)
 		}

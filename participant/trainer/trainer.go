@@ -101,7 +101,7 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 	if t.device, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || t.device == nil {
 		return err
 	}
-	model, err := t.device.NewModel(t.Model, t.Run.Sequence, o.Micro, t.Run.Inner != nil)
+	model, err := t.device.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil)
 	switch {
 	case err == nil:
 		t.model = model
