@@ -67,10 +67,11 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell}, 0); err != nil {
+	from, err := trainer.FindOrigin(on.Spec, "", nil)
+	if err != nil {
 		return nil, err
 	}
-	if a.trainer.From, err = trainer.FindOrigin(on.Spec, "", nil); err != nil {
+	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell, From: from}, 0); err != nil {
 		return nil, err
 	}
 	if err := trainer.SelfTest(ctx, a.trainer.Computing); err != nil {

@@ -18,6 +18,8 @@
 //	chat_template.jinja      how conversations are written, if that is known (package
 //	                         tokenizer/chat)
 //	README.md                the model card
+//	adapter_config.json      instead of model.safetensors, in a run of adapters: what PEFT reads.
+//	adapter_model.safetensors  config.json is the frozen model's
 //	training.json            position in the data, hashes of the members' optimizer states
 //	manifest.json            the SHA-256 of every other file; its own SHA-256 is on the ledger
 //
@@ -226,9 +228,16 @@ func (w *writer) bytes(name string, b []byte) {
 
 // weights writes the tensors into one file, or into several and their index.
 func (w *writer) weights(m Model, o Options) {
+	if m.Config.LoRA != nil {
+		w.bytes(AdapterConfigFile, m.Config.LoRA.bytes())
+		o.ShardBytesMax = math.MaxUint64
+	}
 	shards := pack(m.Layout.Tensors(), o)
 	name := func(i int) string {
-		if len(shards) == 1 {
+		switch {
+		case m.Config.LoRA != nil:
+			return AdapterWeightsFile // PEFT knows no shards
+		case len(shards) == 1:
 			return WeightsFile
 		}
 		return fmt.Sprintf("model-%05d-of-%05d%s", i+1, len(shards), weightsSuffix)

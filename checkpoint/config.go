@@ -32,6 +32,7 @@ type Config struct {
 	// Numerics is "exact8" if the run computed its linear products in 8 bits, which other programs
 	// ignore: numerics. "" is binary32.
 	Numerics string
+	LoRA     *LoRA // nil if the weights are a whole model's
 }
 
 // Rope is the scaling of rotary embeddings of rope_type llama3.
@@ -87,7 +88,7 @@ func (c Config) Check() error {
 	fault(c.Numerics != "" && c.Numerics != numerics8, "numerics is %.80q; it is %q, or missing", c.Numerics, numerics8)
 	fault(c.BOS != nil && int64(*c.BOS) >= int64(c.Vocab), "bos_token_id is not below vocab_size %d", c.Vocab)
 	fault(c.EOS != nil && int64(*c.EOS) >= int64(c.Vocab), "eos_token_id is not below vocab_size %d", c.Vocab)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.LoRA.check())...)
 }
 
 // numerics8 is the name of products in 8 bits.
@@ -141,6 +142,7 @@ type configJSON struct {
 	ModelType        string    `json:"model_type"`
 	Heads            int       `json:"num_attention_heads"`
 	Layers           int       `json:"num_hidden_layers"`
+	LoRA             *LoRA     `json:"lora,omitempty"`
 	KVHeads          int       `json:"num_key_value_heads"`
 	Numerics         string    `json:"numerics,omitempty"`
 	PAD              *uint32   `json:"pad_token_id"`
@@ -170,7 +172,7 @@ func (c Config) configBytes(d DType) []byte {
 	return indent(configJSON{
 		Architectures: []string{class}, ModelType: kind, Act: "silu", Window: c.Window, RopeScaling: scaling,
 		Vocab: c.Vocab, Hidden: c.Hidden, FFN: c.FFN, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Context: c.Context,
-		Numerics: c.Numerics, Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: rope, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
+		Numerics: c.Numerics, LoRA: c.LoRA, Eps: newFloat(float64(c.Eps), 32), Theta: theta, Rope: rope, Tied: c.Tied, BOS: c.BOS, EOS: c.EOS,
 		AttentionDropout: "0.0", InitializerRange: "0.02", DType: d.torch(), TorchDType: d.torch(), PretrainingTP: 1, UseCache: true,
 	})
 }

@@ -78,6 +78,7 @@ type readConfig struct {
 	BOS           *uint32         `json:"bos_token_id"`
 	EOS           json.RawMessage `json:"eos_token_id"` // one id, several, or null
 	Numerics      string          `json:"numerics"`     // entrain's own
+	LoRA          *LoRA           `json:"lora"`         // entrain's own
 
 	// Fields that select a different model.
 	Architectures []string        `json:"architectures"`
@@ -173,7 +174,7 @@ func ParseConfig(b []byte) (Config, error) {
 		return Config{}, err
 	}
 	c := Config{
-		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS, Numerics: r.Numerics,
+		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS, Numerics: r.Numerics, LoRA: r.LoRA,
 		KVHeads: r.Heads, Theta: 10000, Eps: 1e-6,
 	}
 	c.Bias, c.QKNorm = r.ModelType == "qwen2", r.ModelType == "qwen3"

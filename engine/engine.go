@@ -68,6 +68,8 @@ type Engine interface {
 	ParamsLen() int
 	StateLen() int
 	PayloadMax() int
+	// Base returns the parameters of the frozen model, nil in a run that trains all parameters.
+	Base() []float32
 
 	// NewVector returns a vector of n zeros.
 	NewVector(n int) Vector

@@ -18,7 +18,8 @@ import (
 // Unsupervised Multitask Learners", 2019, §2.3). For embeddings it is 0.02. Each value is the sum
 // of four uniform 16-bit numbers, shifted and scaled: close to normal, never beyond 3.5 standard
 // deviations, and exact in integers. With LoRA, B is 0, so that a run begins with the frozen model,
-// and A random with a standard deviation of √(1/(3·in)), as in PEFT. Init panics if cfg.Check finds a fault.
+// and A random with a standard deviation of √(1/(3·in)), as in PEFT. Init panics if cfg.Check finds
+// a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()
 	params := make([]float32, layout.Len())

@@ -91,8 +91,8 @@ func Write(ctx context.Context, dir string, m checkpoint.Model, o checkpoint.Opt
 	return manifest, err
 }
 
-// WriteBF16 writes a model as a checkpoint of half the size, whose weights are rounded to BF16.
-func WriteBF16(ctx context.Context, dir string, m Model) error {
+// WriteAs writes a model as a checkpoint whose weights have a type: all of them, if m was merged.
+func WriteAs(ctx context.Context, dir string, m Model, dtype checkpoint.DType) error {
 	words, err := m.Tokenizer()
 	if err != nil {
 		return err
@@ -102,10 +102,14 @@ func WriteBF16(ctx context.Context, dir string, m Model) error {
 	if err != nil {
 		return err
 	}
-	_, err = Write(ctx, dir, checkpoint.Model{
+	made := checkpoint.Model{
 		Run: from.Run, Epoch: from.Epoch, Round: from.Round, Step: from.Step,
 		Config: m.Saved.Config, Tokenizer: words, Layout: m.Config.Layout(), Params: m.Params, Chat: template,
-	}, checkpoint.Options{DType: checkpoint.BF16})
+	}
+	if m.Merged {
+		made.Card.Facts = []checkpoint.Fact{{Name: "merged with the adapters", Value: from.Params.String()}}
+	}
+	_, err = Write(ctx, dir, made, checkpoint.Options{DType: dtype})
 	return err
 }
 

@@ -14,13 +14,19 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// CheckpointConfig returns a model's shape as a checkpoint's config.json has it.
+// CheckpointConfig returns a model's shape as a checkpoint's config.json has it. The frozen model
+// of adapters is left to the caller.
 func CheckpointConfig(m llama.Config) checkpoint.Config {
 	numerics := ""
 	if m.Numerics != llama.Exact {
 		numerics = m.Numerics.String()
 	}
+	var lora *checkpoint.LoRA
+	if m.LoRA != (llama.LoRA{}) {
+		lora = &checkpoint.LoRA{Rank: m.LoRA.Rank, Alpha: float64(m.LoRA.Alpha), Targets: m.LoRA.Targets.Names()}
+	}
 	return checkpoint.Config{
+		LoRA:  lora,
 		Vocab: m.Vocab, Hidden: m.Hidden, Layers: m.Layers, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim,
 		FFN: m.FFN, Context: m.Context, Theta: m.Theta, Eps: m.Eps, Tied: m.Tied,
 		Bias: m.Bias, QKNorm: m.QKNorm, Window: m.Window, Rope: checkpoint.Rope(m.Rope), Numerics: numerics,
@@ -30,7 +36,13 @@ func CheckpointConfig(m llama.Config) checkpoint.Config {
 // LlamaConfig is the inverse of CheckpointConfig.
 func LlamaConfig(c checkpoint.Config) llama.Config {
 	numerics, _ := llama.ParseNumerics(c.Numerics) // ParseConfig knows the names too
+	var lora llama.LoRA
+	if c.LoRA != nil {
+		// Config.Check finds a set without matrices.
+		lora, _ = llama.NewLoRA(c.LoRA.Rank, c.LoRA.Alpha, c.LoRA.Targets)
+	}
 	return llama.Config{
+		LoRA:  lora,
 		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
 		FFN: c.FFN, Context: c.Context, Theta: c.Theta, Eps: c.Eps, Tied: c.Tied,
 		Bias: c.Bias, QKNorm: c.QKNorm, Window: c.Window, Rope: llama.Rope(c.Rope), Numerics: numerics,
@@ -43,6 +55,7 @@ type Model struct {
 	Saved  *checkpoint.Saved
 	Config llama.Config
 	Params []float32
+	Merged bool // Params are those of a frozen model with the checkpoint's adapters
 }
 
 // OpenCheckpoint opens a checkpoint directory, or the newest checkpoint of a state directory.
@@ -68,11 +81,30 @@ func OpenCheckpoint(dir string) (path string, saved *checkpoint.Saved, err error
 }
 
 // Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
-func Open(dir string) (Model, error) {
+// Adapters are merged into the frozen model, which must be at the place that the state directory or
+// the checkpoint names.
+func Open(dir string) (Model, error) { return OpenOn(dir, "") }
+
+// OpenOn is Open for adapters whose frozen model is the checkpoint base, unless that is "".
+func OpenOn(dir, base string) (Model, error) {
 	dir, saved, err := OpenCheckpoint(dir)
 	if err != nil {
 		return Model{}, err
 	}
+	m, err := read(dir, saved)
+	switch {
+	case err != nil:
+		return m, err
+	case saved.Config.LoRA != nil:
+		return m.onBase(base)
+	case base != "":
+		return m, fmt.Errorf("%q holds a whole model, not adapters of %q", dir, base)
+	}
+	return m, nil
+}
+
+// read reads the weights of a checkpoint, adapters as they are.
+func read(dir string, saved *checkpoint.Saved) (Model, error) {
 	m := Model{Dir: dir, Saved: saved}
 	m.Config = LlamaConfig(m.Saved.Config)
 	if err := m.Config.Check(); err != nil {

@@ -64,7 +64,11 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	config := model.CheckpointConfig(t.Model)
 	config.EOS = &end
 	facts := []checkpoint.Fact{{Name: "data manifest", Value: t.Spec.Data.Manifest}}
-	if t.Spec.Model.From != "" {
+	switch from, ok := t.Spec.From(); {
+	case ok && config.LoRA != nil:
+		config.LoRA.Base, config.LoRA.Location = from, t.Spec.Model.FromLocation
+		facts = append(facts, checkpoint.Fact{Name: "adapters of the parameters", Value: t.Spec.Model.From})
+	case ok:
 		facts = append(facts, checkpoint.Fact{Name: "trained from the parameters", Value: t.Spec.Model.From})
 	}
 	return checkpoint.Model{

@@ -25,6 +25,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
@@ -131,19 +132,19 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := trainer.New(ctx, on.Spec, at, part.machine(p), heldOutMost)
+	machine := part.machine(p)
+	if machine.From, err = p.origin(ctx, on.Spec); err != nil {
+		return nil, err
+	}
+	t, err := trainer.New(ctx, on.Spec, at, machine, heldOutMost)
 	if err != nil {
 		return nil, err
 	}
 	part.Trainer = t
-	if p.From, err = p.fetchOrigin(ctx, on.Spec, p.Getenv); err != nil {
-		return nil, err
-	}
-	if t.From, err = trainer.FindOrigin(on.Spec, p.From, p.Log); err != nil {
-		return nil, err
-	}
-	if want, ok := on.Spec.From(); ok && t.From == "" {
-		t.From, _ = trainer.OriginIn(p.State, want) // this member may have written it
+	if t.Model.LoRA != (llama.LoRA{}) {
+		if err := model.RememberBase(p.State, t.From); err != nil {
+			return nil, err
+		}
 	}
 	part.Options = p
 	part.store = statefile.New(filepath.Join(p.State, "state"), t.Engine.ParamsLen(), t.Engine.StateLen())

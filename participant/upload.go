@@ -135,6 +135,20 @@ func (u *uploader) close() {
 // originSlack is the size allowed for a checkpoint's tokenizer and headers.
 const originSlack = 256 << 20
 
+// origin returns the directory of the checkpoint that model.from names, "" if it is not on this
+// machine. It fetches it if an address names it.
+func (p Options) origin(ctx context.Context, s spec.Spec) (string, error) {
+	asked, err := p.fetchOrigin(ctx, s, p.Getenv)
+	if err != nil {
+		return "", err
+	}
+	dir, err := trainer.FindOrigin(s, asked, p.Log)
+	if want, ok := s.From(); ok && err == nil && dir == "" {
+		dir, _ = trainer.OriginIn(p.State, want) // this member may have written it
+	}
+	return dir, err
+}
+
 // fetchOrigin fetches the checkpoint that a run continues into the state directory, if an address
 // names it, and returns its directory. One that the user named must be there. One that the
 // specification names may be missing, as peers have the model; the environment's credentials are
@@ -170,7 +184,7 @@ func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wir
 	if err != nil {
 		return err
 	}
-	d, err := depot.Open(address, depot.Options{Getenv: getenv, BytesMax: uint64(4*m.Layout().Len() + originSlack)})
+	d, err := depot.Open(address, depot.Options{Getenv: getenv, BytesMax: uint64(4*m.Base().Layout().Len() + originSlack)})
 	if err != nil {
 		return err
 	}

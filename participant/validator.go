@@ -87,10 +87,11 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if err != nil {
 		return nil, err
 	}
-	if v.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell}, 0); err != nil {
+	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
+	if err != nil {
 		return nil, err
 	}
-	if v.trainer.From, err = trainer.FindOrigin(on.Spec, o.From, nil); err != nil {
+	if v.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell, From: from}, 0); err != nil {
 		return nil, err
 	}
 	if err := trainer.SelfTest(ctx, v.trainer.Computing); err != nil {

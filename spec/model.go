@@ -62,7 +62,8 @@ func Continue(text []byte, from Model, kinds []codec.Kind) (Spec, error) {
 	return s.complete(unknown)
 }
 
-// merge returns from with m's location and seed. Any other key that m sets must agree with from.
+// merge returns from with m's location, seed and adapters. Any other key that m sets must agree
+// with from.
 func (m Model) merge(from Model) (Model, error) {
 	var faults []error
 	said := m
@@ -122,7 +123,7 @@ func (m Model) merge(from Model) (Model, error) {
 			differ(f.key, f.said, f.is)
 		}
 	}
-	from.Seed, from.FromLocation = m.Seed, m.FromLocation
+	from.Seed, from.FromLocation, from.LoRA = m.Seed, m.FromLocation, m.LoRA
 	return from, errors.Join(faults...)
 }
 
@@ -166,11 +167,14 @@ func (s Spec) Llama() (llama.Config, error) {
 	if cfg.Numerics, err = llama.ParseNumerics(s.Numerics); err != nil {
 		return cfg, err
 	}
+	if cfg.LoRA, err = m.LoRA.config(); err != nil {
+		return cfg, err
+	}
 	return cfg, cfg.Check()
 }
 
-// From returns the hash of the parameters that the run starts from. ok is false for a run that
-// starts from a seed.
+// From returns the hash of the parameters that the run starts from, or of the frozen model in a run
+// of adapters. ok is false for a run that starts from a seed.
 func (s Spec) From() (hash wire.Hash, ok bool) {
 	if s.Model.From == "" {
 		return wire.Hash{}, false
@@ -186,7 +190,7 @@ func (s Spec) InitialParams() ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Model.From != "" {
+	if s.Model.From != "" && s.Model.LoRA == nil {
 		return nil, ErrFrom
 	}
 	return llama.Init(cfg, wire.Sum("entrain/model-seed", []byte(s.Model.Seed))), nil
@@ -194,7 +198,7 @@ func (s Spec) InitialParams() ([]float32, error) {
 
 // ModelHash returns the hash of the initial parameters.
 func (s Spec) ModelHash() (wire.Hash, error) {
-	if from, ok := s.From(); ok {
+	if from, ok := s.From(); ok && s.Model.LoRA == nil {
 		return from, nil
 	}
 	p, err := s.InitialParams()
@@ -208,6 +212,9 @@ func (s Spec) ModelHash() (wire.Hash, error) {
 // starts from.
 func (m Model) Name() string {
 	if m.Preset == "" && len(m.From) >= 12 {
+		if m.LoRA != nil {
+			return "adapters of " + m.From[:12]
+		}
 		return "going on from " + m.From[:12]
 	}
 	return m.Preset

@@ -86,18 +86,19 @@ type Model struct {
 	RopeLow      float64 `toml:"rope_low,omitempty"`
 	RopeHigh     float64 `toml:"rope_high,omitempty"`
 	RopeOriginal int     `toml:"rope_original,omitempty"`
-	// Seed is any text. It determines the initial parameters, unless from is given.
+	// Seed is any text. It determines the initial parameters, unless from is given without lora.
 	Seed string `toml:"seed"`
-	// From is the hash of the parameters that the run starts from, in hex. `entrain run create
-	// --from` sets it and every key above.
+	// From is the hash of the parameters that the run starts from, or of the frozen model, in hex.
+	// `entrain run create --from` sets it and every key above.
 	From string `toml:"from,omitempty"`
 	// FromLocation is the directory of a checkpoint with those parameters, for participants that
 	// have it there (or elsewhere: join --from). Other participants fetch the parameters from
-	// peers.
+	// peers, unless they are a frozen model's.
 	FromLocation string `toml:"from_location,omitempty"`
 	// Tokenizer is the hash of the checkpoint's tokenizer.json, in hex. It must equal the hash of
 	// the data's tokenizer.
 	Tokenizer string `toml:"tokenizer,omitempty"`
+	LoRA      *LoRA  `toml:"lora,omitempty"`
 }
 
 // Data defines what the model is trained on.
@@ -255,7 +256,8 @@ func decode(text []byte, kinds []codec.Kind) (s Spec, unknown, err error) {
 	if err := toml.Unmarshal(text, f.Addr().Interface()); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
-			// The quoted line repeats the TOML reader's words, with types of Go: the first line has ours.
+			// The quoted line repeats the TOML reader's words, with types of Go: the first line has
+			// ours.
 			quoted := strings.Replace(bad.String(), " "+strings.TrimPrefix(bad.Error(), "toml: "), "", 1)
 			return Spec{}, nil, fmt.Errorf("%s\n%s", clip(mistake(bad)), clip(quoted))
 		}
@@ -371,6 +373,7 @@ func (s Spec) Check() error {
 	if !s.Buckets() && err == nil {
 		s.checkBlobs(uint64(cfg.Layout().Len()), fault)
 	}
+	faults = append(faults, s.checkLoRA()...)
 	for _, f := range s.checkResume() {
 		fault("resume.%w", f)
 	}

@@ -132,10 +132,10 @@ func (m *Model) Program(sequences uint32, tail Tail) (Program, error) {
 	return p, nil
 }
 
-// recut lists the operations that follow the sequences, starting with number at: those that make the
-// gradients of adapters, and those that cut the gradients of matrices with heads into the tiles of
-// Matrix. It returns where the gradient of each tensor of the layout is. last is the first operation
-// of the last sequence.
+// recut lists the operations that follow the sequences, starting with number at: those that make
+// the gradients of adapters, and those that cut the gradients of matrices with heads into the tiles
+// of Matrix. It returns where the gradient of each tensor of the layout is. last is the first
+// operation of the last sequence.
 func (m *Model) recut(last, at ref) (nodes []node, gradients []ref) {
 	add := func(what string, layer int, g grid, k kernel) value {
 		nodes = append(nodes, node{k, label{what, layer, -1}})

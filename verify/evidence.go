@@ -9,13 +9,16 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/trace"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Evidence for a program's external inputs:
 //
-//	a chunk of parameters or state    trace.ProveChunk
+//	a chunk of parameters, state or   trace.ProveChunk
+//	the frozen model
 //	a sequence                        Var spans (batch.Append), then data.Set.Prove
 
 // spansMax bounds the spans of a share.
@@ -34,6 +37,8 @@ func (o opener) Open(r trace.Read, evidence []byte) ([]uint32, error) {
 		return trace.OpenChunk(o.c.Commitment.Params, o.rules.params, r.Index, evidence)
 	case trace.State:
 		return trace.OpenChunk(o.c.Commitment.Prev, o.rules.params, r.Index, evidence)
+	case trace.Base:
+		return trace.OpenChunk(o.rules.base, o.rules.frozen, r.Index, evidence)
 	case trace.Tokens:
 		return o.tokens(r.Index, evidence)
 	}
@@ -111,6 +116,9 @@ func (p prover) prove(r trace.Read) ([]byte, error) {
 		return p.chunk(p.params, r.Index), nil
 	case trace.State:
 		return p.chunk(p.state, r.Index), nil
+	case trace.Base:
+		base := p.engine.Base()
+		return trace.ProveChunk(base, merkle.BlobLeaves(tensor.Bytes(base)), r.Index), nil
 	case trace.Tokens:
 		number, ok := sequence(p.spans, r.Index)
 		if !ok {

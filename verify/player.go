@@ -67,7 +67,7 @@ func (t *Tracer) open(ctx context.Context, p trace.Program, c dispute.Case, in I
 	}
 	prover := prover{t.engine, in.Params, in.State, in.Spans, t.data}
 	made, err := t.engine.Trace(ctx, p, trace.Sources{
-		Params: engine.Values(in.Params), State: engine.Values(in.State), Tokens: prover.tokens(t.rules.setup.Sequence), Prove: prover.prove,
+		Params: engine.Values(in.Params), State: engine.Values(in.State), Base: t.engine.Base(), Tokens: prover.tokens(t.rules.setup.Sequence), Prove: prover.prove,
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/trace"
@@ -22,6 +23,8 @@ type rules struct {
 	setup    trace.Setup
 	model    *trace.Model
 	tail     func(c dispute.Case) trace.Tail
+	frozen   int       // parameters of the frozen model, 0 in a run without one
+	base     wire.Hash // their hash
 	params   int       // parameters, which is also the number of floats in an optimizer state
 	most     uint32    // most sequences in a share
 	gradient bool      // a step is disputed up to its gradient, and needs no state
@@ -43,6 +46,10 @@ func newRules(s spec.Spec) (*rules, error) {
 	r := &rules{
 		setup:  trace.Setup{Model: cfg, Sequence: s.Data.Sequence},
 		params: layout.Len(), gradient: s.Buckets(), order: s.DataSeed(), first: s.First(), most: max(s.Batch.Start, s.Batch.End),
+	}
+	if cfg.LoRA != (llama.LoRA{}) {
+		r.frozen = cfg.Base().Layout().Len()
+		r.base, _ = s.From() // Check demands it
 	}
 	if r.model, err = trace.NewModel(r.setup); err != nil {
 		return nil, err

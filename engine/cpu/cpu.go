@@ -316,3 +316,6 @@ func (e *Engine) StateLen() int {
 
 // PayloadMax implements [engine.Engine].
 func (e *Engine) PayloadMax() int { return e.codec.PayloadMax() }
+
+// Base implements [engine.Engine].
+func (e *Engine) Base() []float32 { return e.run.Base }

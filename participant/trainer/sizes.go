@@ -10,7 +10,8 @@ import (
 
 // Sizes estimates what a run takes of a member's machine and connection.
 type Sizes struct {
-	Parameters uint64 `json:"parameters"`
+	Parameters uint64 `json:"parameters"`    // trained
+	Frozen     uint64 `json:"frozen"`        // parameters of the frozen model, in a run of adapters
 	Model      uint64 `json:"model_bytes"`   // fetched once
 	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
 	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
@@ -48,10 +49,16 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	default:
 		states += 2
 	}
-	z = Sizes{Parameters: n, Model: 4 * n, Payload: uint64(codec.PayloadMax())}
+	// The frozen model, itself and merged, and the merged one's gradient.
+	var frozen, merged uint64
+	if whole := model.Base(); whole != model {
+		frozen = uint64(whole.Layout().Len())
+		merged, model = 3*frozen, whole
+	}
+	z = Sizes{Parameters: n, Frozen: frozen, Model: 4 * (n + frozen), Payload: uint64(codec.PayloadMax())}
 	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil) }
 	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
-	z.Memory = 4*(params*n+states*state+work) + stepBytes(model, MicroBatch*s.Data.Sequence)
+	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
 }
 

@@ -30,7 +30,7 @@ type Trainer struct {
 	Computing cpu.Options
 	device    *vulkan.Device // nil: the processors
 	model     *vulkan.Model  // on the device
-	From      string         // checkpoint that the run goes on from, if it is on this machine
+	From      string         // checkpoint of model.from, if it is on this machine
 	HeldOut   uint64         // sequences that a measurement of the held-out loss reads
 }
 
@@ -39,6 +39,9 @@ type Machine struct {
 	Workers int               // goroutines
 	Device  string            // cpu, auto or vulkan:N (vulkan.Choose); "" is cpu
 	Tell    func(text string) // told why a device is not used; may be nil
+	// From is the directory of the checkpoint that the specification's model.from names (FindOrigin);
+	// "" if it is not on this machine.
+	From string
 }
 
 // New opens the run's data in dir, or at the addresses that dir lists, and allocates what training
@@ -49,7 +52,7 @@ func New(ctx context.Context, s spec.Spec, at data.Place, m Machine, heldOutMost
 	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
 	}
-	t := &Trainer{Spec: s, Computing: cpu.Options{Workers: m.Workers, Micro: MicroBatch}}
+	t := &Trainer{Spec: s, From: m.From, Computing: cpu.Options{Workers: m.Workers, Micro: MicroBatch}}
 	if t.Model, err = s.Llama(); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,9 @@ func (t *Trainer) make(s spec.Spec, m Machine, heldOutMost uint64) (err error) {
 	if t.Run, err = s.Engine(); err != nil {
 		return err
 	}
+	if t.Run.Base, err = t.base(); err != nil {
+		return err
+	}
 	t.HeldOut = min(heldOutMost, t.Set.HeldOut().Len())
 	t.Run.Data, t.Run.HeldOut, t.Run.HeldOutSequences = t.Set, t.Set.HeldOut(), t.HeldOut
 	o := t.Computing
@@ -90,6 +96,25 @@ func (t *Trainer) make(s spec.Spec, m Machine, heldOutMost uint64) (err error) {
 	}
 	t.Engine, err = cpu.New(t.Run, o)
 	return err
+}
+
+// base reads the frozen model of a run of adapters; it returns nil in other runs.
+func (t *Trainer) base() ([]float32, error) {
+	if t.Model.LoRA == (llama.LoRA{}) {
+		return nil, nil
+	}
+	want, _ := t.Spec.From() // Check demands it
+	if t.From == "" {
+		return nil, fmt.Errorf("the run trains adapters of the model with the parameters %s, which is not on this machine: name a copy, a directory or an address, with --from", want)
+	}
+	m, err := model.Open(t.From)
+	if err != nil {
+		return nil, err
+	}
+	if got := m.Hash(); got != want || len(m.Params) != t.Model.Base().Layout().Len() {
+		return nil, fmt.Errorf("the model in %q has the parameters %s, but the run's adapters belong to %s", t.From, got, want)
+	}
+	return m.Params, nil
 }
 
 // take opens the device that m names, and makes its model part of o.
@@ -137,7 +162,7 @@ func (t *Trainer) Close() {
 // Initial returns the run's first parameters: made from its seed, or read from the checkpoint that
 // it continues. It returns nil if that is not on this machine.
 func (t *Trainer) Initial() []float32 {
-	if _, ok := t.Spec.From(); ok {
+	if _, ok := t.Spec.From(); ok && t.Spec.Model.LoRA == nil {
 		if t.From == "" {
 			return nil
 		}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
+)
+
+// adaptersOf are the lines of a specification that make a run one of adapters.
+const adaptersOf = "[model.lora]\nrank = 4\nalpha = 16.0\n"
+
+// Two members train adapters of a model from elsewhere, check each other, and use what they made:
+// as adapters, with their model beside them, and merged.
+func TestMembersTrainAdapters(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.console.env = startReplica(t)
+	imported, _ := importForeign(t, s)
+	corpus := foreignData(t, s, imported)
+	first := create(t, s, fmt.Sprintf(continuedRun, "adapters", 8, corpus, 2, 60)+adaptersOf, imported)
+	states := t.TempDir()
+	var members [2]<-chan taking
+	for i := range members {
+		name := filepath.Join(states, fmt.Sprint("member", i))
+		members[i] = takePart(t.Context(), t, s.console.env, "adapters", "--key", name+".key", "--state", name, "--from", imported)
+	}
+	var final string
+	for i := range members {
+		m := <-members[i]
+		if m.err != nil {
+			t.Fatalf("member %d: %v", i, m.err)
+		}
+		if came, ok := m.first("loaded"); !ok || came.Params != first {
+			t.Errorf("member %d came to the adapters by %+v", i, came)
+		}
+		kept, ok := m.first("finished")
+		if !ok || i > 0 && kept.Params != final || kept.Params == first {
+			t.Errorf("member %d ends with %q, the others with %q", i, kept.Params, final)
+		}
+		final = kept.Params
+	}
+	var report view.Run
+	if err := json.Unmarshal([]byte(s.ok("status", "adapters", "--json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Step != 8 || report.Trust.Passed == 0 || report.Trust.Convicted != 0 || report.Trust.Disputed != 0 {
+		t.Errorf("the run stands at %+v", report)
+	}
+	state := filepath.Join(states, "member1")
+	useAdapters(t, s, state, imported, final)
+}
+
+// useAdapters opens the adapters in a state directory in every way.
+func useAdapters(t *testing.T, s *shell, state, base, params string) {
+	t.Helper()
+	path, saved, err := model.OpenCheckpoint(state)
+	if err != nil || saved.Manifest.Params.String() != params || saved.Config.LoRA == nil {
+		t.Fatalf("the checkpoint has %+v, %v", saved, err)
+	}
+	for _, name := range []string{checkpoint.AdapterConfigFile, checkpoint.AdapterWeightsFile} {
+		if _, err := os.Stat(filepath.Join(path, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	text := s.ok("model", "generate", state, "--prompt", "All the", "--tokens", "8", "--temperature", "0")
+	merged := filepath.Join(t.TempDir(), "merged")
+	s.ok("model", "export", state, "-o", merged, "--type", "hf-f32")
+	if again := s.ok("model", "generate", merged, "--prompt", "All the", "--tokens", "8", "--temperature", "0"); again != text {
+		t.Errorf("merged it writes %q, with adapters %q", again, text)
+	}
+	whole, err := model.Open(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := model.OpenOn(path, base)
+	if err != nil || with.Hash() != whole.Hash() {
+		t.Errorf("the merged model is %s, the adapters make %s: %v", whole.Hash(), with.Hash(), err)
+	}
+	alone := filepath.Join(t.TempDir(), "alone")
+	if err := os.CopyFS(alone, os.DirFS(path)); err != nil {
+		t.Fatal(err)
+	}
+	s.fails([]string{"model", "generate", alone, "--prompt", "All"}, "not on this machine", "--base")
+	s.fails([]string{"model", "export", alone, "-o", merged + "2", "--base", merged}, "has the parameters")
+}
