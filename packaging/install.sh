@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the newest entrain: fetches the binary for this machine, compares it with SHA256SUMS, and puts it in ~/.local/bin, or, as
-# root, in /usr/local/bin.
+# root, in /usr/local/bin. Where Linux has glibc, it is the program that can use GPUs.
 #
 #     curl -fsSLO https://github.com/entrain-network/entrain/releases/latest/download/install.sh && sh install.sh
 #
@@ -25,6 +25,13 @@ aarch64 | arm64) arch=arm64 ;;
 *) fail "no binary for $(uname -m): build it with Go, as README.md says" ;;
 esac
 name=entrain-$os-$arch
+# Only a program that is linked to glibc can load the driver of a GPU.
+gpu=entrain-gpu-$os-$arch
+case $gpu in
+entrain-gpu-linux-amd64) loader=/lib64/ld-linux-x86-64.so.2 ;;
+entrain-gpu-linux-arm64) loader=/lib/ld-linux-aarch64.so.1 ;;
+*) loader=/nowhere ;;
+esac
 
 if command -v sha256sum >/dev/null; then
   sum() { sha256sum "$1" | cut -d ' ' -f 1; }
@@ -45,12 +52,24 @@ mkdir -p "$to" || fail "cannot make $to; name another directory with ENTRAIN_TO"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 get SHA256SUMS "$dir/SHA256SUMS"
-want=$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$dir/SHA256SUMS")
-[ -n "$want" ] || fail "SHA256SUMS does not list $name"
-get "$name" "$dir/entrain"
-got=$(sum "$dir/entrain")
-[ "$got" = "$want" ] || fail "$name has SHA-256 $got, SHA256SUMS says $want: nothing was installed"
-chmod 755 "$dir/entrain"
+listed() { awk -v name="$1" '$2 == name || $2 == "*" name { print $1 }' "$dir/SHA256SUMS"; }
+fetch() {
+  want=$(listed "$1")
+  [ -n "$want" ] || fail "SHA256SUMS does not list $1"
+  get "$1" "$dir/entrain"
+  got=$(sum "$dir/entrain")
+  [ "$got" = "$want" ] || fail "$1 has SHA-256 $got, SHA256SUMS says $want: nothing was installed"
+  chmod 755 "$dir/entrain"
+}
+if [ -e "$loader" ] && [ -n "$(listed "$gpu")" ]; then
+  fetch "$gpu"
+  if ! "$dir/entrain" --version >/dev/null 2>&1; then
+    echo "$gpu does not run here: installing $name, which computes on processors" >&2
+    fetch "$name"
+  fi
+else
+  fetch "$name"
+fi
 mv "$dir/entrain" "$to/entrain" || fail "cannot write $to/entrain; name another directory with ENTRAIN_TO"
 "$to/entrain" --version
 case :$PATH: in

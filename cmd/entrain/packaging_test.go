@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -109,6 +112,25 @@ func TestInstallScript(t *testing.T) {
 		t.Errorf("a file that is not listed is installed: %v: %s", err, out)
 	}
 	if got, err := os.ReadFile(filepath.Join(to, "entrain")); err != nil || !strings.Contains(string(got), "installed") {
+		t.Errorf("%v: %s", err, got)
+	}
+	// Both are listed: where there is glibc, the one for GPUs is installed if it runs.
+	if _, err := os.Stat("/lib64/ld-linux-x86-64.so.2"); err != nil || runtime.GOARCH != "amd64" {
+		return
+	}
+	static, gpu := "#!/bin/sh\necho installed static\n", "#!/bin/sh\necho installed for GPUs\n"
+	for _, c := range []struct{ gpu, want string }{{gpu, "installed for GPUs"}, {"#!/bin/sh\nexit 1\n", "does not run here"}} {
+		var sums []byte
+		for file, text := range map[string]string{name: static, "entrain-gpu-linux-amd64": c.gpu} {
+			writeFile(t, filepath.Join(from, file), text)
+			sums = fmt.Appendf(sums, "%x  %s\n", sha256.Sum256([]byte(text)), file)
+		}
+		writeFile(t, filepath.Join(from, "SHA256SUMS"), string(sums))
+		if out, err := install(); err != nil || !strings.Contains(out, c.want) {
+			t.Errorf("%v: %s, want %q", err, out, c.want)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(to, "entrain")); err != nil || string(got) != static {
 		t.Errorf("%v: %s", err, got)
 	}
 }

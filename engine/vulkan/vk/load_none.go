@@ -4,7 +4,7 @@ package vk
 
 import "errors"
 
-var errNone = errors.New("vulkan: this program was built without it: with the tag static, or for a system on which it is not supported")
+var errNone = errors.New("vulkan: this program cannot load drivers, because it is linked statically or for a system without Vulkan: on Linux with glibc, entrain-gpu-linux-* of the same release can, and so can the package for Debian (docs/gpu/README.md)")
 
 // Load returns an error: this program cannot open the Vulkan loader.
 func Load() (*Loader, error) { return nil, errNone }
