@@ -38,6 +38,7 @@ type world struct {
 	params  []float32
 	state   []float32
 	spans   []batch.Span
+	base    []float32 // the frozen model, in a run of adapters
 }
 
 // runText is a specification with the hash of its data's manifest.
@@ -109,7 +110,32 @@ func newSealedWorld(t testing.TB, clip float64) *world {
 	return worldOf(t, runText[:from]+"[exchange]\nkind = \"bucket\"\n[optimizer.slice]\ncompression = 8\nleaf = 64\n"+runText[to:], clip)
 }
 
+// newAdaptedWorld is like newWorld, for a run of adapters of the model that newWorld's begins with.
+func newAdaptedWorld(t testing.TB, clip float64) *world {
+	t.Helper()
+	whole, err := spec.Parse(fmt.Appendf(nil, runText, wire.Hash{1}, clip), all.Kinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := whole.InitialParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapters := fmt.Sprintf("seed = \"adapters\"\nfrom = \"%s\"\n[model.lora]\nrank = 40\ntargets = [\"q_proj\", \"down_proj\"]\n\n[data]", merkle.BlobRoot(tensor.Bytes(base)))
+	w := worldOn(t, strings.Replace(runText, "seed = \"verify\"\n\n[data]", adapters, 1), clip, base)
+	for i := range w.params { // B begins with 0, and so does the gradient of A
+		w.params[i] += float32(i%7-3) * 0x1p-7
+	}
+	return w
+}
+
 func worldOf(t testing.TB, text string, clip float64) *world {
+	t.Helper()
+	return worldOn(t, text, clip, nil)
+}
+
+// worldOn is worldOf for a run that may have a frozen model.
+func worldOn(t testing.TB, text string, clip float64, base []float32) *world {
 	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "text")
@@ -122,7 +148,7 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip)}
+	w := &world{text: fmt.Appendf(nil, text, manifest.Hash(), clip), base: base}
 	if w.spec, err = spec.Parse(w.text, all.Kinds()); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +156,7 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine = newEngine(t, w.spec, w.set)
+	w.engine = newEngine(t, w.spec, w.set, base)
 	if w.tracer, err = NewTracer(w.spec, w.set, w.engine); err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +175,13 @@ func worldOf(t testing.TB, text string, clip float64) *world {
 	return w
 }
 
-func newEngine(t testing.TB, s spec.Spec, set *data.Set) *cpu.Engine {
+func newEngine(t testing.TB, s spec.Spec, set *data.Set, base []float32) *cpu.Engine {
 	t.Helper()
 	run, err := s.Engine()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run.Data = set
+	run.Data, run.Base = set, base
 	e, err := cpu.New(run, cpu.Options{Workers: 2, Micro: 2})
 	if err != nil {
 		t.Fatal(err)
