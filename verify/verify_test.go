@@ -37,7 +37,8 @@ func TestTheTraceOfAStepEndsInItsCommitment(t *testing.T) {
 // kind is the name of an operation without what tells it from others of its kind.
 func kind(name string) string {
 	if rest, ok := strings.CutPrefix(name, "pieces of "); ok {
-		return "pieces" + rest[strings.LastIndexByte(rest, '.'):]
+		of, _, _ := strings.Cut(rest, ".") // model, or base_model for adapters
+		return "pieces of " + of + rest[strings.LastIndexByte(rest, '.'):]
 	}
 	var b strings.Builder
 	for _, part := range strings.Split(name, ", ") {
@@ -92,7 +93,7 @@ func convictLiars(t *testing.T, w *world, change func(words []uint32), harmless 
 	all := lies(p, change)
 	for i, l := range all {
 		name := p.Op(l.op).Name()
-		if testing.Short() && i%5 > 0 || w.base != nil && !strings.Contains(name, "_proj") { // others are those of a whole model
+		if testing.Short() && i%5 > 0 || w.base != nil && !strings.Contains(name, "_proj") && !strings.Contains(name, "pieces") { // others are those of a whole model
 			continue
 		}
 		liar := newLying(p, l)
