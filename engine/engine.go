@@ -94,7 +94,7 @@ type Engine interface {
 
 	// Gradient computes the gradient of a share on params. It needs no member's state.
 	Gradient(ctx context.Context, params Vector, spans []batch.Span) (Gradient, error)
-	// Loss returns the mean loss on the sequences of spans, in nats a token.
+	// Loss returns the mean loss on the sequences of spans, in nats a learnt token.
 	Loss(ctx context.Context, params Vector, spans []batch.Span) (float64, error)
 	// HeldOut returns the mean loss on the first sequences of the held-out split, in nats a token.
 	HeldOut(ctx context.Context, params Vector) (float32, error)
@@ -112,7 +112,7 @@ type Engine interface {
 // Result is what a step yields besides the new optimizer state.
 type Result struct {
 	Payload []byte
-	Loss    float32 // mean over the share, nats a token
+	Loss    float32 // mean over the share, nats a learnt token
 	Tokens  uint64  // trained on
 
 	// Gradient is the merkle.BlobRoot of the share's mean gradient before clipping, or of its
@@ -132,7 +132,7 @@ type Gradient struct {
 	// computes again.
 	Values Vector
 	Root   wire.Hash // merkle.BlobRoot of Values, which opens the Work of a commitment to the share
-	Loss   float32   // mean over the share, nats a token
+	Loss   float32   // mean over the share, nats a learnt token
 }
 
 // Slicer is what an engine does for a run that exchanges by buckets: [codec.Sliceable]

@@ -20,7 +20,7 @@ func newEmbed(b *batch, cfg Config) *embed {
 }
 
 // token returns the token of row r.
-func (e *embed) token(r int) int { return int(e.tokens[r+r/e.seq]) }
+func (e *embed) token(r int) int { return int(e.tokens[r+r/e.seq] &^ Masked) }
 
 // forward copies each row's vector from the table (Vocab, Hidden) to x (rows, Hidden).
 func (e *embed) forward(x, table []float32, tokens []uint32) {

@@ -27,6 +27,15 @@ func randomTokens(cfg Config, batch, seq int, r *rand.Rand) []uint32 {
 	return tokens
 }
 
+// mask masks about percent of tokens.
+func mask(tokens []uint32, percent int, r *rand.Rand) {
+	for i := range tokens {
+		if r.IntN(100) < percent {
+			tokens[i] |= Masked
+		}
+	}
+}
+
 func toFloat64(x []float32) []float64 {
 	y := make([]float64, len(x))
 	for i, v := range x {
@@ -48,13 +57,16 @@ var gradientCases = []struct {
 	name       string
 	cfg        Config
 	batch, seq int
+	masked     int // percent of the tokens
 }{
-	{"untied, grouped queries", Config{Vocab: 11, Hidden: 12, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 10, Context: 9, Theta: 100, Eps: 1e-5}, 2, 9},
-	{"tied, one head of keys", Config{Vocab: 7, Hidden: 10, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 4, FFN: 18, Context: 8, Theta: 10000, Eps: 1e-3, Tied: true}, 3, 5},
-	{"as many heads of keys, one layer", Config{Vocab: 9, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 2, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6}, 1, 70},
-	{"biases, tied", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, Bias: true, Tied: true}, 2, 67},
-	{"norms of heads", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, QKNorm: true}, 2, 67},
-	{"a window and stretched angles", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 7, Context: 90, Theta: 100, Eps: 1e-6, Window: 7, Rope: Rope{8, 1, 4, 30}}, 1, 67},
+	{"untied, grouped queries", Config{Vocab: 11, Hidden: 12, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 10, Context: 9, Theta: 100, Eps: 1e-5}, 2, 9, 0},
+	{"a mask", Config{Vocab: 11, Hidden: 12, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 10, Context: 9, Theta: 100, Eps: 1e-5}, 2, 9, 60},
+	{"a mask, tied", Config{Vocab: 7, Hidden: 10, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 4, FFN: 18, Context: 8, Theta: 10000, Eps: 1e-3, Tied: true}, 3, 5, 40},
+	{"tied, one head of keys", Config{Vocab: 7, Hidden: 10, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 4, FFN: 18, Context: 8, Theta: 10000, Eps: 1e-3, Tied: true}, 3, 5, 0},
+	{"as many heads of keys, one layer", Config{Vocab: 9, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 2, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6}, 1, 70, 0},
+	{"biases, tied", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, Bias: true, Tied: true}, 2, 67, 0},
+	{"norms of heads", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 6, FFN: 7, Context: 70, Theta: 10, Eps: 1e-6, QKNorm: true}, 2, 67, 0},
+	{"a window and stretched angles", Config{Vocab: 9, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 7, Context: 90, Theta: 100, Eps: 1e-6, Window: 7, Rope: Rope{8, 1, 4, 30}}, 1, 67, 0},
 }
 
 func TestTheLossIsThatOfTheReference(t *testing.T) {
@@ -63,7 +75,8 @@ func TestTheLossIsThatOfTheReference(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
 			m := newModel(t, c.cfg, nil, c.batch, c.seq)
 			params, tokens := randomParams(c.cfg, r), randomTokens(c.cfg, c.batch, c.seq, r)
-			want := referenceLoss(c.cfg, m.layout, toFloat64(params), tokens, c.batch, c.seq)
+			mask(tokens, c.masked, r)
+			want := referenceLoss(c.cfg, m.layout, toFloat64(params), tokens, c.batch, c.seq) * float64(c.batch*c.seq) / float64(Learnt(tokens, c.seq))
 			loss, err := m.Loss(params, tokens, c.batch, c.seq)
 			if err != nil || math.Abs(float64(loss)-want) > 2e-6*want {
 				t.Errorf("Loss = %.8g, %v; the reference says %.8g", loss, err, want)
@@ -85,6 +98,7 @@ func TestGradientsAreThoseOfTheReference(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, 2))
 			m := newModel(t, c.cfg, nil, c.batch, c.seq)
 			params, tokens := randomParams(c.cfg, r), randomTokens(c.cfg, c.batch, c.seq, r)
+			mask(tokens, c.masked, r)
 			grad := make([]float32, len(params))
 			if _, err := m.Grad(params, grad, tokens, c.batch, c.seq, c.batch); err != nil {
 				t.Fatal(err)

@@ -48,7 +48,7 @@ func newLoss(b *batch, cfg Config, rows int) *loss {
 	return l
 }
 
-// forward returns the sum of the losses of all rows of h (rows, Hidden).
+// forward returns the sum of the losses of the learnt rows of h (rows, Hidden).
 func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 	l.tokens = tokens
 	for l.first = 0; l.first < l.rows(); {
@@ -58,7 +58,8 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 }
 
 // backward is like forward, and also computes the gradients of each token's loss times weight: it
-// sets dh (rows, Hidden) and adds the head's gradient to dhead, unless that is nil.
+// sets dh (rows, Hidden) and adds the head's gradient to dhead, unless that is nil. A row whose
+// target is masked has no loss, and its gradient of the logits is +0.
 //
 // The gradient of the logits is (softmax - onehot)·weight. In 8 bits the one large element of a row
 // would leave little of the others in its block, so with Exact8 the products take softmax·weight,
@@ -128,17 +129,23 @@ func (l *loss) pack(head []float32, backward bool) {
 // targetColumns is the number of columns of the head in one piece of subtractFromHead's work.
 const targetColumns = 64
 
-// subtractFromInput subtracts weight·head[target] from row i of the chunk's dh.
+// subtractFromInput subtracts weight·head[target] from row i of the chunk's dh, if it is learnt.
 func (l *loss) subtractFromInput(i int) {
 	r := l.first + i
+	if l.masked(r) {
+		return
+	}
 	subtractScaled(l.dh[r*l.width:(r+1)*l.width], l.head[l.target(r)*l.width:], l.weight)
 }
 
-// subtractFromHead subtracts weight·h[r] from dhead[target] for the rows r of the sequence that
-// ended, in piece i of the columns.
+// subtractFromHead subtracts weight·h[r] from dhead[target] for the learnt rows r of the sequence
+// that ended, in piece i of the columns.
 func (l *loss) subtractFromHead(i int) {
 	from, to := i*targetColumns, min((i+1)*targetColumns, l.width)
 	for r := l.ended - l.seq; r < l.ended; r++ {
+		if l.masked(r) {
+			continue
+		}
 		at := l.target(r) * l.width
 		subtractScaled(l.dhead[at+from:at+to], l.h[r*l.width+from:], l.weight)
 	}
@@ -192,17 +199,27 @@ func (l *loss) sum() float64 {
 	return sum
 }
 
-// target returns the token that follows row r.
-func (l *loss) target(r int) int { return int(l.tokens[r+r/l.seq+1]) }
+// target returns the token that follows row r, and masked whether it is only read.
+func (l *loss) target(r int) int  { return int(l.tokens[r+r/l.seq+1] &^ Masked) }
+func (l *loss) masked(r int) bool { return l.tokens[r+r/l.seq+1]&Masked != 0 }
 
 func (l *loss) doForward(w *exact.Worker, i int) {
 	r := l.first + i
+	if l.masked(r) {
+		l.losses[r] = 0
+		return
+	}
 	l.losses[r] = w.CrossEntropyLoss(l.logits[i*l.vocab:(i+1)*l.vocab], l.target(r))
 }
 
 func (l *loss) doGradient(w *exact.Worker, i int) {
 	r := l.first + i
 	row := l.logits[i*l.vocab : (i+1)*l.vocab]
+	if l.masked(r) {
+		clear(row)
+		l.losses[r] = 0
+		return
+	}
 	if l.eight != nil {
 		l.losses[r] = w.CrossEntropyShares(row, l.target(r), l.weight)
 		return

@@ -97,10 +97,26 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 	return m, nil
 }
 
-// Loss returns the mean cross-entropy, in nats per token, of batch sequences of seq+1 tokens each:
-// the model sees the first seq and predicts the last seq. params is laid out by the Config's
-// Layout; Loss panics if its length differs. Tokens beyond the vocabulary, a batch or sequence
-// larger than the Model was made for, and a loss that is not finite (ErrNotFinite) are errors.
+// Masked is the bit of a token that the model reads but does not learn to predict: it has no part
+// in the loss, nor a gradient as a target.
+const Masked = 1 << 31
+
+// Learnt returns how many of the tokens that the model predicts in sequences of seq+1 tokens are
+// learnt: all but those with the bit Masked.
+func Learnt(tokens []uint32, seq int) (n int) {
+	for i, t := range tokens {
+		if i%(seq+1) > 0 && t&Masked == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Loss returns the mean cross-entropy, in nats per learnt token, or 0 if none is learnt, of batch
+// sequences of seq+1 tokens each: the model sees the first seq and predicts the last seq. params is
+// laid out by the Config's Layout; Loss panics if its length differs. Tokens beyond the vocabulary,
+// a batch or sequence larger than the Model was made for, and a loss that is not finite
+// (ErrNotFinite) are errors.
 func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
@@ -112,14 +128,16 @@ func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32
 		m.forward(part, false)
 		sum += m.loss.forward(m.h, m.params.head, part)
 	}
-	return mean(sum, batch*seq)
+	return mean(sum, Learnt(tokens, seq))
 }
 
 // Grad adds to grad the gradient of these sequences' part of a mean loss over total sequences, all
-// of seq tokens, and returns the mean loss of these sequences. To get the gradient of the mean over
-// a batch, call Grad once with total = batch on a zero grad. When memory is short, call it for
-// parts of the batch, in order, with the same total: the calls add up to the same bits. Tokens and
-// errors are as in Loss; after an error the contents of grad are undefined.
+// of seq tokens, and returns the mean loss of these sequences as Loss does. Each learnt token
+// weighs 1/(total·seq), however many are masked: what a token teaches does not depend on its
+// neighbours, and the shares of members add up without a count of theirs. To get the gradient of
+// the mean over a batch, call Grad once with total = batch on a zero grad. When memory is short,
+// call it for parts of the batch, in order, with the same total: the calls add up to the same bits.
+// Tokens and errors are as in Loss; after an error the contents of grad are undefined.
 func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total int) (float32, error) {
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
@@ -138,7 +156,7 @@ func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total 
 		m.forward(part, true)
 		sum += m.backward(part, weight)
 	}
-	loss, err := mean(sum, batch*seq)
+	loss, err := mean(sum, Learnt(tokens, seq))
 	if err != nil {
 		return loss, err
 	}
@@ -154,7 +172,7 @@ func (m *Model) enter(params []float32, tokens []uint32, batch, seq int) error {
 		return fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), batch, seq)
 	}
 	for i, t := range tokens {
-		if int64(t) >= int64(m.cfg.Vocab) {
+		if int64(t&^Masked) >= int64(m.cfg.Vocab) {
 			return fmt.Errorf("token %d at position %d of sequence %d is beyond the vocabulary of %d", t, i%(seq+1), i/(seq+1), m.cfg.Vocab)
 		}
 	}
@@ -166,7 +184,11 @@ func (m *Model) enter(params []float32, tokens []uint32, batch, seq int) error {
 	return nil
 }
 
+// mean returns the mean loss of n learnt tokens.
 func mean(sum float64, n int) (float32, error) {
+	if n == 0 {
+		return 0, nil
+	}
 	loss := float32(sum / float64(n))
 	if math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
 		return loss, fmt.Errorf("the loss is %g: %w", loss, ErrNotFinite)

@@ -9,7 +9,7 @@ import (
 
 // referenceLoss is the model once more, in float64, token by token, with the platform's functions
 // and no thought of speed or order: what Model must agree with but for rounding. It shares only the
-// names and shapes of the tensors.
+// names and shapes of the tensors. Its mean is over all tokens, of which masked ones have no loss.
 func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []uint32, batch, seq int) float64 {
 	p := func(format string, args ...any) []float64 {
 		t, ok := layout.Find(fmt.Sprintf(format, args...))
@@ -23,7 +23,7 @@ func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []ui
 		sequence := tokens[b*(seq+1) : (b+1)*(seq+1)]
 		x := make([][]float64, seq)
 		for t := range x {
-			x[t] = append([]float64(nil), p("model.embed_tokens.weight")[int(sequence[t])*c.Hidden:(int(sequence[t])+1)*c.Hidden]...)
+			x[t] = append([]float64(nil), p("model.embed_tokens.weight")[int(sequence[t]&^Masked)*c.Hidden:][:c.Hidden]...)
 		}
 		for l := range c.Layers {
 			layer := func(name string) []float64 { return p("model.layers.%d.%s.weight", l, name) }
@@ -43,6 +43,9 @@ func referenceLoss(c Config, layout tensor.Layout, params []float64, tokens []ui
 			head = p("lm_head.weight")
 		}
 		for t := range x {
+			if sequence[t+1]&Masked != 0 {
+				continue
+			}
 			logits := matVec(head, referenceNorm(c, x[t], p("model.norm.weight")))
 			var z float64
 			for _, v := range logits {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
 )
 
 // A function is what an elementwise operation computes from its matrices m0, m1, m2, which have the
@@ -19,8 +20,8 @@ const (
 	swiglu                        // (m0·Sigmoid(m0))·m1, as SwiGLU
 	gateGradient                  // g of SwiGLUBackward for g = m0, u = m1, dh = m2
 	upGradient                    // u of the same
-	logitGradient                 // Exp(m0 - v1)·v2, less the loss's weight at the target in v3
-	logitShare                    // Exp(m0 - v1)·v2
+	logitGradient                 // logitShare, less the weight at the target in v3
+	logitShare                    // Exp(m0 - v1)·v2, or 0 if the target in v3 is masked
 	addRow                        // m0 + gains
 	scaled                        // m0·scale
 )
@@ -102,13 +103,14 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 		case upGradient:
 			copy(y, row(m[1]))
 			w.SwiGLUBackward(slices.Clone(row(m[2])), slices.Clone(row(m[0])), y)
-		case logitShare:
+		case logitShare, logitGradient:
+			target := in[2][i+1]
+			if target&llama.Masked != 0 {
+				continue
+			}
 			copy(y, row(m[0]))
 			w.SoftmaxAgain(y, 1, own(0), own(1))
-		case logitGradient:
-			copy(y, row(m[0]))
-			w.SoftmaxAgain(y, 1, own(0), own(1))
-			if target := in[2][i+1]; target >= uint32(c0) && target < uint32(c1) {
+			if e.function == logitGradient && target >= uint32(c0) && target < uint32(c1) {
 				y[target-uint32(c0)] -= at.weight
 			}
 		}

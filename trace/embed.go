@@ -1,11 +1,14 @@
 package trace
 
-import "github.com/entrain-network/entrain/exact"
+import (
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+)
 
 // lookup sets each row to its token's row of the table, or to zeros if the table has none. With a
 // start it subtracts from start's row the table's row of the target, the token that follows, times
-// the weight of a token's loss. The program does not know which rows of the table those are, so the
-// slices traverse the whole table.
+// the weight of a token's loss, unless it is masked. The program does not know which rows of the
+// table those are, so the slices traverse the whole table.
 type lookup struct {
 	out    grid
 	tokens ref
@@ -61,6 +64,9 @@ func (l *lookup) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32
 		tokens = tokens[1:]
 	}
 	for i, token := range tokens[:rows] {
+		if l.start == none {
+			token &^= llama.Masked
+		}
 		v := int(token / Side)
 		if v < from || v >= to || int(token) >= l.table.grid.rows.len() {
 			continue
@@ -83,7 +89,8 @@ func subtractScaled(y, x []float32, weight float32) {
 }
 
 // scatter adds each row of x to its token's row of start, row by row. With targets it subtracts the
-// row, times the weight of a token's loss, from the row of the target, the token that follows.
+// row, times the weight of a token's loss, from the row of the target, the token that follows,
+// unless that is masked.
 type scatter struct {
 	out     grid // of the table
 	tokens  ref
@@ -135,6 +142,9 @@ func (s *scatter) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint3
 		}
 		for i := range s.x.grid.rows.width(r) {
 			token := tokens[i]
+			if !s.targets {
+				token &^= llama.Masked
+			}
 			if token < uint32(first) || token >= uint32(end) {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -268,4 +269,39 @@ func testLiars(t *testing.T, c modelCase, types int) {
 	t.Logf("%d kinds of operations among %d; at most %d bytes of evidence (%s), %d where nothing is read from outside (%s), and %v of judging (%s); %d reveals", len(ops), p.Len(),
 		len(most.evidence), p.Op(most.op).Name(), len(mostInside.evidence), p.Op(mostInside.op).Name(), slowest.judging, p.Op(slowest.op).Name(),
 		mostInside.moves)
+}
+
+// A member that learns a token which the data masks is convicted: by the data's proof, the tokens
+// that it trained on are not the share's.
+func TestWhoLearnsAMaskedTokenIsConvicted(t *testing.T) {
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	for _, name := range []string{"a mask", "8 bits, a mask, tied"} {
+		i := slices.IndexFunc(modelCases(), func(c modelCase) bool { return c.name == name })
+		c := modelCases()[i]
+		p, src := gameProgram(t, c), c.allSources()
+		honest, err := Run(t.Context(), pool, p, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cheat := src
+		cheat.Tokens = func(i uint32) ([]uint32, error) {
+			tokens, err := src.Tokens(i)
+			tokens = slices.Clone(tokens)
+			at := slices.IndexFunc(tokens, func(t uint32) bool { return t&llama.Masked != 0 })
+			tokens[at] &^= llama.Masked
+			return tokens, err
+		}
+		liar, err := Run(t.Context(), pool, p, cheat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := game{p: p, accused: liar, accuser: honest, open: openSources{&honest.machine}}
+		if err := d.find(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if right, err := d.judge(t.Context()); err != nil || right || p.Op(d.op).Name() != "sequence 0, tokens" {
+			t.Errorf("%s: at %q the referee says that the accused is right: %v, %v", name, p.Op(d.op).Name(), right, err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/bisect"
@@ -56,6 +57,8 @@ func modelCases() []modelCase {
 		{"8 bits, tiles that fit", eight(cfg(64, 64, 2, 2, 1, 32, 96, 64, false)), 64, 2, 0},
 		{"8 bits, odd sizes", eight(cfg(301, 37, 2, 3, 1, 32, 64, 50, false)), 41, 3, 0},
 		{"8 bits, odd sizes, tied", eight(cfg(101, 37, 1, 2, 2, 64, 96, 120, true)), 99, 3, 0},
+		{"a mask", cfg(61, 37, 1, 2, 2, 6, 45, 50, false), 41, 2, 0},
+		{"8 bits, a mask, tied", eight(cfg(101, 37, 1, 2, 2, 32, 32, 120, true)), 41, 2, 0},
 		{"8 bits, several chunks and slices", eight(cfg(700, 130, 1, 2, 1, 96, 160, 200, false)), 170, 1, 0},
 	}
 }
@@ -78,6 +81,9 @@ func (c modelCase) tokens() []uint32 {
 	all := make([]uint32, c.sequences*(c.sequence+1))
 	for i := range all {
 		all[i] = uint32(source.Uint64() % uint64(c.cfg.Vocab))
+		if strings.Contains(c.name, "mask") && source.Uint64n(2) == 0 {
+			all[i] |= llama.Masked
+		}
 	}
 	return all
 }

@@ -318,7 +318,7 @@ func (b *builder) loss(x value, tokens ref) value {
 func (b *builder) headBackward(head int, logits, h value, most, parts, tokens ref) value {
 	gradient := &elementwise{function: logitGradient, out: logits.grid, m: []value{logits}, v: []ref{most, parts, tokens}, gains: none}
 	if b.eight() { // the targets' part stays out of the products
-		gradient.function, gradient.v = logitShare, gradient.v[:2]
+		gradient.function = logitShare
 	}
 	dlogits := b.add("gradient of the logits", -1, logits.grid, gradient)
 	dh := b.linearInput("gradient of the head's norm", one(dlogits), one(b.params[head]))

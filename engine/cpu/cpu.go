@@ -120,12 +120,12 @@ func (e *Engine) Step(
 	}
 	p, s := floats(params), floats(state)
 	lr := e.run.Schedule.LR(step)
-	var loss float32
+	var l losses
 	var err error
 	if e.inner != nil {
-		loss, err = e.walk(ctx, p, s, spans, lr)
+		l, err = e.walk(ctx, p, s, spans, lr)
 	} else {
-		loss, err = e.gradient(ctx, p, spans, total)
+		l, err = e.gradient(ctx, p, spans, total)
 	}
 	if err != nil {
 		return engine.Result{}, err
@@ -136,7 +136,7 @@ func (e *Engine) Step(
 	}
 	e.inner.keep(s, e.length)
 	return engine.Result{
-		Payload: payload, Loss: loss, Tokens: uint64(total) * uint64(e.run.Sequence),
+		Payload: payload, Loss: float32(l.mean()), Tokens: uint64(total) * uint64(e.run.Sequence),
 		Gradient: merkle.Root(e.Leaves(Floats(e.grad))),
 		LR:       lr, GradNorm: codec.Norm(e.pool, e.grad),
 	}, nil
@@ -147,15 +147,34 @@ var errNoSequences = errors.New("engine: a share without sequences")
 // gradient leaves the mean gradient of the share in e.grad.
 func (e *Engine) gradient(
 	ctx context.Context, params []float32, spans []batch.Span, total int,
-) (loss float32, err error) {
+) (l losses, err error) {
 	e.ahead(spans)
 	err = e.compute(params, e.grad, func(m Model) (err error) {
-		if loss, err = e.add(ctx, m, spans, total); err != nil {
+		if l, err = e.add(ctx, m, spans, total); err != nil {
 			return err
 		}
 		return m.Gradient(e.grad)
 	})
-	return loss, err
+	return l, err
+}
+
+// losses are mean losses of sequences, each weighted by the sequences' worth of learnt tokens.
+type losses struct{ sum, weight float64 }
+
+func (l *losses) add(o losses) { l.sum, l.weight = l.sum+o.sum, l.weight+o.weight }
+
+// mean returns the mean loss of a learnt token, or 0 if none is learnt.
+func (l losses) mean() float64 {
+	if l.weight == 0 {
+		return 0
+	}
+	return l.sum / l.weight
+}
+
+// losses returns the mean loss of the first n sequences read, weighted.
+func (e *Engine) losses(loss float32, n int) losses {
+	weight := float64(llama.Learnt(e.rows(n), e.run.Sequence)) / float64(e.run.Sequence)
+	return losses{float64(float64(loss) * weight), weight} // rounded, not fused with a sum
 }
 
 // ahead tells the data which sequences come next.
@@ -168,13 +187,13 @@ func (e *Engine) ahead(spans []batch.Span) {
 }
 
 // add adds the mean gradient of total sequences to m's.
-func (e *Engine) add(ctx context.Context, m Model, spans []batch.Span, total int) (loss float32, err error) {
+func (e *Engine) add(ctx context.Context, m Model, spans []batch.Span, total int) (l losses, err error) {
 	err = e.read(ctx, spans, func(n int) error {
-		l, err := m.Grad(e.rows(n), n, total)
-		loss += l * float32(n) / float32(total)
+		loss, err := m.Grad(e.rows(n), n, total)
+		l.add(e.losses(loss, n))
 		return err
 	})
-	return loss, err
+	return l, err
 }
 
 // rows returns the tokens of the first n sequences read.
@@ -226,33 +245,37 @@ func (e *Engine) Gradient(
 	if total == 0 {
 		return engine.Gradient{}, errNoSequences
 	}
-	loss, err := e.gradient(ctx, floats(params), spans, total)
+	l, err := e.gradient(ctx, floats(params), spans, total)
 	if err != nil {
 		return engine.Gradient{}, err
 	}
 	grad := Floats(e.grad)
-	return engine.Gradient{Values: grad, Root: merkle.Root(e.Leaves(grad)), Loss: loss}, nil
+	return engine.Gradient{Values: grad, Root: merkle.Root(e.Leaves(grad)), Loss: float32(l.mean())}, nil
 }
 
 // Loss implements [engine.Engine].
 func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.Span) (float64, error) {
-	total := batch.Total(spans)
-	if total == 0 {
+	if batch.Total(spans) == 0 {
 		return 0, errNoSequences
 	}
-	var sum float64
-	err := e.compute(floats(params), nil, func(m Model) error {
-		sum = 0
-		return e.read(ctx, spans, func(n int) error {
-			l, err := m.Loss(e.rows(n), n)
-			sum += float64(float64(l) * float64(n))
+	l, err := e.forward(params, func(do func(n int) error) error { return e.read(ctx, spans, do) })
+	return l.mean(), err
+}
+
+// forward returns the losses of what read reads.
+func (e *Engine) forward(params engine.Vector, read func(do func(n int) error) error) (l losses, err error) {
+	err = e.compute(floats(params), nil, func(m Model) error {
+		l = losses{}
+		return read(func(n int) error {
+			loss, err := m.Loss(e.rows(n), n)
+			l.add(e.losses(loss, n))
 			return err
 		})
 	})
 	if err != nil {
-		return 0, err
+		l = losses{}
 	}
-	return sum / float64(total), nil
+	return l, err
 }
 
 // HeldOut implements [engine.Engine].
@@ -260,19 +283,8 @@ func (e *Engine) HeldOut(ctx context.Context, params engine.Vector) (float32, er
 	if e.run.HeldOut == nil || e.run.HeldOutSequences == 0 {
 		return 0, errors.New("engine: there is no held-out split")
 	}
-	var sum float64
-	err := e.compute(floats(params), nil, func(m Model) error {
-		sum = 0
-		return e.heldOut(ctx, func(n int) error {
-			l, err := m.Loss(e.rows(n), n)
-			sum += float64(l) * float64(n)
-			return err
-		})
-	})
-	if err != nil {
-		return 0, err
-	}
-	return float32(sum / float64(e.run.HeldOutSequences)), nil
+	l, err := e.forward(params, func(do func(n int) error) error { return e.heldOut(ctx, do) })
+	return float32(l.mean()), err
 }
 
 // heldOut reads the sequences that a measurement takes, at most Micro at once, and calls do after

@@ -60,23 +60,23 @@ func (in *inner) part(state []float32, n int) []float32 {
 // keep does that.
 func (e *Engine) walk(
 	ctx context.Context, params, state []float32, spans []batch.Span, lr float32,
-) (loss float32, err error) {
+) (all losses, err error) {
 	in, n := e.inner, e.length
 	if err := codec.CheckLR(lr, in.AdamW.WeightDecay); err != nil {
-		return 0, fmt.Errorf("engine: %w", err)
+		return all, fmt.Errorf("engine: %w", err)
 	}
 	own := state[len(state)-in.StateLen(n):]
 	done := own[2*n]
 	// Written so that NaN fails.
 	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) {
-		return 0, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
+		return all, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
 	}
 	total := batch.Total(spans)
 	steps := uint32(min(uint64(in.Steps), uint64(total)))
 	in.done = uint32(done) + steps
 	e.ahead(spans)
 	err = e.compute(params, e.grad, func(m Model) error {
-		loss = 0
+		all = losses{}
 		held := in.held && e.holds(own[:2*n])
 		in.held = false
 		if !held {
@@ -90,7 +90,7 @@ func (e *Engine) walk(
 			if err != nil {
 				return err
 			}
-			loss += l * float32(count) / float32(total)
+			all.add(l)
 			norm, err := m.Norm()
 			if err != nil {
 				return err
@@ -109,14 +109,14 @@ func (e *Engine) walk(
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return all, err
 	}
 	e.pool.Run((n+piece-1)/piece, func(i int) {
 		for k := i * piece; k < min((i+1)*piece, n); k++ {
 			e.grad[k] = params[k] - in.local[k]
 		}
 	})
-	return loss, nil
+	return all, nil
 }
 
 // piece is the number of parameters that a worker takes at a time. It does not affect the result.

@@ -188,6 +188,9 @@ func (m *Model) run(tokens []uint32, n int, weight float32, backward bool) (floa
 	if len(tokens) != n*(m.seq+1) {
 		return 0, fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), n, m.seq)
 	}
+	if slices.ContainsFunc(tokens, func(t uint32) bool { return t&llama.Masked != 0 }) {
+		return 0, errors.New("the data masks tokens, which this device cannot yet do")
+	}
 	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t) >= int64(m.Vocab) }); i >= 0 {
 		return 0, fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", tokens[i], i, m.Vocab)
 	}
