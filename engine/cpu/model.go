@@ -161,13 +161,14 @@ func (w *watched) Updated(params, mean, square []float32) error {
 // do may run twice, so it starts from nothing.
 func (e *Engine) compute(params, grad []float32, do func(m Model) error) error {
 	if e.adapted.lora == nil {
-		return e.onWhole(params, grad, do)
+		return e.onWhole(func() []float32 { return params }, grad, do)
 	}
 	whole := e.adapted.whole
 	if grad == nil {
 		whole = nil
 	}
-	return e.onWhole(e.adapted.lora.Merge(params), whole, func(m Model) error {
+	// Inner steps merge others into the same memory, so that a second attempt needs these again.
+	return e.onWhole(func() []float32 { return e.adapted.lora.Merge(params) }, whole, func(m Model) error {
 		a := e.adapted
 		a.Model, a.params, a.grad = m, params, grad
 		return do(&a)
@@ -175,17 +176,17 @@ func (e *Engine) compute(params, grad []float32, do func(m Model) error) error {
 }
 
 // onWhole is compute for the parameters of the whole model and their gradient.
-func (e *Engine) onWhole(params, grad []float32, do func(m Model) error) error {
+func (e *Engine) onWhole(params func() []float32, grad []float32, do func(m Model) error) error {
 	if e.device != nil {
 		w := &watched{Model: e.device}
-		err := w.Start(params, grad != nil)
+		err := w.Start(params(), grad != nil)
 		if err == nil {
 			err = do(w)
 		}
 		if w.failed == nil {
 			return err
 		}
-		e.model.start(params, grad)
+		e.model.start(params(), grad)
 		again := do(e.model)
 		if !errors.Is(again, llama.ErrNotFinite) || !errors.Is(w.failed, llama.ErrNotFinite) {
 			e.device = nil
@@ -195,6 +196,6 @@ func (e *Engine) onWhole(params, grad []float32, do func(m Model) error) error {
 		}
 		return again
 	}
-	e.model.start(params, grad)
+	e.model.start(params(), grad)
 	return do(e.model)
 }

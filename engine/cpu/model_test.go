@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // gadget is a device that fails in one of its calls.
@@ -103,6 +104,131 @@ func TestAFailingDeviceLosesNothing(t *testing.T) {
 		if calls := g.calls; fails != "" {
 			if _, err := e.Gradient(t.Context(), params, spans); err != nil || g.calls != calls {
 				t.Errorf("%q: the device is used after its failure: %v", fails, err)
+			}
+		}
+	}
+}
+
+// stepper is a device that takes inner steps, and fails in one call of a kind. What it leaves behind then is garbage.
+type stepper struct {
+	host
+	fails string
+	left  int // calls of that kind up to the one that fails
+}
+
+var errLost = errors.New("device lost")
+
+func (s *stepper) fail(call string, spoil ...[]float32) error {
+	if call == s.fails {
+		if s.left--; s.left == 0 {
+			for _, x := range spoil {
+				for i := range x {
+					x[i] = 77
+				}
+			}
+			return errLost
+		}
+	}
+	return nil
+}
+
+func (s *stepper) Start(params []float32, _ bool) error {
+	s.start(slices.Clone(params), make([]float32, len(params)))
+	return s.fail("Start")
+}
+
+func (s *stepper) Grad(tokens []uint32, n, total int) (float32, error) {
+	loss, err := s.host.Grad(tokens, n, total)
+	return loss, errors.Join(err, s.fail("Grad"))
+}
+
+func (s *stepper) Gradient(grad []float32) error {
+	copy(grad, s.grad)
+	return s.fail("Gradient", grad)
+}
+
+func (s *stepper) Moments(mean, square []float32) error {
+	return errors.Join(s.host.Moments(mean, square), s.fail("Moments"))
+}
+
+func (s *stepper) Norm() (float64, error) {
+	norm, err := s.host.Norm()
+	return norm, errors.Join(err, s.fail("Norm"))
+}
+
+func (s *stepper) Update(clip float32, at exact.AdamWStep) error {
+	return errors.Join(s.host.Update(clip, at), s.fail("Update"))
+}
+
+func (s *stepper) Updated(params, mean, square []float32) error {
+	m, v, _ := s.inner.adamw.Moments()
+	copy(params, s.params)
+	copy(mean, m)
+	copy(square, v)
+	return s.fail("Updated", params, mean, square)
+}
+
+// Wherever a device fails in a share of inner steps, the processors' bits follow, of this share and of those after it. With adapters, too,
+// whose merged model is another one after each step.
+func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
+	with := model
+	with.LoRA = llama.LoRA{Rank: 5, Alpha: 12, Targets: 1<<0 | 1<<2 | 1<<4}
+	for _, cfg := range []llama.Config{model, with} {
+		steps := optim.Inner{Steps: 3, AdamW: optim.DefaultAdamW(), ClipNorm: 1}
+		run := engine.Run{Model: cfg, Codec: sparse, Data: counted{}, Sequence: sequence, Inner: &steps, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
+		start, calls := initial(), []string{"Start", "Grad", "Moments", "Norm", "Update", "Updated"}
+		if cfg.LoRA.Rank > 0 {
+			run.Base, start, calls = initial(), llama.Init(cfg, wire.Sum("adapters")), []string{"Start", "Grad", "Gradient"}
+		}
+		rounds := func(d Model, failed func(error)) (results []engine.Result, params, state Floats) {
+			e, err := New(run, Options{Workers: 1, Micro: 2, Device: d, DeviceFailed: failed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			params, state = Floats(slices.Clone(start)), make(Floats, e.StateLen())
+			for step := range uint32(3) {
+				r, err := e.Step(t.Context(), params, state, []batch.Span{{Start: uint64(100 * step), Count: 6}}, step+1)
+				if err == nil {
+					err = e.Apply(params, [][]byte{r.Payload}, step+1)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				results = append(results, r)
+			}
+			return results, params, state
+		}
+		want, params, state := rounds(nil, nil)
+		for _, call := range calls {
+			for _, left := range []int{1, 2, 3, 5} {
+				pool := exact.NewPool(1)
+				m, err := llama.New(cfg.Base(), pool, 2, sequence)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in, err := newInner(&steps, len(initial()), pool)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d, told := &stepper{host{Model: m, sequence: sequence, pool: pool, inner: in}, call, left}, 0
+				results, gotParams, gotState := rounds(d, func(err error) {
+					if told++; !errors.Is(err, errLost) {
+						t.Errorf("%s: told %v", call, err)
+					}
+				})
+				pool.Close()
+				for i, r := range results {
+					if !bytes.Equal(r.Payload, want[i].Payload) || r.Gradient != want[i].Gradient || r.Loss != want[i].Loss {
+						t.Errorf("adapters of rank %d, call %d of %s fails: round %d has other bits", cfg.LoRA.Rank, left, call, i+1)
+					}
+				}
+				if !slices.Equal(gotParams, params) || !slices.Equal(gotState, state) {
+					t.Errorf("adapters of rank %d, call %d of %s fails: other parameters or another state", cfg.LoRA.Rank, left, call)
+				}
+				if reached := d.left <= 0; reached != (told == 1) {
+					t.Errorf("call %d of %s: told %d times", left, call, told)
+				}
 			}
 		}
 	}

@@ -24,6 +24,26 @@ func (m *Model) prepareInner() (err error) {
 	return err
 }
 
+// A sample is some parameters as an inner step left them. The device alone has them then, so no
+// other audit would find a memory that loses them, such as that of a machine which has slept.
+type sample struct {
+	at     gpu.Words
+	from   int // among all parameters
+	values []float32
+}
+
+// auditKept finds parameters of the last inner step that are not there any more.
+func (m *Model) auditKept() error {
+	if m.kept.values == nil {
+		return nil
+	}
+	got := make([]float32, len(m.kept.values))
+	if err := gpu.Read(got, m.kept.at); err != nil {
+		return err
+	}
+	return same("parameters that an inner step left in its memory", got, m.kept.values)
+}
+
 // Moments implements cpu.Model.
 func (m *Model) Moments(mean, square []float32) error {
 	if err := m.m.mean.write(mean); err != nil {
@@ -79,6 +99,9 @@ func (m *Model) auditSquares(segments []kernel.Squares) error {
 
 // Update implements cpu.Model. Some parameters are computed again on the processor.
 func (m *Model) Update(clip float32, s exact.AdamWStep) error {
+	if err := m.auditKept(); err != nil {
+		return err
+	}
 	p := m.below(len(m.m.params.parts))
 	from, n := m.columns(m.m.params.parts[p].at.Len)
 	var want, got [4][]float32
@@ -91,7 +114,7 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
-	m.params, m.fresh = nil, true
+	m.params, m.kept.values, m.fresh = nil, nil, true
 	err := m.k.Device.Run(func(c *gpu.Commands) {
 		for i, x := range m.m.params.parts {
 			m.k.AdamW(c, x.at, m.m.mean.parts[i].at, m.m.square.parts[i].at, m.m.grad.parts[i].at, x.at.Len, clip, s)
@@ -115,6 +138,7 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
+	m.kept = sample{at(0), m.m.params.parts[p].from + from, want[0]}
 	return nil
 }
 
@@ -128,5 +152,5 @@ func (m *Model) Updated(params, mean, square []float32) error {
 			return err
 		}
 	}
-	return nil
+	return same("parameters that an inner step left in its memory", params[m.kept.from:], m.kept.values)
 }

@@ -29,6 +29,7 @@ type Model struct {
 	clear  *gpu.Commands
 	norm   *gpu.Commands // of inner steps
 	params []float32     // of the current share; nil after inner steps, which only the device has
+	kept   sample        // of the last inner step's parameters; no values before the first
 	fresh  bool          // the gradient is still zero
 	random prng.Source
 }
@@ -163,7 +164,7 @@ func (m *Model) Start(params []float32, gradient bool) error {
 	if len(params) != m.Layout().Len() {
 		panic("vulkan: parameters of another model's length")
 	}
-	m.params = params
+	m.params, m.kept.values = params, nil
 	if err := m.m.params.write(params); err != nil {
 		return err
 	}

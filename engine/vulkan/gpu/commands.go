@@ -60,19 +60,21 @@ func (d *Device) NewKernel(name string, spirv []byte, mode uint32, constants ...
 
 // Commands is a recorded sequence. It can run any number of times.
 type Commands struct {
-	d       *Device
-	handles []vk.CommandBuffer
-	fence   vk.Fence
-	args    *[pushBytes]byte
-	err     error
+	d     *Device
+	parts []submission
+	args  *[pushBytes]byte
+	err   error
+}
+
+// A submission is what the device takes at once. It signals the fence when it is done.
+type submission struct {
+	handle vk.CommandBuffer
+	fence  vk.Fence
 }
 
 // Record records what f calls. Each dispatch sees what the ones before it wrote.
 func (d *Device) Record(f func(c *Commands)) (*Commands, error) {
 	c := &Commands{d: d, args: new([pushBytes]byte)}
-	if err := d.f.CreateFence(d.handle, &vk.FenceCreateInfo{SType: vk.TypeFenceCreateInfo}, nil, &c.fence).Err("fence"); err != nil {
-		return nil, err
-	}
 	c.begin()
 	f(c)
 	c.end()
@@ -90,13 +92,14 @@ func (c *Commands) Cut() {
 	c.begin()
 }
 
-func (c *Commands) now() vk.CommandBuffer { return c.handles[len(c.handles)-1] }
+func (c *Commands) now() vk.CommandBuffer { return c.parts[len(c.parts)-1].handle }
 
 func (c *Commands) begin() {
-	handle := new(vk.CommandBuffer)
+	part := new(submission)
 	alloc := &vk.CommandBufferAllocateInfo{SType: vk.TypeCommandBufferAllocateInfo, Pool: c.d.pool, Count: 1}
-	c.Fail(c.d.f.AllocateCommandBuffers(c.d.handle, alloc, handle).Err("command buffer"))
-	c.handles = append(c.handles, *handle)
+	c.Fail(c.d.f.AllocateCommandBuffers(c.d.handle, alloc, &part.handle).Err("command buffer"))
+	c.Fail(c.d.f.CreateFence(c.d.handle, &vk.FenceCreateInfo{SType: vk.TypeFenceCreateInfo}, nil, &part.fence).Err("fence"))
+	c.parts = append(c.parts, *part)
 	if c.err == nil {
 		c.Fail(c.d.f.BeginCommandBuffer(c.now(), &vk.CommandBufferBeginInfo{SType: vk.TypeCommandBufferBeginInfo}).Err("recording"))
 	}
@@ -112,7 +115,8 @@ func (c *Commands) end() {
 // Fail makes Record return err.
 func (c *Commands) Fail(err error) { c.err = errors.Join(c.err, err) }
 
-// patience bounds the time that a device may take to answer. A share's part takes seconds.
+// patience bounds the time that a device may take for each submission, such as one layer of a pass.
+// A driver that itself stops what takes long does so after seconds.
 const patience = 2 * time.Minute
 
 // Run runs the commands and waits. After an error that is not about memory the device is lost.
@@ -130,24 +134,26 @@ func (c *Commands) Run() error {
 
 func (c *Commands) run() error {
 	d := c.d
-	for i, handle := range c.handles {
-		one := []vk.CommandBuffer{handle}
-		submit := &vk.SubmitInfo{SType: vk.TypeSubmitInfo, BufferCount: 1, Buffers: &one[0]}
-		var fence vk.Fence
-		if i == len(c.handles)-1 {
-			fence = c.fence
-		}
-		if err := d.f.QueueSubmit(d.queue, 1, submit, fence).Err("submission"); err != nil {
+	for i, p := range c.parts {
+		submit := &vk.SubmitInfo{SType: vk.TypeSubmitInfo, BufferCount: 1, Buffers: &c.parts[i].handle}
+		if err := d.f.QueueSubmit(d.queue, 1, submit, p.fence).Err("submission"); err != nil {
 			if i > 0 { // what was submitted is still running
 				d.lost = true
 			}
 			return err
 		}
 	}
-	if err := d.f.WaitForFences(d.handle, 1, &c.fence, 1, uint64(patience)).Err("waiting for the device"); err != nil {
-		return err
+	for i := range c.parts {
+		fence := &c.parts[i].fence
+		if err := d.f.WaitForFences(d.handle, 1, fence, 1, uint64(patience)).Err("waiting for the device"); err != nil {
+			d.lost = true // whatever the error is, it may still be running
+			return err
+		}
+		if err := d.f.ResetFences(d.handle, 1, fence).Err("fence"); err != nil {
+			return err
+		}
 	}
-	return d.f.ResetFences(d.handle, 1, &c.fence).Err("fence")
+	return nil
 }
 
 // Free releases the commands.
@@ -155,12 +161,12 @@ func (c *Commands) Free() {
 	if c.d.lost {
 		return
 	}
-	for i := range c.handles {
-		if c.handles[i] != 0 {
-			c.d.f.FreeCommandBuffers(c.d.handle, c.d.pool, 1, &c.handles[i])
+	for i := range c.parts {
+		if c.parts[i].handle != 0 {
+			c.d.f.FreeCommandBuffers(c.d.handle, c.d.pool, 1, &c.parts[i].handle)
 		}
+		c.d.f.DestroyFence(c.d.handle, c.parts[i].fence, nil) // nothing, if there is none
 	}
-	c.d.f.DestroyFence(c.d.handle, c.fence, nil)
 }
 
 // Run records, runs and frees.
