@@ -13,6 +13,8 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
+	"github.com/entrain-network/entrain/engine/vulkan/vk"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/wire"
@@ -83,6 +85,105 @@ func TestInnerStepsStayOnTheDevice(t *testing.T) {
 		t.Logf("round %d: %d bytes to the device and %d from it, of %d of parameters; each step by itself: %d and %d", round, moved.To, moved.From, n, steps*n, steps*n)
 		if moved.To != to || moved.From < least || moved.From > most {
 			t.Errorf("round %d: %+v, want %d there and %d to %d back", round, moved, to, least, most)
+		}
+	}
+}
+
+// spoiled is a device that goes wrong before one of its calls.
+type spoiled struct {
+	*Model
+	before string
+	left   int // calls of that kind up to the one
+	spoil  func(m *Model) error
+}
+
+func (s *spoiled) call(name string) error {
+	if name == s.before {
+		if s.left--; s.left == 0 {
+			return s.spoil(s.Model)
+		}
+	}
+	return nil
+}
+
+func (s *spoiled) Grad(tokens []uint32, n, total int) (float32, error) {
+	if err := s.call("Grad"); err != nil {
+		return 0, err
+	}
+	return s.Model.Grad(tokens, n, total)
+}
+
+func (s *spoiled) Norm() (float64, error) {
+	if err := s.call("Norm"); err != nil {
+		return 0, err
+	}
+	return s.Model.Norm()
+}
+
+func (s *spoiled) Update(clip float32, at exact.AdamWStep) error {
+	return errors.Join(s.call("Update"), s.Model.Update(clip, at))
+}
+
+func (s *spoiled) Updated(params, mean, square []float32) error {
+	return errors.Join(s.call("Updated"), s.Model.Updated(params, mean, square))
+}
+
+// However a device fails between inner steps, the member goes on with the processors' bits, and is told why: with the steps only on the device,
+// what is wrong there is found by computing parts of them again.
+func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
+	d := device(t)
+	const seq, micro, steps = 20, 2, 3
+	lost := func(*Model) error { return vk.DeviceLost.Err("submission") }
+	full := func(*Model) error { return vk.OutOfDeviceMemory.Err("submission") }
+	forgets := func(m *Model) error { return m.m.params.write(make([]float32, m.Layout().Len())) } // as after a sleep
+	o := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: steps, WeightDecay: 0.1, ClipNorm: 1}
+	run := engine.Run{Model: small, Codec: o, Inner: o.Inner(), Data: counted{}, Sequence: seq, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
+	m, err := d.NewModel(small, seq, micro, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm := m.norm
+	defer func() {
+		m.norm = norm
+		m.Close()
+	}()
+	round := func(on cpu.Model) (r engine.Result, state cpu.Floats, told []string) {
+		e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: micro, Device: on, DeviceFailed: func(err error) { told = append(told, err.Error()) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		state = make(cpu.Floats, e.StateLen())
+		if r, err = e.Step(t.Context(), cpu.Floats(llama.Init(small, wire.Sum("inner"))), state, []batch.Span{{Count: steps * micro}}, 1); err != nil {
+			t.Fatal(err)
+		}
+		return r, state, told
+	}
+	want, state, _ := round(nil)
+	for _, c := range []struct {
+		before string
+		left   int
+		spoil  func(m *Model) error
+		told   string
+	}{
+		{"Grad", 2, lost, "lost"},
+		{"Norm", 2, full, "memory"},
+		{"Update", 1, lost, "lost"},
+		{"Updated", 1, lost, "lost"},
+		{"Grad", 3, forgets, "left in its memory"},
+		{"Update", 2, forgets, "left in its memory"},
+		{"Updated", 1, forgets, "left in its memory"},
+		{"Norm", 2, func(m *Model) error { // sums of other squares
+			m.norm = m.clear
+			return nil
+		}, "norm of the gradient"},
+	} {
+		r, got, told := round(&spoiled{m, c.before, c.left, c.spoil})
+		if !bytes.Equal(r.Payload, want.Payload) || r.Gradient != want.Gradient || r.Loss != want.Loss || !slices.Equal(got, state) {
+			t.Errorf("call %d of %s: other bits than the processors'", c.left, c.before)
+		}
+		if len(told) != 1 || !strings.Contains(told[0], c.told) {
+			t.Errorf("call %d of %s: told %q, want %q", c.left, c.before, told, c.told)
 		}
 	}
 }
