@@ -41,7 +41,7 @@ trace eval
 client validator
 chain/bittensor chain/solana chain/solana/svm chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
 bucket bucket/mem bucket/serve
-data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet
+data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet ledger/solana
 engine
 engine/cpu engine/enginetest spec event
 engine/vulkan/vk engine/vulkan/shader
@@ -93,7 +93,7 @@ var importers = []struct {
 	{"github.com/oasisprotocol/curve25519-voi/primitives/sr25519", []string{"chain/bittensor"}, "signatures of Bittensor's accounts"},
 	{"golang.org/x/crypto/blake2b", []string{"chain/bittensor"}, "hashes of Bittensor"},
 	{"github.com/cespare/xxhash/", []string{"chain/bittensor"}, "places in Bittensor's storage"},
-	{"github.com/mr-tron/base58", []string{"chain/bittensor", "chain/solana", "chain/solana/svm"}, "addresses of other chains"},
+	{"github.com/mr-tron/base58", []string{"chain/bittensor", "chain/solana", "chain/solana/svm", "ledger/solana"}, "addresses of other chains"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},

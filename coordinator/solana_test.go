@@ -59,7 +59,7 @@ func (r *replay) apply(t testing.TB, s coordinator.Applied) svm.Result {
 		data = append(data, message...)
 	}
 	call := solana.Instruction{Program: solana.Address(r.program), Accounts: accounts, Data: data}
-	tx, err := solana.Transaction([32]byte{}, []solana.Signer{r.payer}, append(solana.Budget(), call)...)
+	tx, err := solana.Transaction([32]byte{}, []solana.Signer{r.payer}, append(solana.Budget(solana.UnitsMax, 0), call)...)
 	if err != nil {
 		t.Fatal(err)
 	}

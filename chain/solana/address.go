@@ -23,6 +23,12 @@ func (a Address) String() string { return base58.Encode(a[:]) }
 // MarshalText returns the address in base 58.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText is the inverse of MarshalText.
+func (a *Address) UnmarshalText(text []byte) (err error) {
+	*a, err = ParseAddress(string(text))
+	return err
+}
+
 // ParseAddress is the inverse of String.
 func ParseAddress(s string) (a Address, err error) {
 	b, err := base58.Decode(s)
@@ -46,6 +52,7 @@ var (
 	SystemProgram = Address{}
 	TokenProgram  = must("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
 	budgetProgram = must("ComputeBudget111111111111111111111111111111")
+	purseProgram  = must("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL")
 )
 
 // ErrNoAddress is the failure of Derived, which nobody has seen.

@@ -1,7 +1,9 @@
 package solana
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
 )
@@ -13,14 +15,31 @@ const (
 	accountsSize = 64 << 20 // bytes of all accounts
 )
 
-// Budget asks for the most that a transaction may have: compute units, heap, and loaded accounts.
-func Budget() []Instruction {
+// Budget asks for compute units, at a price in millionths of a lamport each, and for the most heap
+// and loaded accounts that a transaction may have.
+func Budget(units uint32, price uint64) []Instruction {
 	le := binary.LittleEndian
 	return []Instruction{
-		{Program: budgetProgram, Data: le.AppendUint32([]byte{2}, UnitsMax)},
+		{Program: budgetProgram, Data: le.AppendUint32([]byte{2}, units)},
+		{Program: budgetProgram, Data: le.AppendUint64([]byte{3}, price)},
 		{Program: budgetProgram, Data: le.AppendUint32([]byte{1}, heapBytes)},
 		{Program: budgetProgram, Data: le.AppendUint32([]byte{4}, accountsSize)},
 	}
+}
+
+// Purse returns the token account of an owner that all wallets use for a mint: its associated one.
+func Purse(owner, mint Address) (Address, error) {
+	at, _, err := Derived(purseProgram, owner[:], TokenProgram[:], mint[:])
+	return at, err
+}
+
+// NewPurse makes an owner's Purse, at the payer's cost, unless it is there.
+func NewPurse(payer, owner, mint Address) (Instruction, error) {
+	at, err := Purse(owner, mint)
+	return Instruction{
+		Program: purseProgram, Data: []byte{1}, Accounts: []AccountRef{{payer, true, true}, {at, false, true}, {Address: owner},
+			{Address: mint}, {Address: SystemProgram}, {Address: TokenProgram}},
+	}, err
 }
 
 // NewAccount makes an account of size zero bytes that belongs to a program. The account signs, too.
@@ -33,14 +52,22 @@ func NewAccount(payer, account, owner Address, lamports, size uint64) Instructio
 	}
 }
 
-// tailBytes is what the program keeps behind a run's state.
-const tailBytes = 64
+// TailBytes is what the program keeps behind a run's state: the vault, and a count of messages.
+const TailBytes = 64
 
 // RunBytes returns the size of a run's account.
-func RunBytes(l coordinator.Limits) uint64 { return uint64(coordinator.Size(l) + tailBytes) }
+func RunBytes(l coordinator.Limits) uint64 { return uint64(coordinator.Size(l) + TailBytes) }
+
+// Vault returns the token account that a run's account names; the zero address if it has none.
+func Vault(account []byte) (a Address) {
+	if len(account) >= TailBytes {
+		copy(a[:], account[len(account)-TailBytes:])
+	}
+	return a
+}
 
 // State returns the part of a run's account that is the coordinator's state.
-func State(account []byte) []byte { return account[:max(0, len(account)-tailBytes)] }
+func State(account []byte) []byte { return account[:max(0, len(account)-TailBytes)] }
 
 // Program is the address of the program of runs on a cluster.
 type Program Address
@@ -63,14 +90,66 @@ const (
 	flagPayout = 4
 )
 
-// Create makes a run in a new account of RunBytes. Its tokens will be in the vault, a token account
+// Create makes a run in a new account of RunBytes. spec is a buffer of the sender's with the run's
+// specification. Its tokens will be in the vault, a token account
 // that belongs to Authority; the zero address stands for a run without tokens.
-func (p Program) Create(run, sender, vault Address, l coordinator.Limits, c coordinator.Config) Instruction {
-	in := p.call(append([]byte{opCreate}, c.Append(l.Append(nil))...), AccountRef{run, true, true}, AccountRef{sender, true, false})
+func (p Program) Create(run, sender, spec, vault Address, l coordinator.Limits, c coordinator.Config) (Instruction, error) {
+	name, err := p.Name(c.Name)
+	if err != nil {
+		return Instruction{}, err
+	}
+	in := p.call(append([]byte{opCreate}, c.Append(l.Append(nil))...), AccountRef{run, true, true}, AccountRef{sender, true, true},
+		AccountRef{name, false, true}, AccountRef{spec, false, true}, AccountRef{Address: SystemProgram})
 	if vault != (Address{}) {
 		in.Accounts = append(in.Accounts, AccountRef{Address: vault})
 	}
-	return in
+	return in, nil
+}
+
+// Name returns the account that says where the run of a name is.
+func (p Program) Name(run string) (Address, error) {
+	at, _, err := Derived(Address(p), []byte("run"), []byte(run))
+	return at, err
+}
+
+// Named reads the account of a name: where the run and its specification are.
+func Named(account []byte) (run, spec Address, ok bool) {
+	if len(account) != 4+2*32 || string(account[:4]) != "ENTN" {
+		return run, spec, false
+	}
+	return Address(account[4:]), Address(account[36:]), true
+}
+
+// Buffered returns what is in a buffer or a specification, and its author.
+func Buffered(account []byte) (author Address, content []byte, ok bool) {
+	if len(account) < bufferHeader || string(account[:4]) != bufferMagic && string(account[:4]) != "ENTS" {
+		return author, nil, false
+	}
+	return Address(account[4:]), account[bufferHeader:], true
+}
+
+const (
+	bufferMagic  = "ENTB"
+	bufferHeader = 4 + 32
+)
+
+// BufferAt returns the address of an author's buffer. Its label has at most 32 bytes.
+func (p Program) BufferAt(author Address, label string) Address {
+	return sha256.Sum256(slices.Concat(author[:], []byte(label), p[:]))
+}
+
+// NewBuffer makes the account at BufferAt, for n bytes. The first Write belongs into the same
+// transaction.
+func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) Instruction {
+	le := binary.LittleEndian
+	data := append(le.AppendUint32(nil, 3), author[:]...) // CreateAccountWithSeed
+	data = append(le.AppendUint64(data, uint64(len(label))), label...)
+	data = le.AppendUint64(le.AppendUint64(data, lamports), BufferBytes(n))
+	return Instruction{
+		Program:  SystemProgram,
+		Accounts: []AccountRef{{author, true, true}, {p.BufferAt(author, label), false, true}},
+		Data:     append(data, p[:]...),
+	}
 }
 
 // Sending is a message to a run.
@@ -118,17 +197,16 @@ func (p Program) Apply(s Sending) (Instruction, error) {
 }
 
 // BufferBytes returns the size of the account of a buffer for n bytes.
-func BufferBytes(n int) uint64 { return uint64(4 + 32 + n) }
+func BufferBytes(n int) uint64 { return uint64(bufferHeader + n) }
 
 // WritePart is a good length for the parts that are written into a buffer: with it a transaction
 // fits.
-const WritePart = 900
+const WritePart = 700
 
-// Write writes a part of a message into a buffer. The buffer's account signs the first one, which
-// makes it the author's.
-func (p Program) Write(buffer, author Address, first bool, offset int, part []byte) Instruction {
+// Write writes a part of a message into a buffer. The first one makes it the author's.
+func (p Program) Write(buffer, author Address, offset int, part []byte) Instruction {
 	data := binary.LittleEndian.AppendUint32([]byte{opWrite}, uint32(offset))
-	return p.call(append(data, part...), AccountRef{buffer, first, true}, AccountRef{author, true, false})
+	return p.call(append(data, part...), AccountRef{buffer, false, true}, AccountRef{author, true, false})
 }
 
 // Close closes a buffer, or a finished run without tokens, and gives its author or owner the rent

@@ -3,12 +3,14 @@ package solana_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/chain/solana/svm"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -28,6 +30,8 @@ const (
 	badReferee
 	badAuthor
 	badLive
+	badName
+	badSpec
 )
 
 const (
@@ -107,7 +111,7 @@ func (c *chain) amount(at solana.Address) uint64 {
 // send sends instructions. want is the code of the expected refusal, or 0.
 func (c *chain) send(what string, want uint32, signers []solana.Signer, list ...solana.Instruction) {
 	c.t.Helper()
-	tx, err := solana.Transaction(c.m.Blockhash(), signers, append(solana.Budget(), list...)...)
+	tx, err := solana.Transaction(c.m.Blockhash(), signers, append(solana.Budget(solana.UnitsMax, 0), list...)...)
 	if err != nil {
 		c.t.Fatalf("%s: %v", what, err)
 	}
@@ -118,11 +122,14 @@ func (c *chain) send(what string, want uint32, signers []solana.Signer, list ...
 
 func limits() coordinator.Limits { return coordinator.Limits{Members: 4, Witnesses: 4} }
 
-func config(owner solana.Signer) coordinator.Config {
+// specText is every run's specification here.
+var specText = []byte("name = \"test\"\n")
+
+func config(owner solana.Signer, name string) coordinator.Config {
 	return coordinator.Config{
-		Name: "test", MinMembers: 2, StartMembers: 2, WaitingMs: 10_000, WarmupMs: 20_000, RoundTrainMs: 30_000, RoundWitnessMs: 5_000,
+		Name: name, MinMembers: 2, StartMembers: 2, WaitingMs: 10_000, WarmupMs: 20_000, RoundTrainMs: 30_000, RoundWitnessMs: 5_000,
 		CooldownMs: 15_000, EpochMs: 600_000, TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 16, Overlap: 1, MissedMax: 1,
-		Stake: stake, ModelHash: wire.Sum("test/model"), SpecHash: wire.Sum("test/spec"), Owner: key.Public(owner.Address()),
+		Stake: stake, ModelHash: wire.Sum("test/model"), SpecHash: host.SpecHash(specText), Owner: key.Public(owner.Address()),
 	}
 }
 
@@ -135,14 +142,32 @@ func (c *chain) run(n byte, owner solana.Signer) (run solana.Signer, vault solan
 		c.t.Fatal(err)
 	}
 	vault = c.tokens(100+n, authority, 0, nil)
+	own := config(owner, fmt.Sprint("run-", n))
 	c.send("create", 0, []solana.Signer{owner, run},
 		solana.NewAccount(owner.Address(), run.Address(), solana.Address(c.program), plenty, solana.RunBytes(limits())),
-		c.program.Create(run.Address(), owner.Address(), vault, limits(), config(owner)))
-	s, err = coordinator.New(limits(), config(owner), c.env(owner))
+		c.create(run, owner, c.spec(owner, own.Name), vault, own))
+	s, err = coordinator.New(limits(), own, c.env(owner))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return run, vault, s
+}
+
+// spec publishes the specification.
+func (c *chain) spec(owner solana.Signer, label string) solana.Address {
+	c.t.Helper()
+	at := c.program.BufferAt(owner.Address(), label)
+	c.send("specification", 0, []solana.Signer{owner}, c.program.NewBuffer(owner.Address(), label, plenty, len(specText)),
+		c.program.Write(at, owner.Address(), 0, specText))
+	return at
+}
+
+func (c *chain) create(run, owner solana.Signer, spec, vault solana.Address, config coordinator.Config) solana.Instruction {
+	in, err := c.program.Create(run.Address(), owner.Address(), spec, vault, limits(), config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return in
 }
 
 func (c *chain) apply(s solana.Sending) solana.Instruction {
@@ -256,18 +281,32 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	account0 := func(size uint64) solana.Instruction {
 		return solana.NewAccount(thief.Address(), fresh.Address(), solana.Address(c.program), plenty, size)
 	}
-	c.send("a run over a run", badKind, by(thief, run), c.program.Create(run.Address(), thief.Address(), solana.Address{}, limits(), config(thief)))
-	create := c.program.Create(fresh.Address(), thief.Address(), solana.Address{}, limits(), config(thief))
+	none, spec := solana.Address{}, c.spec(thief, "own")
+	c.send("a run over a run", badKind, by(thief, run), c.create(run, thief, spec, none, config(thief, "new")))
+	create := c.create(fresh, thief, spec, none, config(thief, "new"))
 	size := solana.RunBytes(limits())
 	c.send("an account that is too long", badLength, by(thief, fresh), account0(size+1), create)
 	squatted := solana.Address{51} // made in a transaction of its own, so that anyone comes between
 	c.m.Put(squatted, solana.Address(c.program), plenty, make([]byte, size))
 	c.send("an account that does not sign", badSigner, by(thief),
 		account(replaced(create, 0, squatted), 0, func(a *solana.AccountRef) { a.Signer = false }))
-	verifies := config(thief)
+	verifies := config(thief, "new")
 	verifies.VerificationPercent, verifies.VerifyMs, verifies.DisputeMs, verifies.StateHash = 10, 1000, 1000, wire.Sum("x")
-	c.send("a run that needs a referee", badReferee, by(thief, fresh), account0(size),
-		c.program.Create(fresh.Address(), thief.Address(), solana.Address{}, limits(), verifies))
+	c.send("a run that needs a referee", badReferee, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, verifies))
+	c.send("a name that is taken", badName, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, config(thief, "run-1")))
+	c.send("another name's account", badName, by(thief, fresh), account0(size), replaced(create, 2, solana.Address{53}))
+	c.send("a name's account that is not writable", badWritable, by(thief, fresh), account0(size),
+		account(create, 2, func(a *solana.AccountRef) { a.Writable = false }))
+	c.send("another system program", badOwner, by(thief, fresh), account0(size), replaced(create, 4, foreign))
+	other2 := config(thief, "new")
+	other2.SpecHash = wire.Sum("another")
+	c.send("another specification", badSpec, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, other2))
+	c.send("another's specification", badAuthor, by(thief, fresh), account0(size),
+		c.create(fresh, thief, c.spec(member, "own"), none, config(thief, "new")))
+	c.send("a specification that serves already", badKind, by(thief, fresh), account0(size),
+		c.create(fresh, thief, c.program.BufferAt(owner.Address(), "run-1"), none, config(thief, "new")))
+	c.send("a change of a specification", badKind, by(owner),
+		c.program.Write(c.program.BufferAt(owner.Address(), "run-1"), owner.Address(), 0, []byte("x")))
 	authority, err := c.program.Authority(fresh.Address())
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +314,7 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	vaults := func(what string, want uint32, n byte, owner solana.Address, change func(b []byte)) {
 		t.Helper()
 		c.send(what, want, by(thief, fresh), account0(size),
-			c.program.Create(fresh.Address(), thief.Address(), c.tokens(n, owner, 0, change), limits(), config(thief)))
+			c.create(fresh, thief, spec, c.tokens(n, owner, 0, change), config(thief, "new")))
 	}
 	vaults("a vault of the creator's own", badVault, 10, thief.Address(), nil)
 	vaults("a vault with a delegate", badVault, 11, authority, func(b []byte) { b[72] = 1 })
@@ -283,7 +322,16 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	vaults("a vault that is frozen", badVault, 13, authority, func(b []byte) { b[108] = 2 })
 	c.m.Put(solana.Address{8}, solana.Address{77}, plenty, c.m.Data(vault))
 	c.send("a vault of another token program", badOwner, by(thief, fresh), account0(size),
-		c.program.Create(fresh.Address(), thief.Address(), solana.Address{8}, limits(), config(thief)))
+		c.create(fresh, thief, spec, solana.Address{8}, config(thief, "new")))
+	name, err := c.program.Name("new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.m.Put(name, solana.SystemProgram, 1, nil) // a stranger's gift, so that the name cannot be made at once
+	c.send("a name with lamports", 0, by(thief, fresh), account0(size), create)
+	if at, of, ok := solana.Named(c.m.Data(name)); !ok || at != fresh.Address() || of != spec {
+		t.Errorf("the name leads to %v and %v", at, of)
+	}
 	// Value.
 	c.send("value without the accounts for it", badTokens, by(member), changed(tick, func(in *solana.Instruction) {
 		in.Data = append(binary.LittleEndian.AppendUint64([]byte{1, 0}, stake), coordinator.Append(nil, coordinator.Join{})...)
@@ -315,16 +363,18 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 		t.Errorf("the purse has %d, the vault %d, the thief %d tokens", c.amount(purse), c.amount(vault), c.amount(loot))
 	}
 	// Buffers.
-	box := solana.NewSigner(key.FromSeed([32]byte{60}))
+	box := c.program.BufferAt(member.Address(), "box")
 	message := coordinator.Append(nil, coordinator.Tick{})
-	newBox := solana.NewAccount(member.Address(), box.Address(), solana.Address(c.program), plenty, solana.BufferBytes(len(message)))
-	c.send("a buffer that does not sign its first part", badSigner, by(thief), c.program.Write(squatted, thief.Address(), false, 0, message))
-	c.send("a buffer", 0, by(member, box), newBox, c.program.Write(box.Address(), member.Address(), true, 0, message))
-	c.send("another's buffer", badAuthor, by(thief), c.program.Write(box.Address(), thief.Address(), false, 0, message))
-	c.send("beyond the buffer", badLength, by(member), c.program.Write(box.Address(), member.Address(), false, 1, message))
-	c.send("a part at the end of numbers", badLength, by(member), c.program.Write(box.Address(), member.Address(), false, 1<<32-1, message))
-	c.send("a part for a run", badKind, by(owner), c.program.Write(run.Address(), owner.Address(), false, 0, message))
-	buffered := solana.Sending{Run: run.Address(), Sender: thief.Address(), Buffer: box.Address()}
+	c.send("a buffer", 0, by(member), c.program.NewBuffer(member.Address(), "box", plenty, len(message)),
+		c.program.Write(box, member.Address(), 0, message))
+	if author, content, ok := solana.Buffered(c.m.Data(box)); !ok || author != member.Address() || !bytes.Equal(content, message) {
+		t.Errorf("the buffer of %v holds %x", author, content)
+	}
+	c.send("another's buffer", badAuthor, by(thief), c.program.Write(box, thief.Address(), 0, message))
+	c.send("beyond the buffer", badLength, by(member), c.program.Write(box, member.Address(), 1, message))
+	c.send("a part at the end of numbers", badLength, by(member), c.program.Write(box, member.Address(), 1<<32-1, message))
+	c.send("a part for a run", badKind, by(owner), c.program.Write(run.Address(), owner.Address(), 0, message))
+	buffered := solana.Sending{Run: run.Address(), Sender: thief.Address(), Buffer: box}
 	c.send("a message from a buffer", 0, by(thief), c.apply(buffered))
 	buffered.Buffer = other.Address()
 	c.send("a message from a run", badKind, by(thief), c.apply(buffered))
@@ -336,14 +386,13 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	copy(forged[4+32:], c.m.Data(run.Address()))
 	c.m.Put(solana.Address{52}, solana.Address(c.program), plenty, forged)
 	c.send("a buffer as a run", uint32(coordinator.ErrCorrupt), by(member), replaced(tick, 0, solana.Address{52}))
-	c.send("a run over a buffer", badLength, by(thief, box), c.program.Create(box.Address(), thief.Address(), solana.Address{}, limits(), config(thief)))
 	// Closing.
-	c.send("closing another's buffer", badAuthor, by(thief), c.program.Close(box.Address(), thief.Address()))
+	c.send("closing another's buffer", badAuthor, by(thief), c.program.Close(box, thief.Address()))
 	c.send("closing another's run", badAuthor, by(thief), c.program.Close(run.Address(), thief.Address()))
 	c.send("closing a run that goes on", badLive, by(owner), c.program.Close(run.Address(), owner.Address()))
 	before := c.m.Get(member.Address()).Lamports
-	c.send("closing a buffer", 0, by(member), c.program.Close(box.Address(), member.Address()))
-	if c.m.Get(box.Address()).Lamports != 0 || c.m.Get(member.Address()).Lamports < before+plenty-10_000 {
+	c.send("closing a buffer", 0, by(member), c.program.Close(box, member.Address()))
+	if c.m.Get(box).Lamports != 0 || c.m.Get(member.Address()).Lamports < before+plenty-10_000 {
 		t.Error("a closed buffer's rent is not its author's")
 	}
 	c.send("ending a run", 0, by(owner), c.apply(solana.Sending{Run: run.Address(), Sender: owner.Address(), Message: coordinator.End{}}))

@@ -93,14 +93,14 @@ func magic(a *account) uint32 {
 //	U32 bufferMagic, 32 bytes author, message
 const (
 	bufferMagic  = 0x42544e45 // "ENTB"
+	specMagic    = 0x53544e45 // "ENTS": a buffer that is sealed
 	bufferAt     = 4
 	bufferHeader = bufferAt + 32
 )
 
 func bufferAuthor(a *account) [32]byte { return [32]byte(a.data()[bufferAt:bufferHeader]) }
 
-// write writes a part of a message into a buffer. A new one becomes its first author's, and signs,
-// so that nobody takes another's.
+// write writes a part of a message into a buffer. A new one becomes its first author's.
 func (c *call) write(r *wire.Reader) error {
 	at := r.U32()
 	part := r.Rest()
@@ -127,9 +127,6 @@ func (c *call) write(r *wire.Reader) error {
 			return errAuthor
 		}
 	case 0:
-		if buffer.signer == 0 {
-			return errSigner
-		}
 		*(*uint32)(unsafe.Pointer(&b[0])) = bufferMagic
 		copy(b[bufferAt:], author.key[:])
 	default:

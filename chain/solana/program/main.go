@@ -7,18 +7,23 @@
 //
 // An instruction's data begin with a U8 that says what to do:
 //
-//	0 create  limits, config       a run in an account of zeros, which signs
+//	0 create  limits, config       a run in an account of zeros, which signs; its name is then taken
 //	1 apply   U8 flags, U64 value, message
 //	2 write   U32 offset, bytes    into a buffer, for messages too long for a transaction
 //	3 close                        a buffer, or a finished run without tokens, for its rent
 //
 // Their accounts, in this order (w: writable, s: signs):
 //
-//	create  run ws, sender s, [vault]
+//	create  run ws, sender ws, name w, specification w, system program, [vault]
 //	apply   run w, sender s, then by flags
 //	        1: buffer;  2 or 4: vault w, authority, token program;  2: from w;  4: to w
-//	write   buffer w (s when it is new), author s
+//	write   buffer w, author s
 //	close   run or buffer w, author or owner ws
+//
+// The name's account is the program's address for the seeds "run" and the run's name; it tells
+// where the run and its specification are. The specification is a buffer of the sender's, which
+// create seals. A new buffer is its first author's, so one transaction makes the account and writes
+// into it.
 //
 // The vault is a token account of the SPL token program whose owner is the authority, the program's
 // address for the seeds "vault" and the run's address. With flag 2 the value moves from the account
@@ -63,6 +68,8 @@ const (
 	errReferee  fault = 1010 // the run verifies results, and this chain has no referee
 	errAuthor   fault = 1011 // the buffer or the run belongs to another key
 	errLive     fault = 1012 // the run is not finished, or still holds tokens
+	errName     fault = 1013 // the account is not the name's, or the name is taken
+	errSpec     fault = 1014 // the specification is not the one that the configuration names
 	wireFaults        = 2000
 )
 
@@ -112,7 +119,7 @@ func (c *call) run() error {
 }
 
 func (c *call) create(r *wire.Reader) error {
-	if c.n != 2 && c.n != 3 {
+	if c.n != 5 && c.n != 6 {
 		return errAccounts
 	}
 	run, sender := c.list[0], c.list[1]
@@ -136,13 +143,18 @@ func (c *call) create(r *wire.Reader) error {
 	if magic(run) != 0 {
 		return errKind
 	}
-	if c.n == 3 {
-		if err := c.openVault(run, c.list[2], t); err != nil {
+	if c.n == 6 {
+		if err := c.openVault(run, c.list[5], t); err != nil {
 			return err
 		}
 	}
-	_, err = coordinator.Create(state, l, config, now(sender))
-	return err
+	if _, err = coordinator.Create(state, l, config, now(sender)); err != nil {
+		return err
+	}
+	if err := c.seal(c.list[3], sender, config.SpecHash); err != nil {
+		return err
+	}
+	return c.register(config.Name)
 }
 
 // Flags of apply.
@@ -189,6 +201,7 @@ func (c *call) apply(r *wire.Reader) error {
 	if err := send(s, env, message); err != nil {
 		return err
 	}
+	t.count()
 	return c.settle(s, &b, t, value)
 }
 
@@ -205,15 +218,20 @@ func send(s coordinator.State, env coordinator.Env, message []byte) error {
 //
 //	vault, 32 bytes: the token account of the run's tokens; zero: the run has none
 //	bump, U8: of the authority's address
+//	7 zeros
+//	U64: how many messages were applied, so that a reader of these 64 bytes sees every change
 //	zeros
 type tail []byte
 
 const (
-	tailBytes = 64
-	tailBump  = 32
+	tailBytes    = 64
+	tailBump     = 32
+	tailMessages = 40
 )
 
 func (t tail) vault() *[32]byte { return (*[32]byte)(unsafe.Pointer(&t[0])) }
+
+func (t tail) count() { *(*uint64)(unsafe.Pointer(&t[tailMessages]))++ }
 
 // attach returns the state in a run's account, and the program's tail.
 func attach(run *account) (s coordinator.State, t tail, err error) {

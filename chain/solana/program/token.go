@@ -183,12 +183,17 @@ func (c *call) transfer(b *book, from, to, authority *account, amount uint64, se
 	data[0] = 3 // Transfer
 	*(*uint64)(unsafe.Pointer(&data[1])) = amount
 	i := instruction{program: &b.token.key, accounts: &metas[0], n: 3, data: &data[0], len: 9}
+	return invoke(&i, infos[:], seeds)
+}
+
+// invoke calls another program, as the address of seeds if there are any.
+func invoke(i *instruction, infos []info, seeds *[3]slice) error {
 	var sign signer
 	n := uint64(0)
 	if seeds != nil {
 		sign, n = signer{&seeds[0], 3}, 1
 	}
-	if invokeSigned(&i, &infos[0], 4, &sign, n) != 0 {
+	if invokeSigned(i, &infos[0], uint64(len(infos)), &sign, n) != 0 {
 		return errTokens
 	}
 	return nil

@@ -13,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mr-tron/base58"
 
@@ -30,10 +33,38 @@ type Machine struct {
 	out *bufio.Reader
 }
 
+//go:embed rpc.py
+var node string
+
 // Start starts a machine with a program of chain/solana/build, named entrain or replay, at an
 // address. It skips the test where ENTRAIN_SOLANA does not name the folder with the programs, or
 // Python lacks solders.
 func Start(t testing.TB, name string, program solana.Program) *Machine {
+	t.Helper()
+	in, out, file := start(t, name, script)
+	m := &Machine{t: t, in: in, out: out}
+	m.ask(question{Op: "program", Key: solana.Address(program).String(), File: file}, nil)
+	return m
+}
+
+// Serve starts a node with the program, which makes blocks by itself, and returns the URL of its
+// JSON-RPC. A blockhash is good for that number of blocks. It skips the test as Start does.
+func Serve(t testing.TB, program solana.Program, block time.Duration, blocks int) string {
+	t.Helper()
+	_, out, _ := start(t, "entrain", node, solana.Address(program).String(), programFile,
+		strconv.Itoa(int(block.Milliseconds())), strconv.Itoa(blocks))
+	port, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal("the node has ended: ", err)
+	}
+	return "http://127.0.0.1:" + strings.TrimSpace(port)
+}
+
+// programFile stands for the program's file among the arguments of a script.
+const programFile = "{}"
+
+// start runs a script, which ends with the test.
+func start(t testing.TB, name, script string, args ...string) (in io.Writer, out *bufio.Reader, file string) {
 	t.Helper()
 	dir := os.Getenv("ENTRAIN_SOLANA")
 	if dir == "" {
@@ -43,13 +74,21 @@ func Start(t testing.TB, name string, program solana.Program) *Machine {
 	if err != nil || exec.Command(python, "-c", "import solders").Run() != nil {
 		t.Skip("not tested on Solana's machine: python3 with solders is missing (pip install solders)")
 	}
-	cmd := exec.CommandContext(t.Context(), python, "-c", script)
+	if file, err = filepath.Abs(filepath.Join(dir, name+".so")); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range args {
+		if a == programFile {
+			args[i] = file
+		}
+	}
+	cmd := exec.Command(python, append([]string{"-c", script}, args...)...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,16 +96,10 @@ func Start(t testing.TB, name string, program solana.Program) *Machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		in.Close()
+		stdin.Close()
 		_ = cmd.Wait()
 	})
-	m := &Machine{t: t, in: in, out: bufio.NewReaderSize(out, 1<<16)}
-	file, err := filepath.Abs(filepath.Join(dir, name+".so"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.ask(question{Op: "program", Key: solana.Address(program).String(), File: file}, nil)
-	return m
+	return stdin, bufio.NewReaderSize(stdout, 1<<16), file
 }
 
 type question struct {

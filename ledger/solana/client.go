@@ -1,0 +1,338 @@
+// Package solana is a ledger on Solana: runs are accounts of the program in chain/solana/program.
+// It speaks JSON-RPC with any endpoint of a cluster, and needs no replica of its own.
+//
+// A client believes what an endpoint says of the chain: it checks that a state is sound, that a
+// specification has the run's hash and that heights never go back, but no proof. A participant that
+// doubts an endpoint names one of its own.
+//
+// Heights are slots. The program acts only when it is called, so a ledger for a key sends a Tick
+// when a phase's time is over and nobody else did.
+package solana
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/retry"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Options configure a Client.
+type Options struct {
+	Program   solana.Program // of runs, on this cluster
+	Endpoints []string       // URLs of JSON-RPC; the others are asked when one fails
+	// Mint is the token of the runs that this client creates; zero: they have none.
+	Mint solana.Address
+	// Poll is the time between two looks at a run; default 800 ms, two slots.
+	Poll time.Duration
+	// HTTP asks the endpoints; nil for one of the client's own.
+	HTTP *http.Client
+	Log  *slog.Logger // nil discards
+}
+
+// Client is a connection to a cluster. It implements ledger.Reader.
+type Client struct {
+	chain     string
+	program   solana.Program
+	mint      solana.Address
+	endpoints []string
+	current   atomic.Uint64 // failures so far: the endpoint of that number, modulo all, is asked
+	poll      time.Duration
+	http      *http.Client
+	log       *slog.Logger
+	calls     sync.WaitGroup
+	ctx       context.Context
+	cancel    context.CancelFunc
+}
+
+var _ ledger.Reader = (*Client)(nil)
+
+// NewClient asks an endpoint which cluster it serves.
+func NewClient(ctx context.Context, o Options) (*Client, error) {
+	if len(o.Endpoints) == 0 {
+		return nil, errors.New("no endpoint of Solana: name the URL of one")
+	}
+	c := &Client{program: o.Program, mint: o.Mint, endpoints: slices.Clone(o.Endpoints), poll: o.Poll, http: o.HTTP, log: o.Log}
+	if c.poll <= 0 {
+		c.poll = 800 * time.Millisecond
+	}
+	if c.http == nil {
+		c.http = &http.Client{}
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	var genesis solana.Address
+	var errs []error
+	for range c.endpoints {
+		var text string
+		err := c.call(ctx, &text, "getGenesisHash")
+		if err == nil {
+			genesis, err = solana.ParseAddress(text)
+		}
+		if err == nil {
+			// A signature for one cluster or program must not count on another.
+			id := wire.Sum("entrain/solana/chain", genesis[:], o.Program[:])
+			c.chain = fmt.Sprintf("solana-%x", id[:4])
+			c.ctx, c.cancel = context.WithCancel(context.Background())
+			return c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("reach Solana: %w", errors.Join(errs...))
+}
+
+// ChainID implements ledger.Reader: "solana-" and a hash of the cluster and the program.
+func (c *Client) ChainID() string { return c.chain }
+
+// Close ends all calls and waits for them.
+func (c *Client) Close() error {
+	c.cancel()
+	c.calls.Wait()
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// start calls f in a goroutine, with a context that Close ends, too.
+func (c *Client) start(ctx context.Context, f func(ctx context.Context)) {
+	c.calls.Go(func() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.ctx, cancel)()
+		f(ctx)
+	})
+}
+
+// patience is how calls are repeated while endpoints fail.
+var patience = retry.Policy{Min: 100 * time.Millisecond, Max: 10 * time.Second}
+
+// insist repeats f while endpoints fail.
+func (c *Client) insist(ctx context.Context, f func() error) error {
+	return patience.Do(ctx, func(err error) bool {
+		c.log.Debug("an endpoint of Solana fails", "err", err)
+		var failed *endpointError
+		return errors.As(err, &failed)
+	}, f)
+}
+
+// place is where a run is.
+type place struct{ run, spec solana.Address }
+
+// find looks a run's name up. The error is ledger.ErrUnknownRun if no endpoint knows it: one that
+// lags may not yet.
+func (c *Client) find(ctx context.Context, run string) (p place, err error) {
+	unknown := fmt.Errorf("run %q: %w", run, ledger.ErrUnknownRun)
+	at, err := c.program.Name(run)
+	if err != nil || !host.RunNameValid(run) {
+		return p, unknown
+	}
+	for range c.endpoints {
+		n := c.current.Load()
+		_, list, err := c.accounts(ctx, nil, at)
+		if err != nil {
+			return p, err
+		}
+		if list[0] != nil && list[0].Owner == solana.Address(c.program) {
+			var ok bool
+			if p.run, p.spec, ok = solana.Named(list[0].Data); ok {
+				return p, nil
+			}
+		}
+		c.current.CompareAndSwap(n, n+1)
+	}
+	return p, unknown
+}
+
+// Spec implements ledger.Reader.
+func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
+	ask(ctx, c, done, func(ctx context.Context) ([]byte, error) {
+		p, err := c.find(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		_, list, err := c.accounts(ctx, nil, p.spec)
+		if err != nil {
+			return nil, err
+		}
+		if list[0] != nil {
+			if _, text, ok := solana.Buffered(list[0].Data); ok {
+				return text, nil
+			}
+		}
+		return nil, fmt.Errorf("run %q: its specification is gone", run)
+	})
+}
+
+// Peers implements ledger.Reader: the announcements of a run's members, and of others up to
+// host.PendingPeersMax.
+func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, error)) {
+	ask(ctx, c, done, func(ctx context.Context) ([]host.Peer, error) {
+		p, err := c.find(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		s, _, err := c.read(ctx, p.run)
+		if err != nil {
+			return nil, err
+		}
+		found, err := c.buffers(ctx, announcement(p.run))
+		if err != nil {
+			return nil, err
+		}
+		var list []host.Peer
+		strangers := 0
+		for author, b := range found {
+			k := key.Public(author)
+			addrs, err := readAddrs(b)
+			if err != nil || len(addrs) == 0 {
+				continue
+			}
+			if _, member := s.State.Find(k); !member {
+				if strangers++; strangers > host.PendingPeersMax {
+					continue
+				}
+			}
+			list = append(list, host.Peer{Key: k, Addrs: addrs})
+		}
+		slices.SortFunc(list, func(a, b host.Peer) int { return a.Key.Compare(b.Key) })
+		return list, nil
+	})
+}
+
+// ask answers a question in a goroutine, as often as endpoints fail.
+func ask[T any](ctx context.Context, c *Client, done func(T, error), question func(ctx context.Context) (T, error)) {
+	c.start(ctx, func(ctx context.Context) {
+		var answer T
+		err := c.insist(ctx, func() (err error) {
+			answer, err = question(ctx)
+			return err
+		})
+		if ctx.Err() == nil {
+			done(answer, err)
+		}
+	})
+}
+
+// clockSysvar is the account with the cluster's time.
+var clockSysvar = func() solana.Address {
+	a, err := solana.ParseAddress("SysvarC1ock11111111111111111111111111111111")
+	if err != nil {
+		panic(err)
+	}
+	return a
+}()
+
+// read reads the account of a run, and what it says. An endpoint whose state is not sound is not
+// asked again soon.
+func (c *Client) read(ctx context.Context, run solana.Address) (s ledger.Snapshot, data []byte, err error) {
+	n := c.current.Load()
+	slot, list, err := c.accounts(ctx, nil, run, clockSysvar)
+	if err != nil {
+		return s, nil, err
+	}
+	if list[0] == nil {
+		return s, nil, fmt.Errorf("the run's account %v is gone: %w", run, ledger.ErrUnknownRun)
+	}
+	unsound := func(err error) error {
+		c.current.CompareAndSwap(n, n+1)
+		return &endpointError{plain(c.endpoints[n%uint64(len(c.endpoints))]), fmt.Errorf("the run's account %v: %w", run, err)}
+	}
+	if list[0].Owner != solana.Address(c.program) {
+		return s, nil, unsound(errors.New("belongs to another program"))
+	}
+	if list[1] == nil || len(list[1].Data) != clockBytes {
+		return s, nil, unsound(errors.New("the cluster has no clock"))
+	}
+	data = list[0].Data
+	if s.State, err = coordinator.Open(solana.State(data)); err != nil {
+		return s, nil, unsound(err)
+	}
+	seconds := wire.NewReader(list[1].Data[clockSeconds:])
+	s.Height, s.TimeMs = slot, seconds.U64()*1000
+	return s, data, nil
+}
+
+// The account of the clock, and where in it is the time, in seconds since 1970.
+const (
+	clockBytes   = 40
+	clockSeconds = 32
+)
+
+// Watch implements ledger.Reader. It looks at the 64 bytes behind the state, which count messages,
+// and reads the state when they have changed.
+func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.start(ctx, func(ctx context.Context) {
+		w := watcher{c: c, run: run, f: f}
+		for ctx.Err() == nil {
+			err := w.once(ctx)
+			pause := c.poll
+			switch {
+			case err == nil:
+				w.failures = 0
+			case !errors.Is(err, ledger.ErrUnknownRun):
+				w.failures++
+				pause = max(pause, patience.Pause(w.failures))
+				c.log.Debug("watching a run", "run", run, "err", err)
+			}
+			if retry.Wait(ctx, pause) != nil {
+				return
+			}
+		}
+	})
+}
+
+// watcher is one call of Watch.
+type watcher struct {
+	c        *Client
+	run      string
+	f        func(ledger.Snapshot)
+	place    *place
+	bytes    uint64 // of the state
+	tail     []byte // what followed the state that f got
+	told     uint64 // height of that state
+	failures int
+}
+
+// once looks at the run, and tells of a change.
+func (w *watcher) once(ctx context.Context) error {
+	if w.place == nil {
+		p, err := w.c.find(ctx, w.run)
+		if err != nil {
+			return err
+		}
+		w.place = &p
+	}
+	if w.tail != nil {
+		slot, list, err := w.c.accounts(ctx, &part{Offset: w.bytes, Length: solana.TailBytes}, w.place.run)
+		if err != nil {
+			return err
+		}
+		if list[0] == nil || slot <= w.told || slices.Equal(list[0].Data, w.tail) {
+			return nil // an endpoint that lags behind another one tells nothing
+		}
+	}
+	s, data, err := w.c.read(ctx, w.place.run)
+	if err != nil {
+		return err
+	}
+	if s.Height <= w.told || ctx.Err() != nil {
+		return nil
+	}
+	w.bytes = uint64(len(s.State.Bytes()))
+	w.tail = slices.Clone(data[w.bytes:])
+	w.told = s.Height
+	w.f(s)
+	return nil
+}

@@ -1,0 +1,313 @@
+package solana_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	chain "github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/chain/solana/svm"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/ledgertest"
+	"github.com/entrain-network/entrain/ledger/solana"
+	"github.com/entrain-network/entrain/wire"
+)
+
+var program = chain.Program{5, 5}
+
+// cable is a connection that can be cut.
+type cable struct{ cut atomic.Bool }
+
+var errCut = errors.New("the cable is cut")
+
+func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.cut.Load() {
+		return nil, errCut
+	}
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if c.cut.Load() && err == nil {
+		res.Body.Close()
+		return nil, errCut
+	}
+	return res, err
+}
+
+// post calls a method of the node that is only for tests.
+func post(t testing.TB, url, method string, params ...any) {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Post(url, "application/json", bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+}
+
+// rich is a client whose keys get SOL when they are first used.
+type rich struct {
+	*solana.Client
+	t   testing.TB
+	url string
+	mu  *sync.Mutex
+	had map[chain.Address]bool
+}
+
+func (r rich) As(k key.Private) ledger.Ledger {
+	at := chain.NewSigner(k).Address()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.had[at] {
+		r.had[at] = true
+		post(r.t, r.url, "requestAirdrop", at, 1_000_000_000_000)
+	}
+	return r.Client.As(k)
+}
+
+// connect returns a client of a node, with a cable.
+func connect(t testing.TB, url string, o solana.Options) (*solana.Client, *cable) {
+	t.Helper()
+	c := &cable{}
+	o.Program, o.Endpoints, o.HTTP = program, append(o.Endpoints, url), &http.Client{Transport: c}
+	if o.Poll == 0 {
+		o.Poll = 10 * time.Millisecond
+	}
+	client, err := solana.NewClient(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client, c
+}
+
+func TestLedgerOnSolana(t *testing.T) {
+	url := svm.Serve(t, program, 5*time.Millisecond, 150)
+	mu, had := &sync.Mutex{}, map[chain.Address]bool{}
+	ledgertest.Test(t, func() ledgertest.Link {
+		client, c := connect(t, url, solana.Options{})
+		return ledgertest.Link{Client: rich{client, t, url, mu, had}, Cut: c.cut.Store}
+	})
+}
+
+// world is a node, and a client whose keys have SOL.
+type world struct {
+	t   *testing.T
+	url string
+	rich
+	cable *cable
+}
+
+func newWorld(t *testing.T, blocks int, o solana.Options) world {
+	url := svm.Serve(t, program, 5*time.Millisecond, blocks)
+	client, c := connect(t, url, o)
+	return world{t, url, rich{client, t, url, &sync.Mutex{}, map[chain.Address]bool{}}, c}
+}
+
+func (w world) key(n byte) key.Private { return key.FromSeed([32]byte{n}) }
+
+// submit carries out a body, and returns what became of it.
+func (w world) submit(k key.Private, body host.Body) error {
+	w.t.Helper()
+	done := make(chan error, 1)
+	w.As(k).Submit(w.t.Context(), body, func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(30 * time.Second):
+		w.t.Fatal("no answer")
+		return nil
+	}
+}
+
+func (w world) must(k key.Private, body host.Body) {
+	w.t.Helper()
+	if err := w.submit(k, body); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// create makes a run, as change wants it.
+func (w world) create(run string, change func(b *host.CreateRun)) {
+	w.t.Helper()
+	owner := w.key(1)
+	text := []byte(strings.Repeat("name = \""+run+"\"\n", 100)) // three parts
+	b := host.CreateRun{
+		Limits: coordinator.Limits{Members: 8, Witnesses: 4, Validators: 2},
+		Config: coordinator.Config{
+			Name: run, MinMembers: 1, StartMembers: 2, WaitingMs: 1000, WarmupMs: 600_000, RoundTrainMs: 10_000, RoundWitnessMs: 10_000,
+			CooldownMs: 10_000, EpochMs: 600_000, TotalSteps: 100, BatchStart: 8, BatchEnd: 8, SequenceTokens: 128, MissedMax: 3,
+			ModelHash: wire.Sum("test/model"), SpecHash: host.SpecHash(text), Owner: owner.Public(),
+		},
+		Spec: text,
+	}
+	if change != nil {
+		change(&b)
+	}
+	w.must(owner, b)
+}
+
+// until waits for a state.
+func (w world) until(l ledger.Reader, run string, f func(s coordinator.State) bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	l.Watch(ctx, run, func(s ledger.Snapshot) {
+		if f(s.State) {
+			cancel()
+		}
+	})
+	if <-ctx.Done(); ctx.Err() == context.DeadlineExceeded {
+		w.t.Fatal("the state never came")
+	}
+}
+
+func toRun(run string, value uint64, m coordinator.Message) host.RunMessage {
+	b := host.ToRun(run, m)
+	b.Value = value
+	return b
+}
+
+// A transaction that no block takes before its blockhash expires is signed again.
+func TestLostTransactionIsSignedAgainOnSolana(t *testing.T) {
+	w := newWorld(t, 20, solana.Options{})
+	w.create("lost", nil)
+	post(t, w.url, "testLose", 2)
+	w.must(w.key(2), host.ToRun("lost", coordinator.Join{}))
+	w.until(w, "lost", func(s coordinator.State) bool { return s.Count() == 1 })
+}
+
+// Nobody submits a Tick here but the ledger itself.
+func TestLedgerEndsPhasesOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("phases", nil)
+	for n := range byte(2) {
+		w.must(w.key(2+n), host.ToRun("phases", coordinator.Join{}))
+	}
+	w.until(w.As(w.key(2)), "phases", func(s coordinator.State) bool { return s.Phase() == coordinator.Warmup })
+}
+
+// A message that does not fit a transaction goes through a buffer, whose rent comes back.
+func TestLongMessageOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("long", nil)
+	evidence := coordinator.Evidence{Dispute: 1, Bytes: bytes.Repeat([]byte{7}, 3000)}
+	var refused *host.TxError
+	err := w.submit(w.key(2), host.ToRun("long", evidence))
+	if !errors.As(err, &refused) || refused.Code < host.CodeCoordinator {
+		t.Errorf("evidence in no dispute: %v, want a refusal by the coordinator", err)
+	}
+}
+
+func TestTokensOnSolana(t *testing.T) {
+	mint := chain.Address{3, 3}
+	w := newWorld(t, 150, solana.Options{Mint: mint})
+	raw := make([]byte, 82)
+	raw[45] = 1
+	post(t, w.url, "testPut", mint, chain.TokenProgram, 1<<30, base64.StdEncoding.EncodeToString(raw))
+	const stake = 100
+	w.create("tokens", func(b *host.CreateRun) { b.Config.Stake = stake })
+	ann := w.key(2)
+	purse, err := chain.Purse(chain.NewSigner(ann).Address(), mint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *host.TxError
+	if err := w.submit(ann, toRun("tokens", stake, coordinator.Join{})); err == nil {
+		t.Error("a stake from an account that does not exist is accepted")
+	}
+	raw = make([]byte, 165)
+	pub := ann.Public()
+	copy(raw, mint[:])
+	copy(raw[32:], pub[:])
+	binary.LittleEndian.PutUint64(raw[64:], 2*stake-1)
+	raw[108] = 1
+	post(t, w.url, "testPut", purse, chain.TokenProgram, 1<<30, base64.StdEncoding.EncodeToString(raw))
+	w.must(ann, toRun("tokens", stake, coordinator.Join{}))
+	if err := w.submit(ann, toRun("tokens", stake, coordinator.Fund{})); !errors.As(err, &refused) || refused.Code != host.CodeFunds {
+		t.Errorf("a token too few: %v, want CodeFunds", err)
+	}
+	w.must(ann, host.ToRun("tokens", coordinator.Withdraw{}))
+	w.must(ann, host.ToRun("tokens", coordinator.Claim{}))
+	if err := w.submit(ann, toRun("tokens", 2*stake-1, coordinator.Fund{})); err != nil {
+		t.Errorf("not all tokens came back: %v", err)
+	}
+}
+
+func TestRefusalsOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("here", nil)
+	var refused *host.TxError
+	for _, c := range []struct {
+		what string
+		body host.Body
+		want host.Code
+	}{
+		{"no run", host.ToRun("nowhere", coordinator.Join{}), host.CodeUnknownRun},
+		{"no message", host.RunMessage{Run: "here", Message: []byte{200}}, host.CodeBadMessage},
+		{"a member of nothing", host.ToRun("here", coordinator.Withdraw{}), host.CodeCoordinator + host.Code(coordinator.ErrNotMember)},
+		{"tokens where there are none", toRun("here", 5, coordinator.Join{}), host.CodeFunds},
+		{"a pool", host.RunMessage{Run: "here", From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}, host.CodeUnknownPool},
+		{"another's run", host.CreateRun{Limits: coordinator.Limits{Members: 4, Witnesses: 4}}, host.CodeNotOwner},
+	} {
+		if err := w.submit(w.key(2), c.body); !errors.As(err, &refused) || refused.Code != c.want {
+			t.Errorf("%s: %v, want code %v", c.what, err, c.want)
+		}
+	}
+	if err := w.submit(w.key(2), host.Transfer{}); err == nil || !strings.Contains(err.Error(), "not for Solana") {
+		t.Errorf("a transfer: %v", err)
+	}
+	poor := make(chan error, 1) // without an airdrop
+	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("here", coordinator.Join{}), func(err error) { poor <- err })
+	if err := <-poor; host.CodeOf(err) != host.CodeFunds {
+		t.Errorf("a key without SOL: %v, want CodeFunds", err)
+	}
+}
+
+// An endpoint that lies, lags or is gone is left for another one, and its failure names no secret.
+func TestBadEndpointsOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("kept", nil)
+	var lies atomic.Bool
+	liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		res, err := http.Post(w.url, "application/json", bytes.NewReader(b))
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer res.Body.Close()
+		if b, err = io.ReadAll(res.Body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if lies.Load() {
+			b = bytes.Replace(b, []byte(`"data": ["RU5`), []byte(`"data": ["AAA`), 1) // a state's first bytes
+		}
+		rw.Write(b)
+	}))
+	defer liar.Close()
+	client, _ := connect(t, w.url, solana.Options{Endpoints: []string{liar.URL}})
+	lies.Store(true)
+	w.until(client, "kept", func(s coordinator.State) bool { return s.Config().Name == "kept" })
+	_, err := solana.NewClient(t.Context(), solana.Options{Program: program, Endpoints: []string{"http://127.0.0.1:1/secret?key=secret"}})
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("an endpoint that is gone: %v", err)
+	}
+}

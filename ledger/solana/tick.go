@@ -1,0 +1,93 @@
+package solana
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/wire"
+)
+
+const (
+	// tickSpread is over how many polls the members of a run spread their ticks, so that one
+	// transaction suffices most of the time.
+	tickSpread = 4
+	// tickAgain is when a tick is sent again that changed nothing.
+	tickAgain = 5 * time.Second
+)
+
+// Watch implements ledger.Reader. While it watches, the ledger ends phases whose time is over: no
+// block of Solana does.
+func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	news := make(chan ledger.Snapshot, 1)
+	a.start(ctx, func(ctx context.Context) { a.tick(ctx, run, news) })
+	a.Client.Watch(ctx, run, func(s ledger.Snapshot) {
+		f(s)
+		select {
+		case <-news: // an older one that the ticker has not taken
+		default:
+		}
+		news <- s
+	})
+}
+
+// tick sends a Tick whenever one would change the run's newest state.
+func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot) {
+	var last ledger.Snapshot
+	var seen time.Time // when last came
+	wake := time.NewTimer(time.Hour)
+	defer wake.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case last = <-news:
+			seen = time.Now()
+			wake.Reset(untilDeadline(last) + a.turn(last))
+			continue
+		case <-wake.C:
+		}
+		if due(last, time.Since(seen), a.poll) {
+			a.Submit(ctx, host.ToRun(run, coordinator.Tick{}), func(err error) {
+				if err != nil {
+					a.log.Debug("ending a phase", "run", run, "err", err)
+				}
+			})
+		}
+		wake.Reset(tickAgain)
+	}
+}
+
+// turn returns how long this ledger leaves a tick to others. The order is another one each time.
+func (a *acting) turn(s ledger.Snapshot) time.Duration {
+	own := a.signer.Address()
+	h := wire.Sum("entrain/solana/turn", own[:], wire.AppendU64(nil, s.Height))
+	return time.Duration(uint64(tickSpread*a.poll) / 256 * uint64(h[0]))
+}
+
+// untilDeadline returns how long after a snapshot time ends the phase. Where a height does, it may
+// be at once.
+func untilDeadline(s ledger.Snapshot) time.Duration {
+	deadline := s.State.Deadline()
+	switch {
+	case deadline == 0 && s.State.DeadlineHeight() == 0:
+		return time.Hour
+	case deadline <= s.TimeMs:
+		return 0
+	}
+	return min(time.Hour, time.Duration(deadline-s.TimeMs)*time.Millisecond)
+}
+
+// slotTime is how long a slot takes.
+const slotTime = 400 * time.Millisecond
+
+// due reports whether a Tick would change a state, some time after it was read.
+func due(s ledger.Snapshot, after, poll time.Duration) bool {
+	slot := min(slotTime, poll)
+	env := coordinator.Env{NowMs: s.TimeMs + uint64(after.Milliseconds()), Height: s.Height + uint64(after/slot)}
+	state, err := coordinator.Attach(bytes.Clone(s.State.Bytes()))
+	return err == nil && state.Apply(env, coordinator.Tick{}) == nil && !bytes.Equal(state.Bytes(), s.State.Bytes())
+}
