@@ -23,7 +23,6 @@ type Dataset struct {
 	Field   string   // of a row, with the text
 	Split   string   // of directories
 	HeldOut float64  // share that is not trained on
-	Workers int
 	// Tokenizer is "bytes", "train:VOCAB" for one that is learnt from the files, or a tokenizer.json.
 	Tokenizer string
 	Say       func(format string, args ...any) // tells the progress
@@ -51,9 +50,6 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 	if !(d.HeldOut >= 0 && d.HeldOut <= 0.5) {
 		return m, fmt.Errorf("--held-out %v: want 0 to 0.5", d.HeldOut)
 	}
-	if d.Workers < 0 {
-		return m, fmt.Errorf("--workers %d: want 1 or more, or 0 for all cores", d.Workers)
-	}
 	permille := uint32(d.HeldOut*1000 + 0.5)
 	files, err := data.Expand(paths, d.Split)
 	if err != nil {
@@ -71,7 +67,7 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 	}
 	var meter view.Meter
 	return data.Prepare(ctx, d.Out, files, data.PrepareOptions{
-		Name: d.Name, Tokenizer: t, Chat: template, Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
+		Name: d.Name, Tokenizer: t, Chat: template, Format: format, Field: d.Field, HeldOutPermille: permille,
 		Progress: func(p data.Progress) {
 			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
 				d.Say("%s of %s read, %s tokens%s", view.Bytes(p.Bytes), view.Bytes(p.BytesTotal), view.Thousands(p.Tokens), left)
@@ -117,7 +113,7 @@ func (d Dataset) findTokenizer(ctx context.Context, files []string, format data.
 	}
 	var meter view.Meter
 	t, err := data.LearnTokenizer(ctx, d.Out, files, data.LearnOptions{
-		Vocab: uint32(vocab), Format: format, Field: d.Field, HeldOutPermille: permille, Workers: d.Workers,
+		Vocab: uint32(vocab), Format: format, Field: d.Field, HeldOutPermille: permille,
 		Progress: func(p learn.Progress) {
 			if _, ok := meter.Tick(0, 0); !ok {
 				return

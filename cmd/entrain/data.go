@@ -77,7 +77,6 @@ times while a large one is read once. The files are linked, not copied, where th
 	f.StringVar(&p.Split, "split", "train", "which files of directories to take: train, validation or test")
 	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template the data set then carries")
 	f.Float64Var(&p.HeldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
-	workersFlag(cmd, &p.Workers)
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

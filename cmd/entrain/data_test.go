@@ -43,8 +43,8 @@ func TestDataIsPreparedFromDocumentsWithATokenizerOfItsOwn(t *testing.T) {
 	if shown.Manifest != hash || shown.Tokenizer != "bpe-300" || shown.Tokens > 400*30 {
 		t.Errorf("data show: %+v, data prepare printed %s", shown, hash)
 	}
-	// Another set with the same tokenizer, by the directory that has it, with one core.
-	again := strings.TrimSpace(s.ok("data", "prepare", "-o", filepath.Join(dir, "again"), "--name", "x", "--field", "body", "--tokenizer", set, "--workers", "1", repo))
+	// Another set with the same tokenizer, by the directory that has it.
+	again := strings.TrimSpace(s.ok("data", "prepare", "-o", filepath.Join(dir, "again"), "--name", "x", "--field", "body", "--tokenizer", set, repo))
 	if again != hash {
 		t.Errorf("the same documents gave %s and %s", hash, again)
 	}
@@ -57,7 +57,6 @@ func TestDataIsPreparedFromDocumentsWithATokenizerOfItsOwn(t *testing.T) {
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", file, repo}, "tokenizer.json")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", filepath.Join(dir, "none"), repo}, "none")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--split", "half", repo}, "train, validation or test")
-	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--workers", "-1", repo}, "--workers")
 }
 
 func TestDataIsOpenedWhereverItIs(t *testing.T) {
