@@ -189,10 +189,7 @@ func (m *Model) run(tokens []uint32, n int, weight float32, backward bool) (floa
 	if len(tokens) != n*(m.seq+1) {
 		return 0, fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), n, m.seq)
 	}
-	if slices.ContainsFunc(tokens, func(t uint32) bool { return t&llama.Masked != 0 }) {
-		return 0, errors.New("the data masks tokens, which this device cannot yet do")
-	}
-	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t) >= int64(m.Vocab) }); i >= 0 {
+	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t&^llama.Masked) >= int64(m.Vocab) }); i >= 0 {
 		return 0, fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", tokens[i], i, m.Vocab)
 	}
 	var sum float64
@@ -213,7 +210,11 @@ func (m *Model) run(tokens []uint32, n int, weight float32, backward bool) (floa
 			sum += *of
 		}
 	}
-	loss := float32(sum / float64(n*m.seq))
+	learnt := llama.Learnt(tokens, m.seq)
+	if learnt == 0 {
+		return 0, nil
+	}
+	loss := float32(sum / float64(learnt))
 	if math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
 		return loss, fmt.Errorf("the loss is %g: %w", loss, llama.ErrNotFinite)
 	}
@@ -266,7 +267,7 @@ func (m *Model) recorded(s shape) (*gpu.Commands, error) {
 // words returns what a pass takes from the host, as sizes.words says.
 func words(tokens []uint32, seq int, weight float32) []uint32 {
 	rows := len(tokens) / (seq + 1) * seq
-	token := func(r uint32) uint32 { return tokens[int(r)+int(r)/seq] }
+	token := func(r uint32) uint32 { return tokens[int(r)+int(r)/seq] &^ llama.Masked }
 	w := slices.Grow(slices.Clone(tokens), 2*rows+2)
 	for r := range rows {
 		w = append(w, uint32(r))

@@ -144,7 +144,13 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 		}
 		params := llama.Init(cfg, wire.Sum("parts"))
 		tokens, want := random(cfg, n*(seq+1), rand.New(rand.NewPCG(3, 3))), make([]float32, len(params))
-		if _, err := host.Grad(params, want, tokens, n, seq, n); err != nil {
+		for i := range tokens { // of the second sequence nothing is learnt
+			if i%3 == 0 || i/(seq+1) == 1 {
+				tokens[i] |= llama.Masked
+			}
+		}
+		wantLoss, err := host.Grad(params, want, tokens, n, seq, n)
+		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range []struct{ logits, scores, most, each int }{
@@ -164,8 +170,11 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 			if taken != m.Memory() {
 				t.Errorf("%+v: %d bytes are taken, %d were estimated", v, taken, m.Memory())
 			}
-			if got, _ := gradient(t, m, params, tokens, n, v.each); !slices.Equal(got, want) {
-				t.Errorf("%+v, tied %v: another gradient", v, cfg.Tied)
+			if got, loss := gradient(t, m, params, tokens, n, v.each); !slices.Equal(got, want) || loss != wantLoss {
+				t.Errorf("%+v, tied %v: another gradient, or loss %v instead of %v", v, cfg.Tied, loss, wantLoss)
+			}
+			if loss, err := m.Loss(tokens[seq+1:2*(seq+1)], 1); loss != 0 || err != nil {
+				t.Errorf("the loss of a sequence of which nothing is learnt is %v, %v", loss, err)
 			}
 			m.Close()
 		}

@@ -10,5 +10,5 @@ void main() {
 	uint t = group() * 64u + gl_LocalInvocationIndex;
 	if (t >= rows * n) return;
 	uint r = t / n;
-	x.at[t] = table.at[tokens.at[r + r / seq] * n + t % n];
+	x.at[t] = table.at[token(tokens.at[r + r / seq]) * n + t % n];
 }

@@ -12,7 +12,7 @@ void main() {
 	if (w >= groups) return;
 	uint from = first.at[w], to = first.at[w + 1u];
 	if (from == to) return;
-	uint r0 = order.at[from], t = tokens.at[r0 + r0 / seq];
+	uint r0 = order.at[from], t = token(tokens.at[r0 + r0 / seq]);
 	for (uint i = gl_LocalInvocationIndex; i < n; i += 64u) {
 		float sum = dtable.at[t * n + i];
 		for (uint p = from; p < to; p++) sum = add(sum, dx.at[order.at[p] * n + i]);

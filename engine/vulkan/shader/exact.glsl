@@ -17,6 +17,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Flags { uint
 layout(constant_id = 30) const uint mode = 0u;
 const uint guarded = 2u; // the device flushes subnormals: what may have suffered is computed again in integers
 
+// token is a token without the bit that says that it is only read, not learnt.
+uint token(uint t) { return t & 0x7fffffffu; }
+bool masked(uint t) { return t >= 0x80000000u; }
+
 // group is the number of the workgroup among those of a dispatch that spans two dimensions because
 // one may hold only 65535.
 uint group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }

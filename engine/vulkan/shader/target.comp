@@ -14,8 +14,8 @@ void main() {
 	float weight = weight_.at[0];
 	bool back = turned != 0u;
 	for (uint r = back ? mine : 0u; r < rows; r += back ? groups : 1u) {
-		uint q = first + r, target = tokens.at[q + q / seq + 1u];
-		if (!back && target % groups != mine) continue;
+		uint q = first + r, next = tokens.at[q + q / seq + 1u], target = token(next);
+		if (masked(next) || !back && target % groups != mine) continue;
 		uint to = (back ? r : target) * n + i, from = (back ? target : r) * n + i;
 		y.at[to] = sub(y.at[to], mul(weight, x.at[from]));
 	}
