@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
@@ -70,12 +74,15 @@ type OnDevice struct {
 	Operations float64   `json:"operations"` // of the matrix products of a step
 	Seconds    []float64 `json:"seconds"`    // of each step: forward, backward and AdamW
 	Transfers  []float64 `json:"transfers"`  // seconds: parameters there, gradient back
-	// StepBytes are those that a step moves, ShareBytes those of a share besides: of parameters and a
-	// gradient, and InnerBytes of a share of inner steps: of parameters there, and back with moments.
+	// StepBytes are those that a step moves. ShareBytes are those that a round of one gradient with
+	// codec distro moves besides: picks of applied results there, state and parameters back.
+	// InnerBytes are those of a share of inner steps: of parameters there, and back with moments.
 	StepBytes       gpu.Traffic `json:"step_bytes"`
 	ShareBytes      gpu.Traffic `json:"share_bytes"`
 	InnerBytes      gpu.Traffic `json:"inner_share_bytes"`
 	TokensPerSecond float64     `json:"tokens_per_second"`
+	Encode          float64     `json:"encode_seconds"` // by codec distro, and hashes
+	Apply           float64     `json:"apply_seconds"`  // of applied results, and a hash
 	Memory          uint64      `json:"device_memory_bytes"`
 	Loss            float32     `json:"loss"`
 	median          float64
@@ -105,22 +112,35 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 		return m, fmt.Errorf("--device %s: there is no device that is right and faster than the processors; measure those without --device", o.Device)
 	}
 	defer device.Close()
-	model, err := device.NewModel(cfg, o.Sequence, o.Batch, true)
-	if err != nil {
-		return m, err
-	}
-	defer model.Close()
-	m = OnDevice{Device: device.String(), Model: preset, Numerics: cfg.Numerics.String(), Batch: o.Batch, Sequence: o.Sequence, Memory: model.Memory(),
+	m = OnDevice{Device: device.String(), Model: preset, Numerics: cfg.Numerics.String(), Batch: o.Batch, Sequence: o.Sequence,
 		Operations: float64(o.Batch*o.Sequence) * StepOperations(cfg, o.Sequence)}
 	seed := wire.Sum("entrain/bench")
 	params := llama.Init(cfg, seed)
 	m.Params = len(params)
-	grad, tokens, source := make([]float32, len(params)), make([]uint32, o.Batch*(o.Sequence+1)), prng.New(seed, "tokens")
+	work, tokens, source := make([]float32, len(params)), make([]uint32, o.Batch*(o.Sequence+1)), prng.New(seed, "tokens")
 	for i := range tokens {
 		tokens[i] = uint32(source.Uint64n(uint64(cfg.Vocab)))
 	}
-	if err := m.steps(ctx, model, params, grad, tokens, o); err != nil {
+	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
+	defer pool.Close()
+	c, err := distro.New(cfg.Layout(), distro.Config{}.Kind().Defaults.(distro.Config), pool)
+	if err != nil {
 		return m, err
+	}
+	for _, inner := range []bool{true, false} {
+		model, err := device.NewModel(cfg, o.Sequence, o.Batch, inner, c)
+		if err != nil {
+			return m, err
+		}
+		if inner {
+			m.Memory, err = model.Memory(), m.steps(ctx, model, params, work, tokens, o)
+		} else {
+			err = m.rounds(ctx, model, c, params, work, tokens[:o.Sequence+1])
+		}
+		model.Close()
+		if err != nil {
+			return m, err
+		}
 	}
 	m.median = Median(m.Seconds)
 	m.TokensPerSecond = float64(o.Batch*o.Sequence) / m.median
@@ -137,7 +157,7 @@ func (m *OnDevice) steps(ctx context.Context, model *vulkan.Model, params, grad 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		start, err := moved(model, func() error { return model.Start(params, true) })
+		start, err := moved(model, func() error { return model.Start(params, 0, true) })
 		if err != nil {
 			return err
 		}
@@ -168,7 +188,6 @@ func (m *OnDevice) steps(ctx context.Context, model *vulkan.Model, params, grad 
 			m.Transfers = append(m.Transfers, start.seconds+back.seconds)
 		}
 		m.StepBytes = passes.Plus(update.Traffic)
-		m.ShareBytes = start.Plus(back.Traffic)
 		m.InnerBytes = start.Traffic
 	}
 	updated, err := moved(model, func() error { return model.Updated(grad, make([]float32, len(grad)), make([]float32, len(grad))) })
@@ -176,6 +195,50 @@ func (m *OnDevice) steps(ctx context.Context, model *vulkan.Model, params, grad 
 		return err
 	}
 	m.InnerBytes = m.InnerBytes.Plus(updated.Traffic)
+	return nil
+}
+
+// applied is the number of results in the set that rounds applies.
+const applied = 8
+
+// rounds measures what a round of one gradient takes besides its passes, once the device has the
+// parameters and the state.
+func (m *OnDevice) rounds(ctx context.Context, model *vulkan.Model, c *distro.Codec, params, after []float32, tokens []uint32) error {
+	state, clip := make([]float32, len(params)), c.Config().ClipNorm
+	for version := range uint64(2) {
+		err := errors.Join(ctx.Err(), model.Start(params, version+1, true))
+		if err == nil {
+			_, err = model.Grad(tokens, 1, 1)
+		}
+		if err != nil {
+			return err
+		}
+		var payload []byte
+		encode, err := moved(model, func() error {
+			norm, err := model.Norm()
+			if err != nil {
+				return err
+			}
+			scale, err := codec.Factor(norm, clip)
+			if err == nil {
+				payload, _, _, err = model.Encode(state, after, version+1, version+2, 1e-4*scale)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		copy(state, after)
+		apply, err := moved(model, func() error {
+			_, err := model.Apply(params, after, version+2, slices.Repeat([][]byte{payload}, applied), 1e-4)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		copy(params, after)
+		m.Encode, m.Apply, m.ShareBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
+	}
 	return nil
 }
 
@@ -196,7 +259,8 @@ func moved(m *vulkan.Model, do func() error) (spent, error) {
 func (m OnDevice) String() string {
 	bus := func(t gpu.Traffic) string { return view.Bytes(t.To) + " there, " + view.Bytes(t.From) + " back" }
 	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f\n"+
-		"moved: a step %s; besides, a share of one gradient %s; one of inner steps %s",
+		"moved: a step %s; besides, a round of one gradient %s; a share of inner steps %s\n"+
+		"codec and hashes: encode %.4f s, apply of %d results %.4f s",
 		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
-		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.ShareBytes), bus(m.InnerBytes))
+		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.ShareBytes), bus(m.InnerBytes), m.Encode, applied, m.Apply)
 }

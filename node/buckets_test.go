@@ -45,8 +45,8 @@ func (e sliced) PayloadMax() int               { return e.codec.PayloadMax() }
 func (e sliced) Check(p []byte) error          { return e.codec.Check(p) }
 
 func (e sliced) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	grad := e.gradient(p.(cpu.Floats), spans)
-	payload, err := e.codec.Encode(nil, s.(cpu.Floats), grad, 0.1)
+	grad := e.gradient(engine.Values(p), spans)
+	payload, err := e.codec.Encode(nil, engine.Values(s), grad, 0.1)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -54,7 +54,7 @@ func (e sliced) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span
 }
 
 func (e sliced) Gradient(ctx context.Context, p engine.Vector, spans []batch.Span) (engine.Gradient, error) {
-	return engine.Gradient{Root: merkle.BlobRoot(tensor.Bytes(e.gradient(p.(cpu.Floats), spans)))}, ctx.Err()
+	return engine.Gradient{Root: merkle.BlobRoot(tensor.Bytes(e.gradient(engine.Values(p), spans)))}, ctx.Err()
 }
 
 func (sliced) gradient(params []float32, spans []batch.Span) []float32 {
@@ -72,7 +72,7 @@ func (sliced) gradient(params []float32, spans []batch.Span) []float32 {
 }
 
 func (e sliced) Apply(v engine.Vector, payloads [][]byte, _ uint32) error {
-	params := v.(cpu.Floats)
+	params := engine.Values(v)
 	return e.codec.Apply(params, payloads, 0.1)
 }
 

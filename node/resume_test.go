@@ -13,7 +13,6 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -30,7 +29,7 @@ type personal struct {
 }
 
 func (e personal) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, step uint32) (engine.Result, error) {
-	params, state := p.(cpu.Floats), s.(cpu.Floats)
+	params, state := engine.Values(p), engine.Values(s)
 	step += e.before
 	state[0] = state[0]*0.9 + float32(step)*float32(e.id+1)
 	state[1+e.id%3] += params[7]
@@ -40,7 +39,7 @@ func (e personal) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, 
 }
 
 func (e personal) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
-	params := v.(cpu.Floats)
+	params := engine.Values(v)
 	var sorted []float32
 	for _, p := range payloads {
 		if err := e.Check(p); err != nil {
@@ -65,7 +64,7 @@ type personalSlices struct {
 }
 
 func (e personalSlices) Step(ctx context.Context, p, s engine.Vector, _ []batch.Span, step uint32) (engine.Result, error) {
-	params, state := p.(cpu.Floats), s.(cpu.Floats)
+	params, state := engine.Values(p), engine.Values(s)
 	grad := make([]float32, e.params)
 	for i := range grad {
 		grad[i] = params[i] - float32((step+uint32(e.before))*uint32(e.id+1)+uint32(i%17))
@@ -75,7 +74,7 @@ func (e personalSlices) Step(ctx context.Context, p, s engine.Vector, _ []batch.
 }
 
 func (e personalSlices) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
-	params := v.(cpu.Floats)
+	params := engine.Values(v)
 	return e.codec.Apply(params, payloads, 1/float32(step+uint32(e.before)))
 }
 

@@ -39,7 +39,7 @@ type toy struct {
 var toyMagic = []byte("toy1")
 
 func (e toy) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	params, state := p.(cpu.Floats), s.(cpu.Floats)
+	params, state := engine.Values(p), engine.Values(s)
 	var sum uint64
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
@@ -52,7 +52,7 @@ func (e toy) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, s
 }
 
 func (e toy) Apply(v engine.Vector, payloads [][]byte, step uint32) error {
-	params := v.(cpu.Floats)
+	params := engine.Values(v)
 	for _, p := range payloads {
 		if err := e.Check(p); err != nil {
 			return err

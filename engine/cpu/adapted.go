@@ -76,7 +76,7 @@ func (a *adapted) Update(clip float32, s exact.AdamWStep) error {
 	if h, ok := a.Model.(*host); ok {
 		h.start(merged, a.whole)
 	}
-	return a.Model.Start(merged, true)
+	return a.Model.Start(merged, 0, true)
 }
 
 // Updated implements Model: they are in their places.

@@ -41,6 +41,7 @@ type Engine struct {
 	pool    *exact.Pool
 	model   *host
 	device  Model // nil: none, or it has failed
+	coder   Coder // the device, if it runs the codec
 	failed  func(error)
 	length  int
 	inner   *inner // nil if a share is one gradient
@@ -91,6 +92,9 @@ func (e *Engine) make() (err error) {
 	if e.adapted, err = newAdapted(e.run, e.pool, e.inner); err != nil {
 		return err
 	}
+	if c, ok := e.device.(Coder); ok && e.inner == nil && e.adapted.lora == nil && c.Code(e.codec) {
+		e.coder = c
+	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}
 	e.grad, e.tokens = make([]float32, e.length), make([]uint32, e.micro*(e.run.Sequence+1))
 	return nil
@@ -118,42 +122,40 @@ func (e *Engine) Step(
 	if total == 0 {
 		return engine.Result{}, errNoSequences
 	}
-	p, s := floats(params), floats(state)
+	p, s := vectorOf(params), vectorOf(state)
 	lr := e.run.Schedule.LR(step)
 	var l losses
+	var c coded
 	var err error
-	if e.inner != nil {
-		l, err = e.walk(ctx, p, s, spans, lr)
-	} else {
-		l, err = e.gradient(ctx, p, spans, total)
+	if e.inner == nil {
+		l, err = e.gradient(ctx, p, spans, total, func(m Model) (err error) {
+			c, err = e.encode(m, s, lr)
+			return err
+		})
+	} else if l, err = e.walk(ctx, p, s.Floats, spans, lr); err == nil {
+		c, err = e.encodeHere(s, lr)
 	}
 	if err != nil {
 		return engine.Result{}, err
 	}
-	payload, err := e.codec.Encode(nil, e.inner.part(s, e.length), e.grad, lr)
-	if err != nil {
-		return engine.Result{}, err
-	}
-	e.inner.keep(s, e.length)
 	return engine.Result{
-		Payload: payload, Loss: float32(l.mean()), Tokens: uint64(total) * uint64(e.run.Sequence),
-		Gradient: merkle.Root(e.Leaves(Floats(e.grad))),
-		LR:       lr, GradNorm: codec.Norm(e.pool, e.grad),
+		Payload: c.payload, Loss: float32(l.mean()), Tokens: uint64(total) * uint64(e.run.Sequence),
+		Gradient: merkle.Root(c.gradient), LR: lr, GradNorm: c.norm,
 	}, nil
 }
 
 var errNoSequences = errors.New("engine: a share without sequences")
 
-// gradient leaves the mean gradient of the share in e.grad.
+// gradient computes the mean gradient of the share, and passes the model that has it to use.
 func (e *Engine) gradient(
-	ctx context.Context, params []float32, spans []batch.Span, total int,
+	ctx context.Context, params *vector, spans []batch.Span, total int, use func(m Model) error,
 ) (l losses, err error) {
 	e.ahead(spans)
 	err = e.compute(params, e.grad, func(m Model) (err error) {
 		if l, err = e.add(ctx, m, spans, total); err != nil {
 			return err
 		}
-		return m.Gradient(e.grad)
+		return use(m)
 	})
 	return l, err
 }
@@ -231,7 +233,27 @@ func (e *Engine) read(ctx context.Context, spans []batch.Span, do func(n int) er
 
 // Apply implements [engine.Engine].
 func (e *Engine) Apply(params engine.Vector, payloads [][]byte, step uint32) error {
-	return e.codec.Apply(floats(params), payloads, e.run.Schedule.LR(step))
+	v, lr, next := vectorOf(params), e.run.Schedule.LR(step), versions.Add(1)
+	if e.coder != nil && e.coder.Holds(v.version) && e.accepts(payloads, lr) {
+		leaves, err := e.coder.Apply(v.Floats, e.grad, next, payloads, lr)
+		if err == nil {
+			copy(v.Floats, e.grad)
+			v.changed(next, leaves)
+			return nil
+		}
+		e.leave(err)
+	}
+	err := e.codec.Apply(v.Floats, payloads, lr)
+	if err == nil {
+		v.changed(next, nil)
+	}
+	return err
+}
+
+// accepts reports whether the codec applies a set. If not, its Apply says why.
+func (e *Engine) accepts(payloads [][]byte, lr float32) bool {
+	_, weightDecay := e.codec.(codec.Disputable).Clipping()
+	return codec.CheckSet(e.codec.Check, payloads, lr, weightDecay) == nil
 }
 
 // Check implements [engine.Engine].
@@ -245,7 +267,7 @@ func (e *Engine) Gradient(
 	if total == 0 {
 		return engine.Gradient{}, errNoSequences
 	}
-	l, err := e.gradient(ctx, floats(params), spans, total)
+	l, err := e.gradient(ctx, vectorOf(params), spans, total, func(m Model) error { return m.Gradient(e.grad) })
 	if err != nil {
 		return engine.Gradient{}, err
 	}
@@ -264,7 +286,7 @@ func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.S
 
 // forward returns the losses of what read reads.
 func (e *Engine) forward(params engine.Vector, read func(do func(n int) error) error) (l losses, err error) {
-	err = e.compute(floats(params), nil, func(m Model) error {
+	err = e.compute(vectorOf(params), nil, func(m Model) error {
 		l = losses{}
 		return read(func(n int) error {
 			loss, err := m.Loss(e.rows(n), n)

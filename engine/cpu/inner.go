@@ -59,9 +59,9 @@ func (in *inner) part(state []float32, n int) []float32 {
 // walk trains on the share and leaves the pseudo-gradient in e.grad. It does not change state:
 // keep does that.
 func (e *Engine) walk(
-	ctx context.Context, params, state []float32, spans []batch.Span, lr float32,
+	ctx context.Context, start *vector, state []float32, spans []batch.Span, lr float32,
 ) (all losses, err error) {
-	in, n := e.inner, e.length
+	in, n, params := e.inner, e.length, start.Floats
 	if err := codec.CheckLR(lr, in.AdamW.WeightDecay); err != nil {
 		return all, fmt.Errorf("engine: %w", err)
 	}
@@ -75,7 +75,7 @@ func (e *Engine) walk(
 	steps := uint32(min(uint64(in.Steps), uint64(total)))
 	in.done = uint32(done) + steps
 	e.ahead(spans)
-	err = e.compute(params, e.grad, func(m Model) error {
+	err = e.compute(start, e.grad, func(m Model) error {
 		all = losses{}
 		held := in.held && e.holds(own[:2*n])
 		in.held = false

@@ -6,14 +6,16 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // A Model computes losses and gradients to the bits of package llama, of sequences as long as the
 // engine's.
 type Model interface {
 	// Start sets the parameters of the calls that follow, and with gradient the gradient to zeros.
-	// The caller does not change params until it calls Start again.
-	Start(params []float32, gradient bool) error
+	// The caller does not change params until it calls Start again. Parameters of the same version
+	// are the same; 0 is no version.
+	Start(params []float32, version uint64, gradient bool) error
 	// Grad is llama.Model.Grad of n sequences.
 	Grad(tokens []uint32, n, total int) (loss float32, err error)
 	// Loss is llama.Model.Loss of n sequences.
@@ -36,6 +38,24 @@ type Model interface {
 	Updated(params, mean, square []float32) error
 }
 
+// A Coder is a Model that runs the run's codec too, where it has the gradient, the parameters, and
+// the state of the member that encoded last. All of them are also in the caller's memory: after an
+// error the caller computes on from there.
+type Coder interface {
+	Model
+	// Code prepares for a codec, and reports whether the Coder can run it.
+	Code(c codec.Codec) bool
+	// Encode is Encode of the codec on the gradient that the calls of Grad added up to, with step
+	// the learning rate times the factor of clipping. It leaves state as it is, and sets after to
+	// the state of version next. It also returns the leaves of the gradient and of that state.
+	Encode(state, after []float32, version, next uint64, step float32) (payload []byte, gradient, leaves []wire.Hash, err error)
+	// Holds reports whether the parameters are those of a version.
+	Holds(version uint64) bool
+	// Apply is Apply of the codec on them, for a set that it accepts. It leaves params as they are,
+	// sets after to the parameters of version next, and returns their leaves.
+	Apply(params, after []float32, next uint64, payloads [][]byte, lr float32) (leaves []wire.Hash, err error)
+}
+
 // host is package llama's model, on the pool.
 type host struct {
 	*llama.Model
@@ -53,7 +73,7 @@ func (h *host) start(params, grad []float32) {
 }
 
 // Start implements Model: start did it.
-func (h *host) Start([]float32, bool) error { return nil }
+func (h *host) Start([]float32, uint64, bool) error { return nil }
 
 // Grad implements Model.
 func (h *host) Grad(tokens []uint32, n, total int) (float32, error) {
@@ -116,8 +136,8 @@ func (w *watched) watch(err error) error {
 }
 
 // Start implements Model.
-func (w *watched) Start(params []float32, gradient bool) error {
-	return w.watch(w.Model.Start(params, gradient))
+func (w *watched) Start(params []float32, version uint64, gradient bool) error {
+	return w.watch(w.Model.Start(params, version, gradient))
 }
 
 // Grad implements Model.
@@ -157,29 +177,29 @@ func (w *watched) Updated(params, mean, square []float32) error {
 }
 
 // compute calls do with the device's model, if there is one, and again with the pool's if the
-// device fails, which ends its use. A share that is not finite on both is no fault of the device's.
-// do may run twice, so it starts from nothing.
-func (e *Engine) compute(params, grad []float32, do func(m Model) error) error {
+// device fails, which ends its use. A share that is refused on both is no fault of the device's. do
+// may run twice, so it starts from nothing.
+func (e *Engine) compute(params *vector, grad []float32, do func(m Model) error) error {
 	if e.adapted.lora == nil {
-		return e.onWhole(func() []float32 { return params }, grad, do)
+		return e.onWhole(func() []float32 { return params.Floats }, params.version, grad, do)
 	}
 	whole := e.adapted.whole
 	if grad == nil {
 		whole = nil
 	}
 	// Inner steps merge others into the same memory, so that a second attempt needs these again.
-	return e.onWhole(func() []float32 { return e.adapted.lora.Merge(params) }, whole, func(m Model) error {
+	return e.onWhole(func() []float32 { return e.adapted.lora.Merge(params.Floats) }, 0, whole, func(m Model) error {
 		a := e.adapted
-		a.Model, a.params, a.grad = m, params, grad
+		a.Model, a.params, a.grad = m, params.Floats, grad
 		return do(&a)
 	})
 }
 
 // onWhole is compute for the parameters of the whole model and their gradient.
-func (e *Engine) onWhole(params func() []float32, grad []float32, do func(m Model) error) error {
+func (e *Engine) onWhole(params func() []float32, version uint64, grad []float32, do func(m Model) error) error {
 	if e.device != nil {
 		w := &watched{Model: e.device}
-		err := w.Start(params(), grad != nil)
+		err := w.Start(params(), version, grad != nil)
 		if err == nil {
 			err = do(w)
 		}
@@ -188,14 +208,77 @@ func (e *Engine) onWhole(params func() []float32, grad []float32, do func(m Mode
 		}
 		e.model.start(params(), grad)
 		again := do(e.model)
-		if !errors.Is(again, llama.ErrNotFinite) || !errors.Is(w.failed, llama.ErrNotFinite) {
-			e.device = nil
-			if e.failed != nil {
-				e.failed(w.failed)
-			}
+		if refused := refusal(w.failed); refused == nil || !errors.Is(again, refused) {
+			e.leave(w.failed)
 		}
 		return again
 	}
 	e.model.start(params(), grad)
 	return do(e.model)
+}
+
+// leave ends the use of the device.
+func (e *Engine) leave(why error) {
+	e.device, e.coder = nil, nil
+	if e.failed != nil {
+		e.failed(why)
+	}
+}
+
+// refusal returns what refuses a share that is computed right, if err does.
+func refusal(err error) error {
+	for _, r := range []error{llama.ErrNotFinite, codec.ErrNotFinite, codec.ErrTooLarge} {
+		if errors.Is(err, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// coded is a share's payload, and what comes with it.
+type coded struct {
+	payload  []byte
+	gradient []wire.Hash // leaves
+	norm     float64     // of the gradient
+}
+
+// encode encodes the gradient of m, where it is, and updates the state.
+func (e *Engine) encode(m Model, state *vector, lr float32) (c coded, err error) {
+	w, ok := m.(*watched)
+	if !ok || e.coder == nil {
+		if err := m.Gradient(e.grad); err != nil {
+			return c, err
+		}
+		return e.encodeHere(state, lr)
+	}
+	norm, weightDecay := e.codec.(codec.Disputable).Clipping()
+	if err := codec.CheckLR(lr, weightDecay); err != nil {
+		return c, err
+	}
+	if c.norm, err = m.Norm(); err != nil {
+		return c, err
+	}
+	scale, err := codec.Factor(c.norm, norm)
+	if err != nil {
+		return c, err
+	}
+	next := versions.Add(1)
+	var leaves []wire.Hash
+	c.payload, c.gradient, leaves, err = e.coder.Encode(state.Floats, e.grad, state.version, next, lr*scale)
+	if w.watch(err) == nil {
+		copy(state.Floats, e.grad)
+		state.changed(next, leaves)
+	}
+	return c, err
+}
+
+// encodeHere encodes the gradient in e.grad on the pool.
+func (e *Engine) encodeHere(state *vector, lr float32) (c coded, err error) {
+	if c.payload, err = e.codec.Encode(nil, e.inner.part(state.Floats, e.length), e.grad, lr); err != nil {
+		return c, err
+	}
+	e.inner.keep(state.Floats, e.length)
+	state.changed(versions.Add(1), nil)
+	c.gradient, c.norm = e.Leaves(Floats(e.grad)), codec.Norm(e.pool, e.grad)
+	return c, nil
 }

@@ -31,7 +31,7 @@ func (g *gadget) fail(call string) error {
 	return nil
 }
 
-func (g *gadget) Start(params []float32, gradient bool) error {
+func (g *gadget) Start(params []float32, _ uint64, gradient bool) error {
 	g.start(params, make([]float32, len(params)))
 	return g.fail("Start")
 }
@@ -132,7 +132,7 @@ func (s *stepper) fail(call string, spoil ...[]float32) error {
 	return nil
 }
 
-func (s *stepper) Start(params []float32, _ bool) error {
+func (s *stepper) Start(params []float32, _ uint64, _ bool) error {
 	s.start(slices.Clone(params), make([]float32, len(params)))
 	return s.fail("Start")
 }

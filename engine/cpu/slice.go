@@ -10,7 +10,11 @@ import (
 type slicer struct{ codec.Sliceable }
 
 // Settle implements [engine.Slicer].
-func (s slicer) Settle(state engine.Vector, seed wire.Hash) { s.Sliceable.Settle(floats(state), seed) }
+func (s slicer) Settle(state engine.Vector, seed wire.Hash) {
+	v := vectorOf(state)
+	s.Sliceable.Settle(v.Floats, seed)
+	v.changed(versions.Add(1), nil)
+}
 
 // StateSlice implements [engine.Slicer].
 func (s slicer) StateSlice(params engine.Vector, seed wire.Hash) []byte {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
@@ -135,7 +137,7 @@ func (d *Device) prove() error {
 			if err != nil {
 				return err
 			}
-			d.Proof.Findings = append(d.Proof.Findings, f)
+			d.Proof.Findings = append(d.Proof.Findings, f...)
 		}
 		if d.Proof.Mode, d.Proof.Right = mode, kernel.Proven(d.Proof.Findings); d.Proof.Right {
 			return nil
@@ -162,22 +164,26 @@ var steps = []struct {
 	{"8 bits, norms of heads", func(c *llama.Config) { c.Numerics, c.HeadDim, c.FFN, c.QKNorm = llama.Exact8, 32, 96, true }},
 }
 
-// proveStep compares the gradient of a small model with package llama's.
-func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) (kernel.Finding, error) {
+// proveStep compares the gradient of a small model with package llama's, and then the codec.
+func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) ([]kernel.Finding, error) {
 	f := kernel.Finding{Operation: "gradient of a small model", Class: name}
 	const seq, batch = 70, 2
 	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
 	change(&cfg)
-	m, err := newModel(k, cfg, seq, batch, true)
+	c, err := distro.New(cfg.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1, VotesMax: 1}, nil)
 	if err != nil {
-		return f, err
+		return nil, err
+	}
+	m, err := newModel(k, cfg, seq, batch, false, c)
+	if err != nil {
+		return nil, err
 	}
 	defer m.Close()
 	pool := exact.NewPool(1)
 	defer pool.Close()
 	host, err := llama.New(cfg, pool, batch, seq)
 	if err != nil {
-		return f, err
+		return nil, err
 	}
 	params := llama.Init(cfg, wire.Sum("entrain/prove"))
 	tokens := make([]uint32, batch*(seq+1))
@@ -186,9 +192,9 @@ func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) (ke
 	}
 	want, got := make([]float32, len(params)), make([]float32, len(params))
 	if _, err := host.Grad(params, want, tokens, batch, seq, batch); err != nil {
-		return f, err
+		return nil, err
 	}
-	err = m.Start(params, true)
+	err = m.Start(params, 1, true)
 	if err == nil {
 		_, err = m.Grad(tokens, batch, batch)
 	}
@@ -197,13 +203,20 @@ func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) (ke
 	}
 	if errors.As(err, new(differs)) {
 		f.Wrong, f.Example = 1, err.Error()
-		return f, nil
+		return []kernel.Finding{f}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	f.Compared = len(got)
 	for i := range got {
 		f.Compare(got[i], want[i], func() string { return fmt.Sprintf("element %d", i) })
 	}
-	return f, err
+	if f.Wrong > 0 {
+		return []kernel.Finding{f}, nil
+	}
+	coded, err := proveCodec(m, want, params, name)
+	return []kernel.Finding{f, coded}, err
 }
 
 // path returns where the proof of this device is kept.
@@ -241,9 +254,10 @@ func (d *Device) remember(cache string) error {
 }
 
 // NewModel returns the model that computes on the device, at most most sequences of seq tokens at
-// once. Only with inner can it take inner steps.
-func (d *Device) NewModel(cfg llama.Config, seq, most int, inner bool) (*Model, error) {
-	m, err := newModel(d.k, cfg, seq, most, inner)
+// once. Only with inner can it take inner steps. Without them it runs the codec c too, if that is
+// distro's; c may be nil.
+func (d *Device) NewModel(cfg llama.Config, seq, most int, inner bool, c codec.Codec) (*Model, error) {
+	m, err := newModel(d.k, cfg, seq, most, inner, c)
 	if err == nil {
 		m.name = d.String()
 	}

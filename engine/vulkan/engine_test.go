@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,10 +13,13 @@ import (
 // opened is the first device, proven once for all tests.
 var opened = sync.OnceValues(func() (*Device, error) { return Open(0, "") })
 
-// device returns the first device. Without one it skips the test.
+// device returns the first device. Without one it skips the test; one that is not right fails it.
 func device(t testing.TB) *Device {
 	t.Helper()
 	d, err := opened()
+	if err != nil && strings.Contains(err.Error(), "other bits") {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Skipf("%v (Debian's package mesa-vulkan-drivers has a device that needs no GPU)", err)
 	}
@@ -28,7 +32,14 @@ func TestEngine(t *testing.T) {
 	d := device(t)
 	enginetest.Test(t, func(t testing.TB, r engine.Run) engine.Engine {
 		const micro = 4
-		m, err := d.NewModel(r.Model.Base(), r.Sequence, micro, r.Inner != nil)
+		c, err := r.Codec.New(r.Model.Layout(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Base != nil {
+			c = nil
+		}
+		m, err := d.NewModel(r.Model.Base(), r.Sequence, micro, r.Inner != nil, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/entrain-network/entrain/llama"
 )
 
-// prepareInner records the sums of the gradient's squares. A segment of codec.Norm may lie in
+// prepareNorm records the sums of the gradient's squares. A segment of codec.Norm may lie in
 // several parts, whose order is that of the parameters.
-func (m *Model) prepareInner() (err error) {
+func (m *Model) prepareNorm() (err error) {
 	m.norm, err = m.k.Device.Record(func(c *gpu.Commands) {
 		c.Clear(m.m.squares)
 		for _, p := range m.m.grad.parts {
@@ -70,7 +70,7 @@ func (m *Model) Norm() (float64, error) {
 		total += (*codec.Squares)(&segments[i]).Sum()
 	}
 	if math.IsNaN(total) {
-		return 0, fmt.Errorf("the gradient of an inner step is NaN or infinite: %w", llama.ErrNotFinite)
+		return 0, fmt.Errorf("the gradient is NaN or infinite: %w", llama.ErrNotFinite)
 	}
 	return math.Sqrt(total), nil
 }
@@ -80,14 +80,8 @@ func (m *Model) auditSquares(segments []kernel.Squares) error {
 	i := m.below(len(segments))
 	from := i * codec.NormSegment
 	values := make([]float32, min(codec.NormSegment, m.Layout().Len()-from))
-	for _, p := range m.m.grad.parts {
-		low, high := max(p.from, from), min(p.from+p.at.Len, from+len(values))
-		if low >= high {
-			continue
-		}
-		if err := gpu.Read(values[low-from:high-from], p.at.At(low-p.from)); err != nil {
-			return err
-		}
+	if err := readFlat(values, m.m.grad.parts, from); err != nil {
+		return err
 	}
 	var want codec.Squares
 	want.Add(0, values)
@@ -114,7 +108,7 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
-	m.params, m.kept.values, m.fresh = nil, nil, true
+	m.params, m.version, m.kept.values, m.fresh = nil, 0, nil, true
 	err := m.k.Device.Run(func(c *gpu.Commands) {
 		for i, x := range m.m.params.parts {
 			m.k.AdamW(c, x.at, m.m.mean.parts[i].at, m.m.square.parts[i].at, m.m.grad.parts[i].at, x.at.Len, clip, s)

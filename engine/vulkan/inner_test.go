@@ -38,7 +38,7 @@ func TestInnerStepsStayOnTheDevice(t *testing.T) {
 	o := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: steps, WeightDecay: 0.1, ClipNorm: 1}
 	run := engine.Run{Model: small, Codec: o, Inner: o.Inner(), Data: counted{}, Sequence: seq,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
-	m, err := d.NewModel(small, seq, micro, true)
+	m, err := d.NewModel(small, seq, micro, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
 	forgets := func(m *Model) error { return m.m.params.write(make([]float32, m.Layout().Len())) } // as after a sleep
 	o := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: steps, WeightDecay: 0.1, ClipNorm: 1}
 	run := engine.Run{Model: small, Codec: o, Inner: o.Inner(), Data: counted{}, Sequence: seq, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
-	m, err := d.NewModel(small, seq, micro, true)
+	m, err := d.NewModel(small, seq, micro, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,13 +191,13 @@ func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
 // A device that takes a wrong step, or adds squares wrongly, is found out.
 func TestTheAuditFindsWrongSteps(t *testing.T) {
 	d := device(t)
-	m, err := d.NewModel(small, 20, 2, true)
+	m, err := d.NewModel(small, 20, 2, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	values := llama.Init(small, wire.Sum("audit"))
-	if err := errors.Join(m.Start(values, true), m.Moments(values, values)); err != nil {
+	if err := errors.Join(m.Start(values, 0, true), m.Moments(values, values)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Norm(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/engine/vulkan/vk"
@@ -29,9 +30,12 @@ type Model struct {
 	clear  *gpu.Commands
 	norm   *gpu.Commands // of inner steps
 	params []float32     // of the current share; nil after inner steps, which only the device has
-	kept   sample        // of the last inner step's parameters; no values before the first
-	fresh  bool          // the gradient is still zero
-	random prng.Source
+	// What the parameters and the coder's state are, as the caller numbers them; 0: nothing with a
+	// number.
+	version, stateVersion uint64
+	kept                  sample // of the last inner step's parameters; no values before the first
+	fresh                 bool   // the gradient is still zero
+	random                prng.Source
 }
 
 // A shape is what a pass is recorded for.
@@ -42,13 +46,13 @@ type shape struct {
 
 // newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
 // the device has too little memory.
-func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int, inner bool) (*Model, error) {
+func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int, inner bool, c codec.Codec) (*Model, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	m := &Model{k: k, sizes: newSizes(cfg, seq, most, inner), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
+	m := &Model{k: k, sizes: newSizes(cfg, seq, most, inner, c), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
 	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
 		m.sequences = (m.sequences + 1) / 2
 	}
@@ -98,8 +102,11 @@ func (m *Model) prepare() (err error) {
 			c.Clear(p.at)
 		}
 	})
-	if err == nil && m.inner {
-		err = m.prepareInner()
+	if err == nil && m.m.squares.Len > 0 {
+		err = m.prepareNorm()
+	}
+	if err == nil && m.m.coder != nil {
+		err = m.m.coder.prepare(m.k, &m.random)
 	}
 	return err
 }
@@ -131,9 +138,10 @@ func (m *Model) String() string { return m.name }
 func (m *Model) Memory() uint64 { return m.bytes() }
 
 // Memory returns the bytes that a Model takes of a device's memory for most sequences of seq tokens
-// at once, with inner also for inner steps. The kernels take some MB more.
-func Memory(cfg llama.Config, seq, most int, inner bool) uint64 {
-	return newSizes(cfg, seq, most, inner).bytes()
+// at once, with inner also for inner steps, and with the run's codec unless it is nil. The kernels
+// take some MB more.
+func Memory(cfg llama.Config, seq, most int, inner bool, c codec.Codec) uint64 {
+	return newSizes(cfg, seq, most, inner, c).bytes()
 }
 
 // Traffic returns how many bytes have gone to the device and come from it since it was opened.
@@ -160,13 +168,17 @@ func (w *weights) read(values []float32) error {
 }
 
 // Start implements cpu.Model.
-func (m *Model) Start(params []float32, gradient bool) error {
+func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 	if len(params) != m.Layout().Len() {
 		panic("vulkan: parameters of another model's length")
 	}
 	m.params, m.kept.values = params, nil
-	if err := m.m.params.write(params); err != nil {
-		return err
+	if version == 0 || version != m.version {
+		m.version = 0
+		if err := m.m.params.write(params); err != nil {
+			return err
+		}
+		m.version = version
 	}
 	if !gradient {
 		return nil

@@ -82,7 +82,7 @@ func TestTwentyStepsReachTheGoldenHashes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const batch, steps = 2, 20
-			m, err := d.NewModel(c.cfg, c.seq, batch, false)
+			m, err := d.NewModel(c.cfg, c.seq, batch, false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestTwentyStepsReachTheGoldenHashes(t *testing.T) {
 // gradient computes a share of n sequences, at most each at once.
 func gradient(t *testing.T, m *Model, params []float32, tokens []uint32, n, each int) (grad []float32, loss float32) {
 	t.Helper()
-	if err := m.Start(params, true); err != nil {
+	if err := m.Start(params, 0, true); err != nil {
 		t.Fatal(err)
 	}
 	for from := 0; from < n; from += each {
@@ -159,7 +159,7 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 			{1 << 20, 64 * seq, 3, 3},             // attention by 64 queries of a head
 		} {
 			logitsFloats, scoresFloats = v.logits, v.scores
-			m, err := d.NewModel(cfg, seq, v.most, false)
+			m, err := d.NewModel(cfg, seq, v.most, false, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,9 +192,9 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 	for _, c := range []struct {
 		limit uint64
 		most  int
-	}{{Memory(small, seq, 4, false) * 2, 4}, {Memory(small, seq, 3, false), 2}, {Memory(small, seq, 1, false), 1}} {
+	}{{Memory(small, seq, 4, false, nil) * 2, 4}, {Memory(small, seq, 3, false, nil), 2}, {Memory(small, seq, 1, false, nil), 1}} {
 		d.k.Device.MemoryBytes = c.limit
-		m, err := d.NewModel(small, seq, 4, false)
+		m, err := d.NewModel(small, seq, 4, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +207,8 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 		}
 		m.Close()
 	}
-	d.k.Device.MemoryBytes = Memory(small, seq, 1, false) - 1
-	if _, err := d.NewModel(small, seq, 4, false); !errors.Is(err, vk.OutOfDeviceMemory) || !strings.Contains(err.Error(), "one sequence of the model takes") {
+	d.k.Device.MemoryBytes = Memory(small, seq, 1, false, nil) - 1
+	if _, err := d.NewModel(small, seq, 4, false, nil); !errors.Is(err, vk.OutOfDeviceMemory) || !strings.Contains(err.Error(), "one sequence of the model takes") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -217,7 +217,7 @@ func TestModelsFitTheDevicesMemory(t *testing.T) {
 func TestTheAuditFindsOtherBits(t *testing.T) {
 	d := device(t)
 	const seq = 20
-	m, err := d.NewModel(small, seq, 2, false)
+	m, err := d.NewModel(small, seq, 2, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,18 +261,18 @@ func TestTheAuditFindsOtherBits(t *testing.T) {
 // What is no model, and what no share has, is refused before the device sees it.
 func TestTokensAndModelsAreChecked(t *testing.T) {
 	d := device(t)
-	m, err := d.NewModel(small, 20, 2, false)
+	m, err := d.NewModel(small, 20, 2, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	other := small
 	other.Heads = 0
-	if _, err := d.NewModel(other, 20, 2, false); err == nil {
+	if _, err := d.NewModel(other, 20, 2, false, nil); err == nil {
 		t.Error("a model without heads")
 	}
 	params := llama.Init(small, wire.Sum("tokens"))
-	if err := m.Start(params, true); err != nil {
+	if err := m.Start(params, 0, true); err != nil {
 		t.Fatal(err)
 	}
 	beyond := make([]uint32, 21)
@@ -283,7 +283,7 @@ func TestTokensAndModelsAreChecked(t *testing.T) {
 		}
 	}
 	params[3] = float32(math.Inf(1))
-	if err := m.Start(params, false); err != nil {
+	if err := m.Start(params, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Loss(make([]uint32, 21), 1); err == nil {

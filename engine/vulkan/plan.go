@@ -1,6 +1,8 @@
 package vulkan
 
 import (
+	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/exact8"
@@ -34,7 +36,7 @@ type memory struct {
 	params, grad weights
 
 	mean, square weights   // AdamW's moments, of inner steps
-	squares      gpu.Words // sums of the gradient's: see kernel.SquaresLen
+	squares      gpu.Words // of the gradient: see kernel.SquaresLen; or none
 
 	tokens  gpu.Words // of each sequence: see words
 	results gpu.Words // of each row: two numbers that make its loss
@@ -45,23 +47,30 @@ type memory struct {
 	p, dp gpu.Words // attention's probabilities for some heads, and their gradient
 
 	left, right, headOut, headIn gpu.Words // factors in 8 bits: of any product, and the head's
+
+	coder *coder // nil: the codec runs on the processors
 }
 
 // sizes are the sizes that a model's memory follows from.
 type sizes struct {
 	llama.Config
-	seq       int  // tokens of a sequence
-	sequences int  // computed at once
-	inner     bool // a share is inner steps
+	seq       int           // tokens of a sequence
+	sequences int           // computed at once
+	inner     bool          // a share is inner steps
+	codec     *distro.Codec // nil: the codec runs on the processors
 }
 
 // newSizes returns the sizes for at most most sequences at once, with inner also of what inner
-// steps take.
-func newSizes(cfg llama.Config, seq, most int, inner bool) sizes {
+// steps take, and of what c takes if the device runs that codec.
+func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes {
 	if cfg.Tied {
 		most = 1 // see the comment of package llama
 	}
-	return sizes{cfg, seq, most, inner}
+	d, _ := c.(*distro.Codec)
+	if inner {
+		d = nil
+	}
+	return sizes{cfg, seq, most, inner, d}
 }
 
 // Bounds of memory that does not grow with the model. Tests make them small.
@@ -109,7 +118,12 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	m := &memory{params: s.weights(alloc), grad: s.weights(alloc)}
 	if s.inner {
 		m.mean, m.square = s.weights(alloc), s.weights(alloc)
+	}
+	if s.inner || s.codec != nil {
 		m.squares = alloc(kernel.SquaresLen(s.Layout().Len()))
+	}
+	if s.codec != nil {
+		m.coder = newCoder(s.codec, m.params.parts, m.grad.parts, alloc)
 	}
 	m.tokens, m.results = alloc(s.words()), alloc(2*rows)
 	sums := d // numbers in a row of partial
@@ -210,7 +224,7 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 func (s sizes) bytes() (n uint64) {
 	s.allocate(func(k int) gpu.Words {
 		n += 4 * uint64(k)
-		return gpu.Words{}
+		return gpu.Words{Len: k}
 	})
 	return n
 }

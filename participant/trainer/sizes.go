@@ -55,8 +55,12 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		frozen = uint64(whole.Layout().Len())
 		merged, model = 3*frozen, whole
 	}
+	onDevice := codec
+	if frozen > 0 {
+		onDevice = nil
+	}
 	z = Sizes{Parameters: n, Frozen: frozen, Model: 4 * (n + frozen), Payload: uint64(codec.PayloadMax())}
-	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil) }
+	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil, onDevice) }
 	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
 	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -126,7 +127,13 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 	if t.device, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || t.device == nil {
 		return err
 	}
-	model, err := t.device.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil)
+	var onDevice codec.Codec // of adapters it runs on the processors
+	if t.Model.LoRA == (llama.LoRA{}) {
+		if onDevice, err = t.Run.Codec.New(t.Model.Layout(), nil); err != nil {
+			return err
+		}
+	}
+	model, err := t.device.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil, onDevice)
 	switch {
 	case err == nil:
 		t.model = model

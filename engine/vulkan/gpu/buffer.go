@@ -32,7 +32,8 @@ func (x Words) First(n int) Words { return Words{x.b, x.offset, n} }
 // Offset returns the number of elements of the buffer before x.
 func (x Words) Offset() int { return int(x.offset / 4) }
 
-func (x Words) address() uint64 { return x.b.address + x.offset }
+// Address returns where x begins, for kernels that read addresses from memory.
+func (x Words) Address() uint64 { return x.b.address + x.offset }
 
 // New allocates n 32-bit numbers on the device. Their values are undefined. An error wraps
 // vk.OutOfDeviceMemory if there is no room.

@@ -206,7 +206,7 @@ func (c *Commands) Dispatch(k *Kernel, x, y, z int, args ...any) {
 	for _, a := range args {
 		switch a := a.(type) {
 		case Words:
-			binary.LittleEndian.PutUint64(c.args[n:], a.address())
+			binary.LittleEndian.PutUint64(c.args[n:], a.Address())
 			n += 8
 		case int:
 			binary.LittleEndian.PutUint32(c.args[n:], uint32(a))

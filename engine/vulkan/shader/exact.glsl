@@ -6,6 +6,7 @@
 // cannot be forgotten.
 
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer In { float at[]; };
