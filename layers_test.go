@@ -39,8 +39,8 @@ codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
 client validator
-chain/bittensor chain/solana chain/solana/svm chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
-bucket bucket/mem bucket/serve
+chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
+chain/solana/svm bucket bucket/mem bucket/serve
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet ledger/solana
 engine
 engine/cpu engine/enginetest spec event

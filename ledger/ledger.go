@@ -101,6 +101,10 @@ type Chain interface {
 type Account struct {
 	Key    key.Public `json:"key"`
 	Tokens uint64     `json:"tokens"` // spendable, not counting those in pools and runs
+	// Where another chain's coin pays the fees: the key's address there, and what it has, in a
+	// 1,000,000,000th of SOL.
+	Address  string `json:"address,omitempty"`
+	Lamports uint64 `json:"lamports,omitempty"`
 }
 
 // Status describes a chain and the replica that was asked.

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -38,6 +40,9 @@ type DialOptions struct {
 func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
+	if slices.ContainsFunc(endpoints, solana.IsPlace) {
+		return dialSolana(ctx, endpoints, o)
+	}
 	var errs []error
 	for _, e := range endpoints {
 		status, err := comet.Discover(ctx, e)
@@ -55,6 +60,32 @@ func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain,
 	}
 	return nil, fmt.Errorf("reach the chain: %w; %s", errors.Join(errs...), advice)
 }
+
+// dialSolana connects to a chain on Solana. All endpoints are of the same cluster.
+func dialSolana(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {
+	options := solana.Options{Log: o.Log}
+	for _, e := range endpoints {
+		p, err := solana.ParsePlace(e)
+		if err != nil {
+			return nil, err
+		}
+		if p.Unnamed() {
+			return nil, fmt.Errorf("%s names no program of runs: want solana:URL#PROGRAM, as entrain chain solana deploy prints it", p.Plain())
+		}
+		if len(options.Endpoints) > 0 && (p.Program != options.Program || p.Mint != options.Mint) {
+			return nil, fmt.Errorf("%s names another program or token than %s: all endpoints must name the same", p.Plain(), Plain(endpoints[0]))
+		}
+		options.Program, options.Mint = p.Program, p.Mint
+		options.Endpoints = append(options.Endpoints, p.Endpoint)
+	}
+	if AllLoopback(endpoints) {
+		options.Poll = localPoll
+	}
+	return solana.NewClient(ctx, options)
+}
+
+// localPoll is how often a cluster on this machine is asked, whose blocks come as fast as it likes.
+const localPoll = 200 * time.Millisecond
 
 // reason returns why an address does not answer, without the words of Go's HTTP client.
 func reason(err error) error {
@@ -178,7 +209,11 @@ func GetSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snaps
 
 // Submit submits body and waits until it is in a block.
 func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	wait := Patience
+	if l, slow := l.(interface{ Patience() time.Duration }); slow {
+		wait = l.Patience()
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	_, err := await(ctx, func(done func(struct{}, error)) {
 		l.Submit(ctx, body, func(err error) { done(struct{}{}, err) })
@@ -198,6 +233,9 @@ func AllPrivate(endpoints []string) bool {
 // is not.
 func every(endpoints []string, is func(netip.Addr) bool) bool {
 	for _, e := range endpoints {
+		if p, err := solana.ParsePlace(e); err == nil {
+			e = p.Endpoint
+		}
 		u, err := url.Parse(e)
 		if err != nil {
 			return false

@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -106,10 +107,14 @@ func LocatedOne(arg string, endpoints *[]string) (string, error) {
 	return run, err
 }
 
-// URL returns the address of a replica that is given as HOST, HOST:PORT or a URL. The default
-// scheme is https for port 443 and http otherwise; the default port of http is the one where
-// replicas serve clients.
+// URL returns the address of a replica that is given as HOST, HOST:PORT or a URL, or of a chain on
+// Solana. The default scheme is https for port 443 and http otherwise; the default port of http is
+// the one where replicas serve clients.
 func URL(host string) (string, error) {
+	if solana.IsPlace(host) {
+		p, err := solana.ParsePlace(host)
+		return p.String(), err
+	}
 	host, trusted, named := strings.Cut(host, "#") // a trusted header
 	if _, err := comet.ParseAnchor(trusted); err != nil {
 		return "", err
@@ -145,8 +150,12 @@ func URL(host string) (string, error) {
 	return clean, nil
 }
 
-// Plain returns an endpoint as others may use it: without the genesis of a chain on this machine.
+// Plain returns an endpoint as others may use it: without the genesis of a chain on this machine,
+// and without keys to a provider's endpoint.
 func Plain(endpoint string) string {
+	if p, err := solana.ParsePlace(endpoint); err == nil {
+		return p.Plain()
+	}
 	plain, _, _ := strings.Cut(endpoint, "#0:")
 	return plain
 }

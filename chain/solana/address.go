@@ -51,6 +51,7 @@ func must(s string) Address {
 var (
 	SystemProgram = Address{}
 	TokenProgram  = must("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
+	Clock         = must("SysvarC1ock11111111111111111111111111111111") // the cluster's time
 	budgetProgram = must("ComputeBudget111111111111111111111111111111")
 	purseProgram  = must("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL")
 )

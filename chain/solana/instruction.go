@@ -1,9 +1,7 @@
 package solana
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
 )
@@ -112,9 +110,15 @@ func (p Program) Name(run string) (Address, error) {
 	return at, err
 }
 
+// NameBytes is the size of a name's account, which begins with NameMagic.
+const (
+	NameBytes = 4 + 2*32
+	NameMagic = "ENTN"
+)
+
 // Named reads the account of a name: where the run and its specification are.
 func Named(account []byte) (run, spec Address, ok bool) {
-	if len(account) != 4+2*32 || string(account[:4]) != "ENTN" {
+	if len(account) != NameBytes || string(account[:4]) != NameMagic {
 		return run, spec, false
 	}
 	return Address(account[4:]), Address(account[36:]), true
@@ -135,21 +139,13 @@ const (
 
 // BufferAt returns the address of an author's buffer. Its label has at most 32 bytes.
 func (p Program) BufferAt(author Address, label string) Address {
-	return sha256.Sum256(slices.Concat(author[:], []byte(label), p[:]))
+	return At(author, label, Address(p))
 }
 
 // NewBuffer makes the account at BufferAt, for n bytes. The first Write belongs into the same
 // transaction.
 func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) Instruction {
-	le := binary.LittleEndian
-	data := append(le.AppendUint32(nil, 3), author[:]...) // CreateAccountWithSeed
-	data = append(le.AppendUint64(data, uint64(len(label))), label...)
-	data = le.AppendUint64(le.AppendUint64(data, lamports), BufferBytes(n))
-	return Instruction{
-		Program:  SystemProgram,
-		Accounts: []AccountRef{{author, true, true}, {p.BufferAt(author, label), false, true}},
-		Data:     append(data, p[:]...),
-	}
+	return NewAccountAt(author, label, Address(p), lamports, BufferBytes(n))
 }
 
 // Sending is a message to a run.

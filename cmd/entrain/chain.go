@@ -23,7 +23,7 @@ func chainCommand(c console) *cobra.Command {
 replicas once there are four or more. One replica is a chain already.
 
 docs/operators.md says how strangers run one together.`,
-		chainInitCommand(c), chainStartCommand(c), chainShowCommand(c), chainSeatCommand(c))
+		chainInitCommand(c), chainStartCommand(c), chainShowCommand(c), chainSeatCommand(c), solanaCommand(c))
 }
 
 // homeFlag adds --home.

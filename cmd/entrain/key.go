@@ -49,9 +49,11 @@ overwritten.`,
 	return cmd
 }
 
+const keyUsage = "`file` of the key (default $ENTRAIN_KEY_FILE, then the user's configuration directory)"
+
 // keyFlag adds --key.
 func keyFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "key", "", "`file` of the key (default $ENTRAIN_KEY_FILE, then the user's configuration directory)")
+	cmd.Flags().StringVar(to, "key", "", keyUsage)
 	_ = cmd.MarkFlagFilename("key")
 }
 

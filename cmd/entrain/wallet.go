@@ -29,7 +29,8 @@ func walletShowCommand(c console) *cobra.Command {
 		Use:   "show [KEY|pool:POOL]",
 		Short: "Show how many tokens a key or a pool has",
 		Long: `Shows how many tokens a key can spend; without KEY, your own. Stake in runs and tokens lent to pools are not
-among them: entrain status RUN and entrain wallet show pool:POOL list those.
+among them: entrain status RUN and entrain wallet show pool:POOL list those. On Solana it also shows the
+key's address there, and its SOL.
 
 With pool:POOL, shows a pool's terms, what was lent to it and by whom, what it can still stake, and
 what it owes to whom. pool: alone lists the pools of the chain.`,
@@ -61,6 +62,9 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 				}{has, status.Chain, status.Supply}
 				return c.print(asJSON, shown, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s of %s on chain %s\n", tokens(has.Tokens), thousands(status.Supply), status.Chain)
+					if has.Address != "" && err == nil {
+						_, err = fmt.Fprintf(w, "%.9f SOL for fees and rent at %s\n", float64(has.Lamports)/1e9, has.Address)
+					}
 					return err
 				})
 			})

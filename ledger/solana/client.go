@@ -42,7 +42,7 @@ type Options struct {
 	Log  *slog.Logger // nil discards
 }
 
-// Client is a connection to a cluster. It implements ledger.Reader.
+// Client is a connection to a cluster.
 type Client struct {
 	chain     string
 	program   solana.Program
@@ -57,9 +57,7 @@ type Client struct {
 	cancel    context.CancelFunc
 }
 
-var _ ledger.Reader = (*Client)(nil)
-
-// NewClient asks an endpoint which cluster it serves.
+// NewClient asks an endpoint which cluster it serves, and whether the program is there.
 func NewClient(ctx context.Context, o Options) (*Client, error) {
 	if len(o.Endpoints) == 0 {
 		return nil, errors.New("no endpoint of Solana: name the URL of one")
@@ -87,11 +85,27 @@ func NewClient(ctx context.Context, o Options) (*Client, error) {
 			id := wire.Sum("entrain/solana/chain", genesis[:], o.Program[:])
 			c.chain = fmt.Sprintf("solana-%x", id[:4])
 			c.ctx, c.cancel = context.WithCancel(context.Background())
+			if err := c.deployed(ctx); err != nil {
+				c.cancel()
+				return nil, err
+			}
 			return c, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, fmt.Errorf("reach Solana: %w", errors.Join(errs...))
+}
+
+// deployed returns an error if the cluster has no such program.
+func (c *Client) deployed(ctx context.Context) error {
+	if c.program == (solana.Program{}) {
+		return nil // to deploy one
+	}
+	_, list, err := c.accounts(ctx, nil, solana.Address(c.program))
+	if err == nil && list[0] == nil {
+		err = fmt.Errorf("%s has no program %v: is that the right cluster? entrain chain solana deploy puts one there", plain(c.endpoints[0]), solana.Address(c.program))
+	}
+	return err
 }
 
 // ChainID implements ledger.Reader: "solana-" and a hash of the cluster and the program.
@@ -225,20 +239,11 @@ func ask[T any](ctx context.Context, c *Client, done func(T, error), question fu
 	})
 }
 
-// clockSysvar is the account with the cluster's time.
-var clockSysvar = func() solana.Address {
-	a, err := solana.ParseAddress("SysvarC1ock11111111111111111111111111111111")
-	if err != nil {
-		panic(err)
-	}
-	return a
-}()
-
 // read reads the account of a run, and what it says. An endpoint whose state is not sound is not
 // asked again soon.
 func (c *Client) read(ctx context.Context, run solana.Address) (s ledger.Snapshot, data []byte, err error) {
 	n := c.current.Load()
-	slot, list, err := c.accounts(ctx, nil, run, clockSysvar)
+	slot, list, err := c.accounts(ctx, nil, run, solana.Clock)
 	if err != nil {
 		return s, nil, err
 	}

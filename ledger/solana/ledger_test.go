@@ -262,15 +262,27 @@ func TestRefusalsOnSolana(t *testing.T) {
 		{"no message", host.RunMessage{Run: "here", Message: []byte{200}}, host.CodeBadMessage},
 		{"a member of nothing", host.ToRun("here", coordinator.Withdraw{}), host.CodeCoordinator + host.Code(coordinator.ErrNotMember)},
 		{"tokens where there are none", toRun("here", 5, coordinator.Join{}), host.CodeFunds},
-		{"a pool", host.RunMessage{Run: "here", From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}, host.CodeUnknownPool},
 		{"another's run", host.CreateRun{Limits: coordinator.Limits{Members: 4, Witnesses: 4}}, host.CodeNotOwner},
 	} {
 		if err := w.submit(w.key(2), c.body); !errors.As(err, &refused) || refused.Code != c.want {
 			t.Errorf("%s: %v, want code %v", c.what, err, c.want)
 		}
 	}
-	if err := w.submit(w.key(2), host.Transfer{}); err == nil || !strings.Contains(err.Error(), "not for Solana") {
-		t.Errorf("a transfer: %v", err)
+	for _, c := range []struct {
+		body host.Body
+		want string
+	}{
+		{host.RunMessage{Run: "here", From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}, "no pools on Solana"},
+		{host.Lend{}, "no pools on Solana"},
+		{host.Transfer{}, "entrain chain solana init"},
+		{host.ClaimFor{}, "leave out --member"},
+		{host.Admit{}, "by a stake"},
+		{host.Leave{}, "no replicas there"},
+		{host.CloseRun{Run: "here"}, "not finished"},
+	} {
+		if err := w.submit(w.key(1), c.body); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%T: %v, want %q", c.body, err, c.want)
+		}
 	}
 	poor := make(chan error, 1) // without an airdrop
 	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("here", coordinator.Join{}), func(err error) { poor <- err })

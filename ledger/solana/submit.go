@@ -3,23 +3,18 @@ package solana
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/mr-tron/base58"
-
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -37,8 +32,12 @@ func (c *Client) As(k key.Private) ledger.Ledger {
 	return &acting{Client: c, signer: solana.NewSigner(k)}
 }
 
-// Submit implements ledger.Ledger, for host.CreateRun, host.RunMessage and host.Announce. What else
-// a chain of entrain's own does, Solana's programs and wallets do.
+// Patience is how long a body may take: it may be many transactions, each of which expires after a
+// minute if no block takes it.
+func (a *acting) Patience() time.Duration { return 5 * time.Minute }
+
+// Submit implements ledger.Ledger. What only a chain of entrain's own does is refused with the
+// reason.
 func (a *acting) Submit(ctx context.Context, body host.Body, done func(error)) {
 	a.start(ctx, func(ctx context.Context) {
 		err := a.insist(ctx, func() error {
@@ -49,8 +48,12 @@ func (a *acting) Submit(ctx context.Context, body host.Body, done func(error)) {
 				return a.message(ctx, b)
 			case host.Announce:
 				return a.announce(ctx, b)
+			case host.Transfer:
+				return a.transfer(ctx, b)
+			case host.CloseRun:
+				return a.close(ctx, b)
 			}
-			return fmt.Errorf("%T is not for Solana: use its own programs and wallets", body)
+			return refuseKind(body)
 		})
 		if ctx.Err() == nil {
 			done(err)
@@ -61,6 +64,48 @@ func (a *acting) Submit(ctx context.Context, body host.Body, done func(error)) {
 // refuse returns a refusal as other ledgers make it.
 func refuse(code host.Code, text string) error { return &host.TxError{Code: code, Text: text} }
 
+// refuseKind says why a body is not for Solana, and what to do.
+func refuseKind(body host.Body) error {
+	switch body.(type) {
+	case host.CreatePool, host.Lend, host.Collect, host.ClosePool:
+		return errPools
+	case host.Admit, host.Delegate, host.Revoke, host.Require:
+		return errors.New("a run on Solana has no list of who may join, and no delegations: keep strangers out by a stake, or put the run on a chain of entrain's own")
+	case host.ClaimFor:
+		return errors.New("on Solana each member claims for itself: leave out --member, and use the member's key")
+	}
+	return errReplicas
+}
+
+var (
+	errPools    = errors.New("there are no pools on Solana: stake your own tokens, which anybody can send you with entrain wallet send")
+	errReplicas = errors.New("the blocks are made by Solana's own validators: entrain has no replicas there")
+)
+
+// transfer sends tokens to a key, whose account for them it makes if it is not there.
+func (a *acting) transfer(ctx context.Context, b host.Transfer) error {
+	if a.mint == (solana.Address{}) {
+		return errNoToken
+	}
+	list, err := solana.Pay(a.signer.Address(), solana.Address(b.To), a.mint, b.Amount)
+	if err != nil {
+		return err
+	}
+	return a.send(ctx, list)
+}
+
+// close removes a finished run without tokens, and gives its owner the rent back.
+func (a *acting) close(ctx context.Context, b host.CloseRun) error {
+	p, err := a.find(ctx, b.Run)
+	if errors.Is(err, ledger.ErrUnknownRun) {
+		return refuse(host.CodeUnknownRun, b.Run)
+	}
+	if err != nil {
+		return err
+	}
+	return a.send(ctx, []solana.Instruction{a.program.Close(p.run, a.signer.Address())})
+}
+
 // message sends a message to a run. What does not fit a transaction goes through a buffer.
 func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 	m, err := coordinator.ParseMessage(b.Message)
@@ -68,7 +113,7 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 		return refuse(host.CodeBadMessage, err.Error())
 	}
 	if b.From != "" {
-		return refuse(host.CodeUnknownPool, "Solana has no pools")
+		return errPools
 	}
 	p, err := a.find(ctx, b.Run)
 	if errors.Is(err, ledger.ErrUnknownRun) {
@@ -181,6 +226,9 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if host.SpecHash(b.Spec) != b.Config.SpecHash {
 		return refuse(host.CodeBadSpec, "")
 	}
+	if b.Config.VerificationPercent > 0 {
+		return refuse(host.CodeNoReferee, "set trust.verification_percent = 0, and let validators score the results or know the members, or use a chain of entrain's own")
+	}
 	switch _, err := a.find(ctx, b.Config.Name); {
 	case err == nil:
 		return refuse(host.CodeRunExists, b.Config.Name)
@@ -266,167 +314,4 @@ func readAddrs(b []byte) ([]string, error) {
 		addrs = append(addrs, r.String(host.AddrBytesMax))
 	}
 	return addrs, r.Err().OrNil()
-}
-
-// resend is how often a transaction is sent that no block has: leaders drop them.
-const resend = 2 * time.Second
-
-// send carries out instructions in one transaction, and waits until a block has it. A transaction
-// whose blockhash has expired, and that is in no block, is signed again: whatever it says again,
-// the program refuses or takes as the same.
-func (a *acting) send(ctx context.Context, list []solana.Instruction, more ...solana.Signer) error {
-	signers := append([]solana.Signer{a.signer}, more...)
-	units, err := a.simulate(ctx, signers, list)
-	if err != nil {
-		return err
-	}
-	price, err := a.price(ctx, list)
-	if err != nil {
-		return err
-	}
-	budget := solana.Budget(units, price)
-	for {
-		var latest struct {
-			Value struct {
-				Blockhash solana.Address `json:"blockhash"`
-				Last      uint64         `json:"lastValidBlockHeight"`
-			} `json:"value"`
-		}
-		if err := a.call(ctx, &latest, "getLatestBlockhash", map[string]any{"commitment": commitment}); err != nil {
-			return err
-		}
-		tx, err := solana.Transaction(latest.Value.Blockhash, signers, slices.Concat(budget, list)...)
-		if err != nil {
-			return err
-		}
-		settled, err := a.await(ctx, tx, latest.Value.Last, len(budget))
-		if settled || err != nil {
-			return err
-		}
-		a.log.Debug("a transaction has expired and is signed again")
-	}
-}
-
-// await sends a transaction until a block has it, or until none can have it any more.
-func (a *acting) await(ctx context.Context, tx []byte, last uint64, before int) (settled bool, err error) {
-	signature := base58.Encode(tx[1:65])
-	text := base64.StdEncoding.EncodeToString(tx)
-	var sent time.Time
-	for {
-		if time.Since(sent) >= resend {
-			var ignored string
-			// Its failure says nothing: the block may have the transaction already.
-			if err := a.call(ctx, &ignored, "sendTransaction", text, map[string]any{"encoding": "base64", "skipPreflight": true}); err != nil {
-				a.log.Debug("sending a transaction", "err", err)
-			}
-			sent = time.Now()
-		}
-		var height uint64 // before the statuses: a block between the two has no time to hide
-		if err := a.call(ctx, &height, "getBlockHeight", map[string]any{"commitment": commitment}); err != nil {
-			return false, err
-		}
-		var statuses struct {
-			Value []*struct {
-				Err    json.RawMessage `json:"err"`
-				Status string          `json:"confirmationStatus"`
-			} `json:"value"`
-		}
-		if err := a.call(ctx, &statuses, "getSignatureStatuses", []string{signature}, map[string]any{"searchTransactionHistory": true}); err != nil {
-			return false, err
-		}
-		if len(statuses.Value) == 1 && statuses.Value[0] != nil {
-			if s := statuses.Value[0]; s.Status != "processed" {
-				return true, refusal(s.Err, before)
-			}
-		} else if height > last {
-			return false, nil
-		}
-		if err := retry.Wait(ctx, min(a.poll, resend)/2); err != nil {
-			return false, err
-		}
-	}
-}
-
-// simulate has an endpoint try a transaction, and returns the compute units to ask for.
-func (a *acting) simulate(ctx context.Context, signers []solana.Signer, list []solana.Instruction) (uint32, error) {
-	budget := solana.Budget(solana.UnitsMax, 0)
-	tx, err := solana.Transaction([32]byte{}, signers, slices.Concat(budget, list)...)
-	if err != nil {
-		return 0, err
-	}
-	var r struct {
-		Value struct {
-			Err   json.RawMessage `json:"err"`
-			Units uint64          `json:"unitsConsumed"`
-		} `json:"value"`
-	}
-	err = a.call(ctx, &r, "simulateTransaction", base64.StdEncoding.EncodeToString(tx),
-		map[string]any{"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": true, "commitment": commitment})
-	if err != nil {
-		return 0, err
-	}
-	// A message costs more if another one comes before it, which joins or ends a phase.
-	return uint32(min(solana.UnitsMax, 2*r.Value.Units+100_000)), refusal(r.Value.Err, len(budget))
-}
-
-// priceMax bounds what is paid for a compute unit, in millionths of a lamport: 0.0014 SOL for the
-// largest message.
-const priceMax = 1_000_000
-
-// price returns the median of what was paid of late for the accounts that the instructions write.
-func (a *acting) price(ctx context.Context, list []solana.Instruction) (uint64, error) {
-	var writable []solana.Address
-	for _, in := range list {
-		for _, r := range in.Accounts {
-			if r.Writable && !slices.Contains(writable, r.Address) {
-				writable = append(writable, r.Address)
-			}
-		}
-	}
-	var fees []struct {
-		Price uint64 `json:"prioritizationFee"`
-	}
-	if err := a.call(ctx, &fees, "getRecentPrioritizationFees", writable); err != nil || len(fees) == 0 {
-		return 0, err
-	}
-	paid := make([]uint64, len(fees))
-	for i, f := range fees {
-		paid[i] = f.Price
-	}
-	slices.Sort(paid)
-	return min(paid[len(paid)/2], priceMax), nil
-}
-
-// The program's reasons for refusing that other ledgers have codes for (chain/solana/program).
-var codes = map[uint32]host.Code{1008: host.CodeFunds, 1010: host.CodeNoReferee, 1013: host.CodeRunExists, 1014: host.CodeBadSpec}
-
-// refusal returns what a transaction failed with. Its first instructions, before in number, only
-// ask for resources.
-func refusal(text json.RawMessage, before int) error {
-	if len(text) == 0 || string(text) == "null" {
-		return nil
-	}
-	var failed struct {
-		InstructionError []json.RawMessage
-	}
-	var at int
-	var inner struct{ Custom *uint32 }
-	if json.Unmarshal(text, &failed) != nil || len(failed.InstructionError) != 2 ||
-		json.Unmarshal(failed.InstructionError[0], &at) != nil || json.Unmarshal(failed.InstructionError[1], &inner) != nil || inner.Custom == nil {
-		if name := string(text); name == `"AccountNotFound"` || name == `"InsufficientFundsForFee"` {
-			return refuse(host.CodeFunds, "the key's account has no SOL for fees")
-		}
-		return fmt.Errorf("solana refuses the transaction: %s", text)
-	}
-	n := *inner.Custom
-	code, known := codes[n]
-	switch {
-	case n == 1 && at >= before: // in the words of the system program and the token program
-		return refuse(host.CodeFunds, "of SOL or of the run's token")
-	case known:
-		return refuse(code, "")
-	case n < 1000:
-		return refuse(host.CodeCoordinator+host.Code(n), "")
-	}
-	return fmt.Errorf("the program refuses the transaction with code %d", n)
 }

@@ -13,14 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/mr-tron/base58"
 
 	"github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/chain/solana/local"
 )
 
 //go:embed svm.py
@@ -33,56 +32,57 @@ type Machine struct {
 	out *bufio.Reader
 }
 
-//go:embed rpc.py
-var node string
-
 // Start starts a machine with a program of chain/solana/build, named entrain or replay, at an
 // address. It skips the test where ENTRAIN_SOLANA does not name the folder with the programs, or
 // Python lacks solders.
 func Start(t testing.TB, name string, program solana.Program) *Machine {
 	t.Helper()
-	in, out, file := start(t, name, script)
+	folder := Folder(t)
+	python, err := local.Python()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := start(t, []string{python, "-c", script})
 	m := &Machine{t: t, in: in, out: out}
-	m.ask(question{Op: "program", Key: solana.Address(program).String(), File: file}, nil)
+	m.ask(question{Op: "program", Key: solana.Address(program).String(), File: filepath.Join(folder, name+".so")}, nil)
 	return m
 }
 
-// Serve starts a node with the program, which makes blocks by itself, and returns the URL of its
-// JSON-RPC. A blockhash is good for that number of blocks. It skips the test as Start does.
+// Serve starts a local cluster with the program at its address, unless that is zero, and returns
+// the URL of its JSON-RPC. A blockhash is good for that number of blocks. It skips the test as
+// Start does.
 func Serve(t testing.TB, program solana.Program, block time.Duration, blocks int) string {
 	t.Helper()
-	_, out, _ := start(t, "entrain", node, solana.Address(program).String(), programFile,
-		strconv.Itoa(int(block.Milliseconds())), strconv.Itoa(blocks))
-	port, err := out.ReadString('\n')
+	args, err := local.Command(local.Options{Program: program, Folder: Folder(t), Block: block, Slots: blocks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out := start(t, args)
+	var ready struct{ Endpoint string }
+	line, err := out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &ready)
+	}
 	if err != nil {
 		t.Fatal("the node has ended: ", err)
 	}
-	return "http://127.0.0.1:" + strings.TrimSpace(port)
+	return ready.Endpoint
 }
 
-// programFile stands for the program's file among the arguments of a script.
-const programFile = "{}"
-
-// start runs a script, which ends with the test.
-func start(t testing.TB, name, script string, args ...string) (in io.Writer, out *bufio.Reader, file string) {
+// Folder returns the folder with the programs. It skips the test as Start does.
+func Folder(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("ENTRAIN_SOLANA")
-	if dir == "" {
-		t.Skip("not tested on Solana's machine: ENTRAIN_SOLANA names no folder with the programs that make solana builds")
+	folder, err := local.Programs(os.Getenv)
+	if err != nil {
+		t.Skip("not tested on Solana's machine: ", err)
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil || exec.Command(python, "-c", "import solders").Run() != nil {
-		t.Skip("not tested on Solana's machine: python3 with solders is missing (pip install solders)")
-	}
-	if file, err = filepath.Abs(filepath.Join(dir, name+".so")); err != nil {
-		t.Fatal(err)
-	}
-	for i, a := range args {
-		if a == programFile {
-			args[i] = file
-		}
-	}
-	cmd := exec.Command(python, append([]string{"-c", script}, args...)...)
+	return folder
+}
+
+// start starts a process, which ends with the test.
+func start(t testing.TB, args []string) (in io.Writer, out *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -99,7 +99,7 @@ func start(t testing.TB, name, script string, args ...string) (in io.Writer, out
 		stdin.Close()
 		_ = cmd.Wait()
 	})
-	return stdin, bufio.NewReaderSize(stdout, 1<<16), file
+	return stdin, bufio.NewReaderSize(stdout, 1<<16)
 }
 
 type question struct {

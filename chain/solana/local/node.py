@@ -1,11 +1,10 @@
-"""A node of Solana for tests: the JSON-RPC that ledger/solana uses, on litesvm. It makes a block every few milliseconds.
+"""A cluster of Solana in one process, for one machine: the JSON-RPC that ledger/solana uses, on litesvm.
 
-    rpc.py PROGRAM-ADDRESS FILE.so MILLISECONDS SLOTS
-
-SLOTS is how many blocks a blockhash is good for. It prints its port.
+It prints a line of JSON when it listens, and ends when its standard input does. With --keep it
+continues from what the file has, with all blockhashes expired.
 """
 
-import base64, json, os, sys, threading, time
+import argparse, base64, json, os, sqlite3, sys, threading, time, traceback
 from collections import OrderedDict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,15 +15,60 @@ from solders.pubkey import Pubkey
 from solders.signature import Signature
 from solders.transaction import VersionedTransaction
 
-program, file, milliseconds, slots = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+flags = argparse.ArgumentParser()
+flags.add_argument("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
+flags.add_argument("--program", nargs=2, metavar=("ADDRESS", "FILE"), help="a program that is there from the beginning")
+flags.add_argument("--block", type=int, default=400, metavar="MS", help="time between blocks")
+flags.add_argument("--slots", type=int, default=150, metavar="N", help="blocks for which a blockhash is good")
+flags.add_argument("--keep", default=":memory:", metavar="FILE", help="where accounts and outcomes are kept")
+flags = flags.parse_args()
+
 svm = LiteSVM().with_blockhash_check(False).with_transaction_history(0)
-svm.add_program(Pubkey.from_string(program), open(file, "rb").read())
+if flags.program:
+    svm.add_program(Pubkey.from_string(flags.program[0]), open(flags.program[1], "rb").read())
 genesis = Hash.hash(b"entrain")
 lock = threading.RLock()
-slot = 1000
+slot, slots = 1000, flags.slots
 queue, statuses, hashes = [], OrderedDict(), OrderedDict()
 owned = set()  # accounts that transactions have named
+changed = set()  # accounts that are not kept yet
 lose = 0  # transactions to lose
+
+# The process may be killed at any time, and then has what was committed. The machine must not be.
+kept = sqlite3.connect(flags.keep, check_same_thread=False, isolation_level=None)
+kept.executescript("""
+    PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;
+    CREATE TABLE IF NOT EXISTS slots (one INTEGER PRIMARY KEY, slot INTEGER);
+    CREATE TABLE IF NOT EXISTS accounts (address TEXT PRIMARY KEY, lamports INTEGER, data BLOB, owner TEXT, executable INTEGER);
+    CREATE TABLE IF NOT EXISTS statuses (signature TEXT PRIMARY KEY, status TEXT);
+""")
+
+
+def load():
+    global slot
+    for (last,) in kept.execute("SELECT slot FROM slots"):
+        slot = last + slots
+    for address, lamports, data, owner, executable in kept.execute("SELECT * FROM accounts ORDER BY executable"):
+        at = Pubkey.from_string(address)
+        svm.set_account(at, Account(lamports, data, Pubkey.from_string(owner), bool(executable)))
+        owned.add(at)
+    for signature, status in kept.execute("SELECT * FROM statuses"):
+        statuses[signature] = json.loads(status)
+
+
+def keep(outcomes):
+    kept.execute("BEGIN")
+    kept.execute("REPLACE INTO slots VALUES (1, ?)", (slot,))
+    for at in changed:
+        a = svm.get_account(at)
+        if a is None or a.lamports == 0:
+            kept.execute("DELETE FROM accounts WHERE address = ?", (str(at),))
+        else:
+            kept.execute("REPLACE INTO accounts VALUES (?, ?, ?, ?, ?)", (str(at), a.lamports, bytes(a.data), str(a.owner), a.executable))
+    for signature in outcomes:
+        kept.execute("REPLACE INTO statuses VALUES (?, ?)", (signature, json.dumps(statuses[signature])))
+    kept.execute("COMMIT")
+    changed.clear()
 
 
 def block():
@@ -40,14 +84,20 @@ def block():
     hashes[str(newest)] = slot
     while len(hashes) > slots:
         hashes.popitem(last=False)
+    outcomes = []
     for tx in queue:
         signature = str(tx.signatures[0])
         if signature in statuses or str(tx.message.recent_blockhash) not in hashes:
             continue
-        owned.update(tx.message.account_keys)
+        keys, h = tx.message.account_keys, tx.message.header
+        owned.update(keys)
+        changed.update(keys[: h.num_required_signatures - h.num_readonly_signed_accounts])
+        changed.update(keys[h.num_required_signatures : len(keys) - h.num_readonly_unsigned_accounts])
         error, _, _ = outcome(svm.send_transaction(tx))
         statuses[signature] = {"slot": slot, "confirmations": 1, "err": error, "confirmationStatus": "confirmed"}
+        outcomes.append(signature)
     queue.clear()
+    keep(outcomes)
 
 
 def outcome(result):
@@ -79,10 +129,21 @@ def context(value):
     return {"context": {"slot": slot}, "value": value}
 
 
+def unbase58(text):
+    n = 0
+    for c in text:
+        n = n * 58 + "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".index(c)
+    return b"\0" * (len(text) - len(text.lstrip("1"))) + n.to_bytes((n.bit_length() + 7) // 8, "big")
+
+
 def matches(data, filters):
     for f in filters:
+        if "dataSize" in f:
+            if len(data) != f["dataSize"]:
+                return False
+            continue
         m = f["memcmp"]
-        want = bytes(Pubkey.from_string(m["bytes"])) if m.get("encoding") != "base64" else base64.b64decode(m["bytes"])
+        want = unbase58(m["bytes"])
         if data[m["offset"] : m["offset"] + len(want)] != want:
             return False
     return True
@@ -119,13 +180,18 @@ def send(text, options):
 
 
 def airdrop(to, lamports):
-    a = svm.get_account(Pubkey.from_string(to))
-    svm.set_account(Pubkey.from_string(to), Account(lamports + (a.lamports if a else 0), b"", Pubkey.default(), False))
+    at = Pubkey.from_string(to)
+    a = svm.get_account(at)
+    owned.add(at)
+    changed.add(at)
+    svm.set_account(at, Account(lamports + (a.lamports if a else 0), b"", Pubkey.default(), False))
     return "1"
 
 
 def put(at, owner, lamports, data):
-    svm.set_account(Pubkey.from_string(at), Account(lamports, base64.b64decode(data), Pubkey.from_string(owner), False))
+    at = Pubkey.from_string(at)
+    changed.add(at)
+    svm.set_account(at, Account(lamports, base64.b64decode(data), Pubkey.from_string(owner), False))
 
 
 def forget(n):
@@ -140,7 +206,7 @@ def newest(options=None):
 methods = {
     "getGenesisHash": lambda: str(genesis),
     "getLatestBlockhash": newest,
-    "getBlockHeight": lambda options=None: slot,
+    "getEpochInfo": lambda options=None: {"absoluteSlot": slot, "blockHeight": slot},
     "getMultipleAccounts": lambda keys, options: context([show(svm.get_account(Pubkey.from_string(k)), options) for k in keys]),
     "getProgramAccounts": programAccounts,
     "getMinimumBalanceForRentExemption": lambda n, options=None: svm.minimum_balance_for_rent_exemption(n),
@@ -179,17 +245,24 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def blocks():
-    while True:
-        time.sleep(milliseconds / 1000)
-        with lock:
-            block()
+    try:
+        while True:
+            time.sleep(flags.block / 1000)
+            with lock:
+                block()
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)  # without blocks nobody gets an answer
 
 
 with lock:
+    load()
     block()
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+host, _, port = flags.listen.rpartition(":")
+server = ThreadingHTTPServer((host, int(port)), Handler)
 server.daemon_threads = True
+server.handle_error = lambda *args: None  # a client that went away
 threading.Thread(target=blocks, daemon=True).start()
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(server.server_port, flush=True)
-sys.stdin.read()  # until the test that started it ends
+print(json.dumps({"event": "listening", "endpoint": f"http://{host}:{server.server_port}"}), flush=True)
+sys.stdin.read()  # until whoever started it ends
