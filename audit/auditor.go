@@ -2,24 +2,20 @@ package audit
 
 import (
 	"context"
-	crand "crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine/cpu"
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/tensor"
@@ -33,8 +29,7 @@ type auditor struct {
 	run     string
 	client  ledger.Chain
 	trainer *trainer.Trainer
-	guest   *node.PeerReader
-	own     ledger.Ledger      // under the guest's key
+	guest   *participant.Guest
 	stop    context.CancelFunc // of the watches
 	tally   Tally
 
@@ -44,9 +39,6 @@ type auditor struct {
 	archived   *node.ArchivedRound // what is audited, in place of members
 	archivedAt coordinator.Round   // its number
 }
-
-// auditPeersEvery is the interval at which members' addresses are refreshed.
-const auditPeersEvery = 2 * time.Second
 
 // newAuditor connects to the chain, opens the data, and makes itself known to the members. The
 // auditor must be closed.
@@ -85,70 +77,27 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 		a.archived, a.archivedAt, a.latest.s.State = &round, at, round.State
 		return a, nil
 	}
-	if err := a.visit(ctx, o, o.Target.Run, on.Snapshot.State.ID()); err != nil {
+	if err := a.visit(ctx, o.Target.Run, on.Snapshot.State.ID()); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
 // visit connects the auditor to the members.
-func (a *auditor) visit(ctx context.Context, o Options, run string, id wire.Hash) (err error) {
-	var seed [32]byte
-	_, _ = crand.Read(seed[:]) // never fails
-	secret := key.FromSeed(seed)
-	a.own = a.client.As(secret)
-	a.guest, err = node.NewPeerReader(id, func(h p2p.Handler) (p2p.Network, error) {
-		listen, err := lp2p.ListenAddrs(nil, onchain.AllLoopback(o.Endpoints))
-		if err != nil {
-			return nil, err
-		}
-		return lp2p.New(lp2p.Options{Key: secret, Run: id, Handler: h, Listen: listen, Log: slog.New(slog.DiscardHandler)})
-	})
-	if err != nil {
+func (a *auditor) visit(ctx context.Context, run string, id wire.Hash) (err error) {
+	if a.guest, err = participant.Visit(ctx, a.client, run, id, nil); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	a.stop = stop
 	a.client.Watch(watching, run, a.latest.set)
-	go a.keepPeers(watching)
-	addrs := a.guest.Addrs()
-	if err := onchain.Submit(ctx, a.own, host.Announce{Run: run, Addrs: addrs[:min(len(addrs), host.AddrsMax)]}); err != nil {
-		return fmt.Errorf("make oneself known to the members: %w", err)
-	}
 	return nil
-}
-
-// keepPeers keeps the network informed of the members' addresses, until ctx ends.
-func (a *auditor) keepPeers(ctx context.Context) {
-	timer := time.NewTicker(auditPeersEvery)
-	defer timer.Stop()
-	for {
-		a.client.Peers(ctx, a.run, func(found []host.Peer, err error) {
-			if err != nil || ctx.Err() != nil {
-				return
-			}
-			peers := make([]p2p.Peer, len(found))
-			for i, p := range found {
-				peers[i] = p2p.Peer{Key: p.Key, Addrs: p.Addrs}
-			}
-			a.guest.Connect(peers)
-		})
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-	}
 }
 
 func (a *auditor) close() error {
 	a.stop()
 	var errs []error
 	if a.guest != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), participant.Farewell)
-		// if not, others' announcements push it out in time
-		_ = onchain.Submit(ctx, a.own, host.Announce{Run: a.run})
-		cancel()
 		errs = append(errs, a.guest.Close())
 	}
 	if a.trainer != nil {

@@ -20,7 +20,7 @@ type Scalars struct {
 
 // Scalar is one measurement.
 //
-//	train/loss           mean loss of all members whose commitments arrived, nats per token
+//	train/loss           median of the losses that members whose commitments arrived state, nats per token
 //	train/loss_own       loss on the own share
 //	train/lr             learning rate
 //	train/grad_norm      Euclidean norm of the own gradient, before clipping
@@ -76,8 +76,7 @@ const meterSteps = 4
 // stepLosses holds what was heard of a step before its results were applied.
 type stepLosses struct {
 	step  coordinator.Step
-	sum   float64
-	heard int
+	heard []float32
 	own   []Scalar // measured on the own share
 }
 
@@ -156,8 +155,7 @@ func (m *Meter) hear(step coordinator.Step, loss float32) *stepLosses {
 	if l.step != step {
 		*l = stepLosses{step: step}
 	}
-	l.sum += float64(loss)
-	l.heard++
+	l.heard = append(l.heard, loss)
 	return l
 }
 
@@ -165,8 +163,9 @@ func (m *Meter) hear(step coordinator.Step, loss float32) *stepLosses {
 func (m *Meter) apply(now time.Time, step coordinator.Step, results int) Scalars {
 	s := Scalars{Time: now, Step: step}
 	add := func(name string, v float64) { s.Values = append(s.Values, Scalar{name, v}) }
-	if l := m.steps[step%meterSteps]; l.step == step && l.heard > 0 {
-		add("train/loss", l.sum/float64(l.heard))
+	if l := m.steps[step%meterSteps]; l.step == step && len(l.heard) > 0 {
+		_, mid, _ := runlog.Quartiles(l.heard)
+		add("train/loss", mid)
 		s.Values = append(s.Values, l.own...)
 	}
 	add("train/results", float64(results))

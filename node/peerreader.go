@@ -25,9 +25,18 @@ type Authored struct {
 	Signed dispute.Signed
 }
 
-// NewPeerReader joins the peers of the run with this identity. Close must be called.
-func NewPeerReader(run wire.Hash, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
-	network, err := listen(absent{})
+// A Listener takes the commitments that members gossip. Network goroutines call it.
+type Listener interface {
+	// Wants reports whether a commitment may matter, before its signature is checked.
+	Wants(author key.Public, c *dispute.Commitment) bool
+	// Heard takes one that was wanted and is signed by its author.
+	Heard(Authored)
+}
+
+// NewPeerReader joins the peers of the run with this identity. With a Listener it takes their
+// gossip too. Close must be called.
+func NewPeerReader(run wire.Hash, to Listener, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
+	network, err := listen(absent{run, to})
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +95,29 @@ func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) 
 	return a.bytes, a.err
 }
 
-// absent is a peer without content: it serves nothing and passes nothing on.
-type absent struct{}
+// absent is a peer without content: it serves nothing, and passes on only what it listens to.
+type absent struct {
+	run wire.Hash
+	to  Listener
+}
 
-func (absent) Gossip(key.Public, []byte) p2p.Verdict  { return p2p.Ignore }
+func (a absent) Gossip(from key.Public, data []byte) p2p.Verdict {
+	if a.to == nil {
+		return p2p.Ignore
+	}
+	author, signed, ok := readAuthored(a.run, data)
+	switch {
+	case !ok || author != from:
+		return p2p.Reject
+	case !a.to.Wants(author, &signed.Commitment):
+		return p2p.Ignore
+	case !signed.Verify(author):
+		return p2p.Reject
+	}
+	a.to.Heard(Authored{author, signed})
+	return p2p.Accept
+}
+
 func (absent) Answer(key.Public, []byte) []byte       { return nil }
 func (absent) Leaves(wire.Hash) ([]wire.Hash, bool)   { return nil, false }
 func (absent) Chunk(wire.Hash, uint32) ([]byte, bool) { return nil, false }

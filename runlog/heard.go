@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -15,13 +16,28 @@ type Heard struct {
 	Round     coordinator.Round
 	Step      coordinator.Step // 0 if not known
 	Committed uint32           // commitments
-	LossSum   float64
-	LossMin   float32
-	LossMax   float32
-	Bytes     uint64  // size of the committed payloads
-	Fetched   uint32  // payloads
-	Came      uint64  // their bytes
-	Seconds   float64 // that each took, summed
+	LossSum   float64          // the median of their losses, times Committed
+	LossMin   float32          // the lower quartile of their losses
+	LossMax   float32          // the upper quartile
+	Bytes     uint64           // size of the committed payloads
+	Fetched   uint32           // payloads
+	Came      uint64           // their bytes
+	Seconds   float64          // that each took, summed
+
+	losses []float32
+}
+
+// Quartiles returns the lower quartile, the median and the upper quartile of values, which it
+// sorts: zeros if there are none. Whoever states less than half of the values cannot move the
+// median beyond what the others state, and whoever states less than a quarter not the quartiles.
+func Quartiles(values []float32) (low, mid, high float64) {
+	n := len(values)
+	if n == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(values)
+	mid = (float64(values[(n-1)/2]) + float64(values[n/2])) / 2
+	return float64(values[(n-1)/4]), mid, float64(values[n-1-(n-1)/4])
 }
 
 // manyMembers is the number of members from which a log is kept short: it sums up what others do
@@ -38,14 +54,8 @@ const (
 
 // hear takes the commitment of another participant.
 func (h *Heard) hear(ev event.Committed) {
-	if h.Committed == 0 || ev.Loss < h.LossMin {
-		h.LossMin = ev.Loss
-	}
-	if h.Committed == 0 || ev.Loss > h.LossMax {
-		h.LossMax = ev.Loss
-	}
 	h.Committed++
-	h.LossSum += float64(ev.Loss)
+	h.losses = append(h.losses, ev.Loss)
 	h.Bytes += ev.Bytes
 }
 
@@ -89,6 +99,8 @@ func (s *sums) due(now time.Time, all bool) *Heard {
 		return nil
 	}
 	h := s.list[0]
+	low, mid, high := Quartiles(h.losses)
+	h.LossMin, h.LossSum, h.LossMax, h.losses = float32(low), mid*float64(h.Committed), float32(high), nil
 	s.list, s.at = s.list[1:], s.at[1:]
 	return h
 }

@@ -129,7 +129,7 @@ func (f *frame) curves(height int) []string {
 		return nil
 	}
 	if f.chainOnly() {
-		out := []string{"", cut("no losses here: the chain does not know them. A participant on this machine", f.width), cut("does; name its state directory with --state to see them.", f.width)}
+		out := []string{"", cut("no losses yet: members tell them, once their addresses are reached and a round", f.width), cut("ends. --state DIR shows those in the log of a participant on this machine.", f.width)}
 		if rest := height - len(out); rest >= 4 && len(f.run.Speed) > 1 {
 			out = append(out, faint().Render(cut("tokens a second of the network", f.width)))
 			out = append(out, plot([]view.Curve{f.run.Speed}, f.width, rest-1)...)

@@ -1,9 +1,6 @@
 package view
 
-import (
-	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/runlog"
-)
+import "github.com/entrain-network/entrain/coordinator"
 
 // Curve is a quantity by steps, downsampled: each bucket covers a stretch of steps, and all of them
 // about as many.
@@ -53,15 +50,12 @@ func (c *curve) add(step coordinator.Step, tokens uint64, v float64) {
 	c.insert(0, step, tokens, v)
 }
 
-// join takes several values of a step at once.
-func (c *curve) join(step coordinator.Step, tokens uint64, h *runlog.Heard) {
-	mean := h.LossSum / float64(h.Committed)
-	c.add(step, tokens, mean)
+// spread takes a value of a step, and between which two others it lies.
+func (c *curve) spread(step coordinator.Step, tokens uint64, low, v, high float64) {
+	c.add(step, tokens, v)
 	for i := len(c.buckets) - 1; i >= 0; i-- {
 		if b := &c.buckets[i]; step >= b.From && step-b.From < c.width {
-			b.Min, b.Max = min(b.Min, float64(h.LossMin)), max(b.Max, float64(h.LossMax))
-			b.Mean += (mean - b.Mean) * float64(h.Committed-1) / float64(uint64(b.Count)+uint64(h.Committed)-1)
-			b.Count += h.Committed - 1
+			b.Min, b.Max = min(b.Min, low), max(b.Max, high)
 			return
 		}
 	}

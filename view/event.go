@@ -24,7 +24,7 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 	switch ev := got.(type) {
 	case event.Trained:
 		if i, ok := f.index(who); ok {
-			f.committed(ev.Round, ev.Step, i, ev.Loss, ev.Bytes)
+			f.committed(ev.Round, i, ev.Loss, ev.Bytes)
 			f.arrived(ev.Round, i)
 		} else {
 			f.loss.add(ev.Step, f.run.Tokens, float64(ev.Loss))
@@ -34,7 +34,7 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 			f.lr.add(ev.Step, f.run.Tokens, float64(ev.LR))
 		}
 	case event.Committed:
-		f.committed(ev.Round, 0, ev.Member, ev.Loss, ev.Bytes)
+		f.committed(ev.Round, ev.Member, ev.Loss, ev.Bytes)
 		if own {
 			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
 		}
@@ -155,28 +155,25 @@ func (f *Fold) heardOf(ms uint64, h *runlog.Heard) {
 		f.run.Network.Fetches += uint64(h.Fetched) - 1
 	}
 	r := f.heard(h.Round)
-	if r == nil || h.Committed == 0 || len(r.sums) == sumsMax {
+	if r == nil || h.Committed == 0 || uint64(r.Committed)+uint64(h.Committed) > membersMax {
 		return
 	}
 	r.Bytes += h.Bytes
-	r.losses += h.LossSum
 	r.Committed += h.Committed
-	step := h.Step
-	if step == 0 {
-		step = r.Step
+	for i := range h.Committed { // as if a quarter had stated each quartile, and half the median
+		loss := float32(h.LossSum / float64(h.Committed))
+		switch i % 4 {
+		case 0:
+			loss = h.LossMin
+		case 3:
+			loss = h.LossMax
+		}
+		r.losses = append(r.losses, loss)
 	}
-	if step == 0 {
-		r.sums = append(r.sums, h)
-		return
-	}
-	f.loss.join(step, f.run.Tokens, h)
 }
 
-// sumsMax bounds the sums that wait for a round to open.
-const sumsMax = 64
-
 // committed notes a member's commitment, once.
-func (f *Fold) committed(number coordinator.Round, step coordinator.Step, member coordinator.Member, loss float32, bytes uint64) {
+func (f *Fold) committed(number coordinator.Round, member coordinator.Member, loss float32, bytes uint64) {
 	r := f.heard(number)
 	if r == nil || member >= membersMax {
 		return
@@ -193,16 +190,9 @@ func (f *Fold) committed(number coordinator.Round, step coordinator.Step, member
 		*m = Committed
 	}
 	r.Bytes += bytes
-	r.losses += float64(loss)
-	r.Committed++
-	if step == 0 {
-		step = r.Step
+	if r.Committed++; !r.inLine {
+		r.losses = append(r.losses, loss)
 	}
-	if step == 0 {
-		r.early = append(r.early, float64(loss))
-		return
-	}
-	f.loss.add(step, f.run.Tokens, float64(loss))
 }
 
 // membersMax is coordinator.MembersMax: what a log says of members beyond is not true.

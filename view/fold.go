@@ -41,12 +41,10 @@ type round struct {
 	Round
 	marks  []Mark
 	heard  []bool    // whose commitments were counted
-	losses float64   // their sum
-	early  []float64 // those heard before the step was known
-	sums   []*runlog.Heard
-	inLine bool    // its bytes are in the curve of payloads
-	timed  bool    // it is in the curves of seconds and sizes
-	detail *detail // nil of old rounds
+	losses []float32 // that they state, until they are in the curve
+	inLine bool      // its losses and bytes are in the curves
+	timed  bool      // it is in the curves of seconds and sizes
+	detail *detail   // nil of old rounds
 }
 
 // second is the bytes that came in one second, counted from 1970.
@@ -99,7 +97,7 @@ func (f *Fold) Run(now time.Time) Run {
 		r.CountdownMs = r.DeadlineMs - r.NowMs
 	}
 	r.TokensPerSecond, r.LeftMs = f.pace(r.NowMs)
-	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.loss.copy(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
+	r.Loss, r.HeldOut, r.Speed, r.GradNorm, r.LR = f.losses(), f.heldOut.copy(), f.speed.copy(), f.gradNorm.copy(), f.lr.copy()
 	r.Payloads, r.Seconds, r.Size = f.payloads.copy(), f.seconds.copy(), f.size.copy()
 	r.Tasks, r.Samples = f.taskCurves(), slices.Clone(f.samples)
 	if f.run.Own != nil {
@@ -117,6 +115,19 @@ func (f *Fold) Run(now time.Time) Run {
 	}
 	r.Log = slices.Clone(f.lines)
 	return r
+}
+
+// losses returns the curve of the losses that members state, with those of rounds that more may yet
+// be heard of.
+func (f *Fold) losses() Curve {
+	c := curve{buckets: f.loss.copy(), width: f.loss.width}
+	for _, r := range f.rounds[max(0, len(f.rounds)-RoundsKept):] {
+		if !r.inLine && r.Step > 0 && len(r.losses) > 0 {
+			low, mid, high := runlog.Quartiles(slices.Clone(r.losses))
+			c.spread(r.Step, f.run.Tokens, low, mid, high)
+		}
+	}
+	return c.buckets
 }
 
 // table returns the members with their roles in the running round.
@@ -160,8 +171,8 @@ func (f *Fold) table() []Member {
 func (r *round) summary(newest bool) Round {
 	s := r.Round
 	s.Witnesses = slices.Clone(r.Witnesses)
-	if r.Committed > 0 {
-		s.Loss = r.losses / float64(r.Committed)
+	if !r.inLine {
+		_, s.Loss, _ = runlog.Quartiles(slices.Clone(r.losses))
 	}
 	if newest || len(r.marks) <= MarksMax {
 		b := make([]byte, len(r.marks))

@@ -192,13 +192,6 @@ func (f *Fold) round(s *runlog.Round) {
 			*m = Expected
 		}
 	}
-	for _, loss := range r.early {
-		f.loss.add(r.Step, f.run.Tokens, loss)
-	}
-	for _, h := range r.sums {
-		f.loss.join(r.Step, f.run.Tokens, h)
-	}
-	r.early, r.sums = nil, nil
 }
 
 // newRound returns a round of which nothing but its number is known.
@@ -275,6 +268,11 @@ func (f *Fold) close() {
 		settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < len(f.rounds)-RoundsKept
 		if settled && !r.inLine {
 			r.inLine = true
+			if len(r.losses) > 0 {
+				low, mid, high := runlog.Quartiles(r.losses)
+				f.loss.spread(r.Step, f.run.Tokens, low, mid, high)
+				r.Loss, r.losses = mid, nil
+			}
 			if r.Bytes > 0 {
 				f.payloads.add(r.Step, f.run.Tokens, float64(r.Bytes))
 			}

@@ -48,7 +48,7 @@ type Run struct {
 	TokensPerSecond float64 `json:"tokens_per_second"` // of accepted work, over the last rounds
 	LeftMs          uint64  `json:"left_ms"`           // estimate until the last step; 0: not known
 
-	Loss     Curve    `json:"loss,omitempty"`     // mean of the members heard of, nats a token
+	Loss     Curve    `json:"loss,omitempty"`     // median of what members state, nats a token, between quartiles
 	HeldOut  Curve    `json:"heldout,omitempty"`  // held-out loss, nats a token
 	Speed    Curve    `json:"speed,omitempty"`    // tokens a second of accepted work, a step
 	GradNorm Curve    `json:"gradnorm,omitempty"` // of the shares computed here, before clipping
@@ -201,7 +201,7 @@ type Round struct {
 	Witnesses []Witness         `json:"witnesses,omitempty"` // not of old rounds
 	Agreed    string            `json:"agreed"`              // hash that two quorums named, or ""
 	Seed      string            `json:"seed"`
-	Loss      float64           `json:"loss"`  // mean of the members heard of; 0: none
+	Loss      float64           `json:"loss"`  // median of what members state; 0: none
 	Bytes     uint64            `json:"bytes"` // of the payloads committed to, as far as seen here
 	Marks     string            `json:"marks"` // a Mark for each member by index; "" if not kept
 }

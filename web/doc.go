@@ -1,6 +1,6 @@
-// Package web shows runs in a browser: it serves pages that follow a chain live, and read-only. A
-// participant's state directory adds what the chain does not know: losses, payloads, checkpoints,
-// and a model that continues a prompt.
+// Package web shows runs in a browser: it serves pages that follow a chain live, and read-only. An
+// Ear adds the losses that members state and sign. A participant's state directory adds the past,
+// held-out losses, checkpoints, and a model that continues a prompt.
 //
 //	server := web.New(web.Options{Ledger: client, Runs: names})
 //	err := server.Run(ctx, listener)
@@ -12,7 +12,7 @@
 // # Where the data comes from
 //
 //	ledger.Watch ─► runlog.Digest ─┬─► view.Fold ─► desk, one for each run ─► JSON, events
-//	a participant's log ───────────┘
+//	a participant's log, or an Ear ┘
 //
 // The chain itself keeps four rounds. Older ones are those that this server has seen since it
 // started, or that the participant's log has. All of it is bounded (package view), and curves are

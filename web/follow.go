@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/codec/all"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
@@ -69,11 +70,12 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 		}
 		d.specified(text, &parsed)
 	})
-	s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) { d.observe(snap, time.Now()) })
 	n := s.node(name)
 	if n == nil || n.Log == "" {
+		s.hear(ctx, name, d)
 		return
 	}
+	s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) { d.observe(snap, time.Now()) })
 	log, err := openLog(ctx, n.Log)
 	if err != nil || log == nil {
 		if err != nil {
@@ -93,6 +95,22 @@ func (s *Server) watch(ctx context.Context, name string, d *desk) {
 		s.o.Log.Warn("cannot read the participant's log", "run", name, "err", err)
 	}
 	d.recalled()
+}
+
+// hear watches a run whose participant's log is not at hand: members themselves tell their losses.
+func (s *Server) hear(ctx context.Context, name string, d *desk) {
+	if s.o.Ear == nil {
+		s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) { d.observe(snap, time.Now()) })
+		return
+	}
+	ear := s.o.Ear(name, func(ev event.Committed) { d.add(runlog.Record{Time: time.Now(), Event: ev}) })
+	s.o.Ledger.Watch(ctx, name, func(snap ledger.Snapshot) {
+		d.observe(snap, time.Now())
+		ear.Observe(snap)
+	})
+	if err := ear.Run(ctx); err != nil && ctx.Err() == nil {
+		s.o.Log.Warn("cannot hear the members of a run", "run", name, "err", err)
+	}
 }
 
 // openLog opens a participant's log, and waits for it to exist. It returns nil when ctx ends

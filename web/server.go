@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/model"
@@ -26,7 +27,16 @@ type Options struct {
 	Only      string                                  // the one run to show; "" shows all
 	Endpoints []string                                // of the chain, for commands
 	Node      *Node                                   // whose state directory is at hand; nil if none
-	Log       *slog.Logger                            // nil discards
+	// Ear makes what hears what a run's members state about their training, and passes that to
+	// tell. Nil hears nothing.
+	Ear func(run string, tell func(event.Committed)) Ear
+	Log *slog.Logger // nil discards
+}
+
+// Ear hears the members of a run: see participant.Ear.
+type Ear interface {
+	Observe(ledger.Snapshot)
+	Run(context.Context) error
 }
 
 // Node is a participant's state directory. It adds to the pages what the chain does not know.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -36,8 +37,9 @@ func watchCommand(c console) *cobra.Command {
 		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The bottom
 line names the keys; ? explains them. Without a terminal, or with --plain, it prints lines.
 
-The chain tells who takes part and which results were accepted. Only participants know losses and
-transfers: if one has its state directory on this machine, the window shows its log as well.
+The chain tells who takes part and which results were accepted, and the members themselves tell their
+losses, which they sign; the curve is the median of the round's. If a participant has its state directory
+on this machine, the window shows its log as well: held-out loss, transfers and the past.
 
 --replay shows a past run from such a log, the directory "log" in a state directory or a file of it.`,
 		Example: "  entrain watch my-run\n  entrain watch my-run@203.0.113.5 --plain\n" +
@@ -106,19 +108,25 @@ func follow(ctx context.Context, window *tui.Window, client ledger.Chain, run st
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	// A window keeps nothing of earlier rounds than those that it knows: the log comes first.
+	record := func(r runlog.Record) { _ = window.Record(r) } // never fails
+	ear := participant.NewEar(client, run, func(ev event.Committed) { record(runlog.Record{Time: time.Now(), Event: ev}) })
 	watch := sync.OnceFunc(func() {
 		client.Watch(watching, run, func(s ledger.Snapshot) {
 			d := runlog.Digest(s)
 			d.Chain = client.ChainID()
-			_ = window.Record(runlog.Record{Time: time.Now(), Standing: d}) // never fails
+			record(runlog.Record{Time: time.Now(), Standing: d})
+			ear.Observe(s)
 		})
 	})
 	if log == nil {
 		watch()
+		if err := ear.Run(ctx); err != nil && ctx.Err() == nil {
+			window.Note(err.Error())
+		}
 		<-ctx.Done()
 		return nil
 	}
-	return log.Follow(ctx, func(r runlog.Record) { _ = window.Record(r) }, func(percent int) {
+	return log.Follow(ctx, record, func(percent int) {
 		if window.Note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
 			window.Note("")
 			watch()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -29,9 +30,11 @@ func webCommand(c console) *cobra.Command {
 		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
 		Long: `Serves pages that show the runs of a chain live: phases and rounds, members and their pay, curves, and
-the steps to join. The pages change nothing, and fetch nothing from elsewhere.
+the steps to join. The pages change nothing, and fetch nothing from elsewhere. The command itself visits
+the members of each run that trains, as a guest that the chain names, and hears the losses that they
+sign; the pages show the median of each round.
 
-With the state directory of a participant on this machine (--state) they also show losses, payloads
+With the state directory of a participant on this machine (--state) they also show held-out losses
 and the run's past, offer checkpoints to download, and have a box in which to try the model.
 
 Only this machine can open the pages unless --addr names another address. Then everybody who can
@@ -87,6 +90,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		o.Endpoints = append(o.Endpoints, onchain.Plain(e))
 	}
 	o.Only = to.Run
+	o.Ear = func(run string, tell func(event.Committed)) web.Ear { return participant.NewEar(client, run, tell) }
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
 	if o.Only != "" {
 		on, err := onchain.Read(ctx, client, to)

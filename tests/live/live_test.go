@@ -155,14 +155,14 @@ func newNetwork(t *testing.T) *network {
 		t.Fatal(err)
 	}
 	n.api = "http://" + settings.API
-	n.serve("127.0.0.1:0")
+	n.serve("127.0.0.1:0", "--state", filepath.Join(n.dir, "client-1"))
 	return n
 }
 
-// serve starts the server of pages.
-func (n *network) serve(at string) {
+// serve starts the server of pages, which without --state hears the members.
+func (n *network) serve(at string, state ...string) {
 	n.t.Helper()
-	n.web = start(n.t, n.entrain, "web", "web", "demo", "--chain", n.api, "--state", filepath.Join(n.dir, "client-1"), "--addr", at, "--json")
+	n.web = start(n.t, n.entrain, "web", append([]string{"web", "demo", "--chain", n.api, "--addr", at, "--json"}, state...)...)
 	n.page, _ = n.web.event("listening")["url"].(string)
 }
 
@@ -230,7 +230,8 @@ func TestPagesOfALiveDemo(t *testing.T) {
 	b.Keep("live-cheat")
 	n.look(b, "late")
 
-	// The server is killed: the page says so, and goes on when there is one again.
+	// The server is killed: the page says so, and goes on when there is one again, which knows no
+	// participant's log: members themselves tell it their losses.
 	b.Go(n.page)
 	b.Wait(line + " !== undefined")
 	n.web.kill()

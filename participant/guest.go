@@ -1,0 +1,270 @@
+package participant
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Guest is a peer of a run's members that takes no part in the run, under a key of its own. Members
+// let it in because the chain has its addresses.
+type Guest struct {
+	*node.PeerReader
+	run  string
+	own  ledger.Ledger
+	stop context.CancelFunc
+}
+
+// guestEvery is the interval at which a guest refreshes members' addresses.
+const guestEvery = 2 * time.Second
+
+// Visit makes a guest of the run with a name and an identity. With a Listener it hears the members'
+// gossip. It must be closed.
+func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener) (*Guest, error) {
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	secret := key.FromSeed(seed)
+	endpoints := client.Endpoints()
+	reader, err := node.NewPeerReader(id, to, func(h p2p.Handler) (p2p.Network, error) {
+		listen, err := lp2p.ListenAddrs(nil, onchain.AllLoopback(endpoints))
+		if err != nil {
+			return nil, err
+		}
+		return lp2p.New(lp2p.Options{
+			Key: secret, Run: id, Handler: h, Listen: listen, PublicOnly: !onchain.AllPrivate(endpoints), Log: slog.New(slog.DiscardHandler),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	g := &Guest{PeerReader: reader, run: run, own: client.As(secret), stop: stop}
+	go g.keepPeers(watching)
+	addrs := g.Addrs()
+	if err := onchain.Submit(ctx, g.own, host.Announce{Run: run, Addrs: addrs[:min(len(addrs), host.AddrsMax)]}); err != nil {
+		return nil, errors.Join(fmt.Errorf("make oneself known to the members: %w", err), g.Close())
+	}
+	return g, nil
+}
+
+// keepPeers keeps the network informed of the members' addresses, until ctx ends.
+func (g *Guest) keepPeers(ctx context.Context) {
+	timer := time.NewTicker(guestEvery)
+	defer timer.Stop()
+	for {
+		g.own.Peers(ctx, g.run, func(found []host.Peer, err error) {
+			if err != nil || ctx.Err() != nil {
+				return
+			}
+			peers := make([]p2p.Peer, len(found))
+			for i, p := range found {
+				peers[i] = p2p.Peer{Key: p.Key, Addrs: p.Addrs}
+			}
+			g.Connect(peers)
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// Close leaves the peers.
+func (g *Guest) Close() error {
+	g.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), Farewell)
+	defer cancel()
+	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run}) // if not, others' announcements push it out in time
+	return g.PeerReader.Close()
+}
+
+// Ear hears what members of a run state about their training, and passes on each member's first
+// commitment to a round: from gossip, or from their buckets. All of it is signed, none of it is
+// proven: a member may state any loss.
+type Ear struct {
+	run    string
+	client ledger.Chain
+	tell   func(event.Committed)
+
+	mu    sync.Mutex // guards what follows
+	state *coordinator.State
+	heard map[place]bool // of the newest rounds
+	wake  chan struct{}
+}
+
+// place is a member's share in a round.
+type place struct {
+	round  coordinator.Round
+	member coordinator.Member
+}
+
+// NewEar returns an ear that Run makes hear, once Observe has told it of the run.
+func NewEar(client ledger.Chain, run string, tell func(event.Committed)) *Ear {
+	return &Ear{run: run, client: client, tell: tell, heard: map[place]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Observe takes a state of the run.
+func (e *Ear) Observe(s ledger.Snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state = &s.State
+	for p := range e.heard {
+		if p.round+earRounds < s.State.Round() {
+			delete(e.heard, p)
+		}
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// earRounds is the number of rounds back that an ear takes commitments of; they come a round late
+// at most.
+const earRounds = 3
+
+// Wants implements node.Listener.
+func (e *Ear) Wants(author key.Public, c *dispute.Commitment) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wants(author, c)
+}
+
+func (e *Ear) wants(author key.Public, c *dispute.Commitment) bool {
+	s := e.state
+	return s != nil && c.Run == s.ID() && c.Member < s.Count() && s.Key(c.Member) == author && s.Status(c.Member).Present() &&
+		c.Round > 0 && c.Round <= s.Round()+1 && c.Round+earRounds >= s.Round() && !e.heard[place{c.Round, c.Member}]
+}
+
+// Heard implements node.Listener.
+func (e *Ear) Heard(a node.Authored) {
+	c := &a.Signed.Commitment
+	e.mu.Lock()
+	wanted := e.wants(a.Author, c)
+	if wanted {
+		e.heard[place{c.Round, c.Member}] = true
+	}
+	e.mu.Unlock()
+	if wanted {
+		e.tell(event.Committed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: c.ID()})
+	}
+}
+
+// next waits for a newer state, and returns it; nil when ctx has ended.
+func (e *Ear) next(ctx context.Context) *coordinator.State {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.wake:
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state
+}
+
+// Run hears while the run trains, until ctx ends or the run has finished.
+func (e *Ear) Run(ctx context.Context) (err error) {
+	var guest *Guest
+	defer func() {
+		if guest != nil {
+			err = errors.Join(err, guest.Close())
+		}
+	}()
+	buckets := bucket.NewClient(bucket.S3Options{Public: !onchain.AllPrivate(e.client.Endpoints())})
+	defer buckets.Close()
+	reader := bucket.NewReader(buckets.Open, bucket.Options{})
+	for {
+		s := e.next(ctx)
+		switch {
+		case s == nil || s.Phase() == coordinator.Finished:
+			return nil
+		case s.Round() == 0: // nothing to hear
+		case s.Config().Exchange == coordinator.Buckets:
+			e.read(ctx, *s, reader)
+		case guest == nil:
+			if guest, err = Visit(ctx, e.client, e.run, s.ID(), e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// read gets the commitments that the chain has and that were not heard yet from the members'
+// buckets. A bucket that does not answer delays the others' by its time limit.
+func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader) {
+	var wants []bucket.Want
+	peers := map[key.Public]bucket.Location{}
+	for round := s.Round() - min(s.Round()-1, 1); round <= s.Round(); round++ {
+		r, ok := s.At(round)
+		if !ok {
+			continue
+		}
+		for i := range s.Count() {
+			id, committed := r.Committed(i)
+			e.mu.Lock()
+			known := e.heard[place{round, i}]
+			e.mu.Unlock()
+			if !committed || known {
+				continue
+			}
+			if len(wants) == 0 {
+				peers = e.locations(ctx)
+			}
+			if at, ok := peers[s.Key(i)]; ok {
+				name := bucket.Name{Run: s.ID(), Window: round, Kind: bucket.KindCommitment, Member: s.Key(i), Content: id}
+				wants = append(wants, bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes})
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	from.Fetch(ctx, wants, func(i int, body []byte, err error) {
+		author := wants[i].Name.Member
+		if signed, fault := dispute.ParseSigned(body); err == nil && fault == nil && signed.Commitment.ID() == wants[i].Name.Content && signed.Verify(author) {
+			e.Heard(node.Authored{Author: author, Signed: signed})
+		}
+	})
+}
+
+// readFor bounds reading the commitments of a window.
+const readFor = 5 * time.Second
+
+// locations returns where members say that their buckets are.
+func (e *Ear) locations(ctx context.Context) map[key.Public]bucket.Location {
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	answer := make(chan []host.Peer, 1)
+	e.client.Peers(ctx, e.run, func(found []host.Peer, err error) { answer <- found })
+	found := map[key.Public]bucket.Location{}
+	select {
+	case <-ctx.Done():
+	case peers := <-answer:
+		for _, p := range peers {
+			for _, addr := range p.Addrs {
+				if at, err := bucket.ParseLocation(addr); err == nil {
+					found[p.Key] = at
+					break
+				}
+			}
+		}
+	}
+	return found
+}
