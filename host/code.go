@@ -56,12 +56,14 @@ const (
 
 	CodeRunOpen Code = 46 // the run has not finished, or what it owes is not certain yet
 
+	CodeName Code = 47 // the name is invalid or taken, or looks like one that is taken
+
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
 
 // String returns the meaning of the code.
 func (c Code) String() string {
-	if c <= CodeRunOpen && codeTexts()[c] != "" {
+	if c <= CodeName && codeTexts()[c] != "" {
 		return codeTexts()[c]
 	}
 	if c >= CodeCoordinator && c < CodeCoordinator+256 {
@@ -74,7 +76,7 @@ func (c Code) String() string {
 func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
 
 // codeTexts returns the meaning of each code but the coordinator's.
-func codeTexts() [CodeRunOpen + 1]string {
+func codeTexts() [CodeName + 1]string {
 	return [...]string{
 		CodeOK:           "accepted",
 		CodeMalformed:    "malformed transaction",
@@ -119,6 +121,8 @@ func codeTexts() [CodeRunOpen + 1]string {
 		CodeSeat:           "the replica's seat does not allow that",
 
 		CodeRunOpen: "the run has not finished, or what it owes is not certain yet",
+
+		CodeName: "the name cannot be had",
 	}
 }
 

@@ -31,6 +31,7 @@
 //	Leave      = kind 15: 32 replica
 //	Require    = kind 16: String run | String release
 //	CloseRun   = kind 17: String run
+//	SetName    = kind 18: String name | String team
 //
 // The signature covers all bytes before it, in the domain "entrain/tx/2" (see package key). Expires
 // is in milliseconds since 1970. For example, the announcement of no addresses for run "a" on chain
@@ -50,7 +51,7 @@
 // would set it back. Host.Deliver executes a transaction. Host.Commit ends the block and returns
 // the hash of the state, the Merkle root over
 //
-//	genesis | mark | nonces | root of 256 buckets of purses | pools | replicas |
+//	genesis | mark | nonces and names | root of 256 buckets of purses | pools | replicas |
 //	root of the runs, in order of names | receipts of closed runs
 //
 // A run's leaf has its name, height and time of its last change, and the hashes of its state, spec,
@@ -58,6 +59,13 @@
 // OpenPools, OpenReplicas. The mark is height, time and seed of the last block that changed any
 // other leaf. So a block that changes nothing changes no hash, and CometBFT, which makes a block to
 // prove each new hash, comes to rest.
+//
+// # Names
+//
+// A key that the chain knows may have a name, and belong to a team (SetName). They are for people:
+// nothing is decided by them. They are unique, and so is what they look like; the table is bounded,
+// and the names of keys that have left are free again after a while. A name says who took it first,
+// not who somebody is: whatever shows it shows the key too.
 //
 // # Replicas
 //

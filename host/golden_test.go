@@ -14,7 +14,7 @@ import (
 // TestBytesStayTheSame executes drawn transactions of every kind. The outcomes, the state's hash
 // and its bytes after every block are part of consensus: they must never change.
 func TestBytesStayTheSame(t *testing.T) {
-	const want = "a1972d27b677a811883f1d43e2e4582162121053e0e0be94122e00085e8e4733"
+	const want = "24c6f95858fd2c3b733002bdd9dfd8036e300ddcf925ada36ec3fa6c1cf4835f"
 	c := newSeats(t, 1<<24, "a", "b", "c")
 	g := golden{prng.New(wire.Sum("entrain/test/golden"), "transactions"), c}
 	hash := wire.Sum("entrain/test/golden")
@@ -112,7 +112,7 @@ func (g *golden) message() coordinator.Message {
 }
 
 func (g *golden) body(who string) Body {
-	switch g.n(21) {
+	switch g.n(22) {
 	case 0, 19:
 		run := createRun(g.run(), who, 8)
 		run.Config.Stake, run.Config.WarmupMs = 256, 60_000
@@ -156,6 +156,8 @@ func (g *golden) body(who string) Body {
 		return stakeOf(g.c.t, name, who, g.amount())
 	case 20:
 		return CloseRun{Run: g.run()}
+	case 21:
+		return SetName{Name: []string{"", who, "ann", "b0b", "op-a"}[g.n(5)], Team: []string{"", "", "reds", "red5"}[g.n(4)]}
 	case 18:
 		return Vote{Replica: g.replica(), Seated: g.n(2) == 0}
 	}

@@ -59,6 +59,7 @@ type Host struct {
 	timeMs   uint64
 	seed     wire.Hash // of the newest block
 	accounts accounts
+	names    names
 	bank     bank
 	replicas replicas
 	runs     []*run // in order of names
@@ -126,10 +127,19 @@ func (h *Host) known(k key.Public, b Body) bool {
 		return true
 	}
 	i, ok := h.find(runOf(b))
-	if !ok {
-		return false
+	return ok && h.runs[i].knows(k)
+}
+
+// knownAnywhere reports whether a key has tokens, a replica, or a part in any run.
+func (h *Host) knownAnywhere(k key.Public) bool {
+	if _, ok := h.bank.find(k); ok || h.replicas.seats(k) {
+		return true
 	}
-	r := h.runs[i]
+	return slices.ContainsFunc(h.runs, func(r *run) bool { return r.knows(k) })
+}
+
+// knows reports whether a key has a part in the run, or may have one.
+func (r *run) knows(k key.Public) bool {
 	if _, ok := r.state.Find(k); ok || k == r.state.Config().Owner {
 		return true
 	}
@@ -181,6 +191,7 @@ func (h *Host) Begin(b Block) {
 		h.expire(r)
 	}
 	h.closeIdle()
+	h.forgetNames()
 	h.balanced("the block's beginning")
 }
 
@@ -240,6 +251,8 @@ func (h *Host) execute(sender key.Public, body Body) error {
 		return h.leave(sender, body)
 	case CloseRun:
 		return h.closeRun(sender, body)
+	case SetName:
+		return h.setName(sender, body)
 	}
 	panic(text("host: no rule for a body of kind ", body.kind()))
 }

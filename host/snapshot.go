@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const hostVersion = 7 // of Append's format
+const hostVersion = 8 // of Append's format
 
 // Append appends the whole state as of the last commit, from which ParseHost makes an equal host.
 // It must not be called between Begin and Commit.
@@ -20,6 +20,7 @@ func (h *Host) Append(dst []byte) []byte {
 	dst = wire.AppendHash(dst, h.seed)
 	dst = h.mark.append(dst)
 	dst = h.accounts.append(dst)
+	dst = h.names.append(dst)
 	dst = h.bank.append(dst)
 	dst = h.replicas.append(dst)
 	dst = wire.AppendU8(dst, uint8(len(h.runs)))
@@ -48,6 +49,7 @@ func ParseHost(b []byte, rules Rules) (*Host, error) {
 	h := &Host{genesis: parseGenesis(&r), rules: rules, height: r.U64(), timeMs: r.U64(), seed: r.Hash()}
 	h.mark = readMark(&r)
 	h.accounts = parseAccounts(&r)
+	h.names = parseNames(&r)
 	if r.Err() == wire.OK {
 		if err := rules.Check(h.genesis); err != nil {
 			return nil, failed("ledger state: ", err)

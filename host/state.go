@@ -13,7 +13,7 @@ import (
 const (
 	leafGenesis  = 0
 	leafMark     = 1
-	leafNonces   = 2
+	leafKeys     = 2 // nonces and names
 	leafPurses   = 3
 	leafPools    = 4
 	leafReplicas = 5
@@ -65,7 +65,7 @@ func (h *Host) Hash() wire.Hash {
 func (h *Host) roots() (rest wire.Hash, leaves []wire.Hash) {
 	leaves = make([]wire.Hash, leafCount)
 	leaves[leafGenesis] = wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis))
-	leaves[leafNonces] = h.accounts.sum()
+	leaves[leafKeys] = keysLeaf(h.accounts.sum(), h.names.sum())
 	leaves[leafPurses], leaves[leafPools] = h.bank.sums()
 	leaves[leafReplicas] = h.replicas.sum()
 	leaves[leafRuns] = merkle.Root(h.runLeaves())

@@ -30,6 +30,7 @@ const (
 	kindLeave      = 15
 	kindRequire    = 16
 	kindCloseRun   = 17
+	kindSetName    = 18
 )
 
 // Tx is a transaction. The package comment shows its bytes.
@@ -45,7 +46,7 @@ type Tx struct {
 }
 
 // Body is what a transaction does: CreateRun, Announce, RunMessage, Transfer, CreatePool, Lend,
-// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave or CloseRun.
+// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave, CloseRun or SetName.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -214,6 +215,8 @@ func readBody(kind uint8, r *wire.Reader) (Body, error) {
 		return Leave{Replica: readKey(r)}, nil
 	case kindCloseRun:
 		return CloseRun{Run: readName(r)}, nil
+	case kindSetName:
+		return SetName{Name: r.String(NameBytesMax), Team: r.String(NameBytesMax)}, nil
 	}
 	return nil, wire.ErrUnknownKind
 }

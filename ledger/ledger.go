@@ -76,6 +76,8 @@ type Chain interface {
 	Pool(ctx context.Context, name string) (host.Pool, error)
 	// Runs summarizes all runs, in order of names.
 	Runs(ctx context.Context) ([]RunStatus, error)
+	// Names returns what keys are called, in order of keys.
+	Names(ctx context.Context) ([]host.Profile, error)
 	// Closed returns the receipts of closed runs, oldest first.
 	Closed(ctx context.Context) ([]host.Receipt, error)
 	// Admission returns who may take part in a run. The error is ErrUnknownRun when there is no

@@ -82,6 +82,11 @@ func (c *Client) Pool(ctx context.Context, name string) (host.Pool, error) {
 	return host.Pool{}, ledger.ErrUnknownPool
 }
 
+// Names returns what keys are called, in order of keys, proven by a header.
+func (c *Client) Names(ctx context.Context) ([]host.Profile, error) {
+	return provenBy(ctx, c, "/v1/proven/names", host.OpenNames)
+}
+
 // Closed returns the receipts of closed runs, proven by a header.
 func (c *Client) Closed(ctx context.Context) ([]host.Receipt, error) {
 	return provenBy(ctx, c, "/v1/proven/closed", host.OpenClosed)

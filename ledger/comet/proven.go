@@ -30,6 +30,7 @@ func (a *api) routesOfProofs(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/proven/runs/{run}/admission", a.ofRun((*host.Host).AdmissionBytes))
 	mux.HandleFunc("GET /v1/proven/accounts/{key}", a.provenAccount)
 	mux.HandleFunc("GET /v1/proven/pools", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProvePools)) })
+	mux.HandleFunc("GET /v1/proven/names", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveNames)) })
 	mux.HandleFunc("GET /v1/proven/closed", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveClosed)) })
 	mux.HandleFunc("GET /v1/proven/replicas", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveReplicas)) })
 	mux.HandleFunc("GET "+snapshotPath, func(w http.ResponseWriter, r *http.Request) {

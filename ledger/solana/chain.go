@@ -91,6 +91,7 @@ var _ ledger.Chain = (*Client)(nil)
 var (
 	errNoToken = errors.New("no token is named: want --chain solana:URL#PROGRAM:MINT, as entrain chain solana init prints it")
 	errHistory = errors.New("endpoints of Solana keep no past states of a run: the log in a participant's state directory has what that saw")
+	errNames   = errors.New("keys have no names on Solana")
 	errClosed  = errors.New("no receipts are kept of runs closed on Solana")
 )
 
@@ -191,6 +192,9 @@ func (c *Client) Status(ctx context.Context) (ledger.Status, error) {
 	}
 	return s, nil
 }
+
+// Names implements ledger.Chain: keys have none.
+func (c *Client) Names(context.Context) ([]host.Profile, error) { return nil, errNames }
 
 // Pools implements ledger.Chain: there are none.
 func (c *Client) Pools(context.Context) ([]string, error) { return nil, errPools }

@@ -71,6 +71,8 @@ func refuseKind(body host.Body) error {
 		return errPools
 	case host.Admit, host.Delegate, host.Revoke, host.Require:
 		return errors.New("a run on Solana has no list of who may join, and no delegations: keep strangers out by a stake, or put the run on a chain of entrain's own")
+	case host.SetName:
+		return errNames
 	case host.ClaimFor:
 		return errors.New("on Solana each member claims for itself: leave out --member, and use the member's key")
 	}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
+)
+
+func TestNamesCannotBeTakenForEachOther(t *testing.T) {
+	c := newChain(t)
+	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+	for _, who := range []string{"ann", "bob", "cat"} {
+		c.accept(c.tx(who, send("demo", coordinator.Join{})))
+	}
+	for _, step := range []struct {
+		who, name, team string
+		want            Code
+	}{
+		{"eve", "eve", "", CodeName}, // no part in a run
+		{"ann", "alice", "reds", CodeOK},
+		{"bob", "alice", "", CodeName},
+		{"bob", "a1ice", "", CodeName},
+		{"bob", "al-ice", "", CodeName},
+		{"bob", "red5", "", CodeName},
+		{"bob", "morn", "al1ce", CodeName},
+		{"bob", "morn", "red5", CodeName},
+		{"bob", "morn", "rnorn", CodeName},
+		{"bob", "morn", "reds", CodeOK},
+		{"cat", "mom", "", CodeName},
+		{"cat", "vvow", "", CodeOK},
+		{"owner", "wow", "", CodeName},
+		{"owner", "Wow", "", CodeName},
+		{"owner", "w", "", CodeName},
+		{"owner", "alïce", "", CodeName},
+		{"owner", "a\u202eb", "", CodeName},
+		{"owner", "<b>", "", CodeName},
+		{"owner", "a b", "", CodeName},
+		{"owner", "12345", "", CodeName},
+		{"owner", "deadbeef", "", CodeName},
+		{"owner", "", "reds", CodeName},
+		{"owner", "ada", "", CodeOK},
+		{"owner", "grace", "", CodeOK},
+		{"bob", "ada", "", CodeOK}, // free again
+		{"ann", "", "", CodeOK},
+		{"ann", "", "", CodeOK},
+		{"cat", "alice", "", CodeOK},
+	} {
+		c.want(step.want, c.tx(step.who, SetName{step.name, step.team}))
+	}
+	want := map[string]string{"owner": "grace", "bob": "ada", "cat": "alice"}
+	list, root, err := OpenNames(c.host.ProveNames())
+	if err != nil || root != c.host.Hash() || len(list) != len(want) {
+		t.Fatalf("%v, %v; the state's hash is %v, names %v", err, root, c.host.Hash(), list)
+	}
+	for who, name := range want {
+		if i, ok := c.host.names.find(public(who)); !ok || c.host.names.list[i].Name != name {
+			t.Errorf("%s is not called %s: %v", who, name, list)
+		}
+	}
+	again, err := ParseHost(c.host.Append(nil), Rules{})
+	if err != nil || !bytes.Equal(again.Append(nil), c.host.Append(nil)) || again.Hash() != c.host.Hash() {
+		t.Errorf("a host that was read differs: %v", err)
+	}
+}
+
+// Keys cost nothing: one that has left keeps no name, and a full table is full.
+func TestNamesOfKeysThatHaveLeftAreFree(t *testing.T) {
+	c := newChain(t)
+	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+	c.accept(c.tx("owner", SetName{"ada", ""}))
+	for n := range NamesMax - 1 {
+		e := newNamed(Profile{Key: public(string(wire.AppendU32(nil, uint32(n)))), Name: "none"})
+		c.host.names.list = append(c.host.names.list, e)
+	}
+	slices.SortFunc(c.host.names.list, func(a, b named) int { return a.Key.Compare(b.Key) })
+	c.accept(c.tx("ann", send("demo", coordinator.Join{})))
+	c.want(CodeListFull, c.tx("ann", SetName{"ann", ""}))
+	c.accept(c.tx("owner", SetName{"grace", ""})) // has its place
+	for c.height%NamesEvery != NamesEvery-1 {
+		c.height++
+	}
+	c.block()
+	c.accept(c.tx("ann", SetName{"ann", ""}))
+	if n := len(c.host.names.list); n != 2 {
+		t.Errorf("%d names, want those of the owner and the member", n)
+	}
+}
+
+func FuzzOpenNames(f *testing.F) {
+	c := newChain(f)
+	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+	c.accept(c.tx("owner", SetName{"ada", "reds"}))
+	f.Add(c.host.ProveNames())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, _, err := OpenNames(b)
+		for _, e := range list {
+			if err == nil && (!NameValid(e.Name) || e.Team != "" && !NameValid(e.Team)) {
+				t.Errorf("reads %+v", e)
+			}
+		}
+	})
+}
