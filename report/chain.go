@@ -31,6 +31,15 @@ func Runs(out io.Writer, list []ledger.RunStatus) error {
 	})
 }
 
+// Names writes what keys are called as a table.
+func Names(out io.Writer, list []host.Profile) error {
+	return columns(out, "name\tteam\tkey", func(row func(string, ...any)) {
+		for _, p := range list {
+			row("%s\t%s\t%s", p.Name, view.OrDash(p.Team), p.Key)
+		}
+	})
+}
+
 // Closed writes the receipts of closed runs as a table.
 func Closed(out io.Writer, list []host.Receipt) error {
 	return columns(out, "run\towner\tclosed\tsteps\tpoints\tlast state", func(row func(string, ...any)) {

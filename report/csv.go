@@ -63,10 +63,10 @@ func membersCSV(r view.Run) []byte {
 	var lines [][]string
 	for i, m := range ranked(r) {
 		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs),
-			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed), scoreText(m.Scored, m.Score), whole(m.Earned), whole(m.Unvested)})
+			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed), scoreText(m.Scored, m.Score), whole(m.Earned), whole(m.Unvested), m.Name, m.Team})
 	}
 	return table([]string{"rank", "index", "key", "status", "points", "share", "results", "missed", "joined", "stake", "balance", "settled", "claimed", "doubt", "passed",
-		"score", "earned", "unvested"}, lines)
+		"score", "earned", "unvested", "name", "team"}, lines)
 }
 
 // convictionsCSV lists the convictions, oldest first.

@@ -50,7 +50,7 @@ type Line struct {
 func Charts(r view.Run) []Chart {
 	all := []Chart{
 		{File: "loss", Title: "Loss", Axis: "nats per token", Lines: []Line{
-			{"train/loss", "training, mean of all members seen", r.Loss}, {"eval/loss", "held-out", r.HeldOut}}},
+			{"train/loss", "training, median of what members state", r.Loss}, {"eval/loss", "held-out", r.HeldOut}}},
 		{File: "throughput", Title: "Throughput", Axis: "accepted tokens per second", Zero: true,
 			Lines: []Line{{"perf/tokens_per_sec", "network", r.Speed}}},
 		{File: "learning-rate", Title: "Learning rate", Axis: "learning rate", Zero: true,

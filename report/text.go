@@ -33,7 +33,7 @@ func Status(out io.Writer, r view.Run) error {
 	}
 	fmt.Fprintf(w, "\nmember\tstatus\tpoints\tresults\tmissed\tchecks passed\tstake\tclaimable\n")
 	for _, m := range r.Members {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", view.Short(m.Key), m.Status, m.Points, m.Results, m.Missed, m.Passed,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Title(), m.Status, m.Points, m.Results, m.Missed, m.Passed,
 			view.Thousands(m.Stake), view.Thousands(m.Claimable))
 	}
 	return w.Flush()
@@ -105,7 +105,7 @@ func statusScores(w io.Writer, r view.Run) {
 			status += ", immune"
 		}
 		l := last[m.Key]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%.3f\t%s\t%s\t%s\t%s\n", view.Short(m.Key), status, m.Results, m.Missed, scored(m.Scored, m.Score),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%.3f\t%s\t%s\t%s\t%s\n", m.Title(), status, m.Results, m.Missed, scored(m.Scored, m.Score),
 			scored(l.Scored, l.Score), l.Weight, view.Thousands(l.Reward), view.Thousands(m.Earned), view.Thousands(m.Stake), view.Thousands(m.Claimable))
 	}
 }

@@ -18,7 +18,7 @@ func (f *frame) members(height int) []string {
 		m := list[i]
 		key := m.Label()
 		if m.Own {
-			key += " (you)"
+			key = cut(key, 18) + " (you)"
 		}
 		speed, fetched := view.Thousands(uint64(m.Speed)), view.Bytes(m.Bytes)
 		if f.chainOnly() {
@@ -137,7 +137,7 @@ func (f *frame) rewards(height int) []string {
 		m := list[i]
 		key := m.Label()
 		if m.Own {
-			key += " (you)"
+			key = cut(key, 18) + " (you)"
 		}
 		bar := strings.Repeat("#", int(m.Share*20+0.5))
 		if scores {

@@ -95,6 +95,13 @@ func (w *Window) Name(key, name string) {
 	w.fold.Name(key, name)
 }
 
+// Called sets what keys are called on the chain: see view.Fold.
+func (w *Window) Called(n view.Names) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fold.Called(n)
+}
+
 // Flush is part of runlog.Sink.
 func (w *Window) Flush() error { return nil }
 

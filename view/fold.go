@@ -15,7 +15,8 @@ type Fold struct {
 	names   func(sequences, op uint32) string
 	called  map[string]string // names of members by key, hex
 	keys    map[string]string // the other way round
-	run     Run               // what needs no list: the head, Own, Network
+	chosen  Names
+	run     Run // what needs no list: the head, Own, Network
 	members []Member
 	rounds  []*round // by number, at most kept
 	kept    int      // rounds
@@ -133,6 +134,10 @@ func (f *Fold) losses() Curve {
 // table returns the members with their roles in the running round.
 func (f *Fold) table() []Member {
 	list := slices.Clone(f.members)
+	for i := range list {
+		list[i].Name = f.called[list[i].Key]
+	}
+	f.chosen.Call(list)
 	var now *round
 	if n := len(f.rounds); n > 0 && inRounds(f.run.Phase) {
 		now = f.rounds[n-1]
@@ -145,7 +150,7 @@ func (f *Fold) table() []Member {
 	}
 	for i := range list {
 		m := &list[i]
-		m.Mark, m.Name = None, f.called[m.Key]
+		m.Mark = None
 		if f.run.Points > 0 {
 			m.Share = float64(m.Points) / float64(f.run.Points)
 		}

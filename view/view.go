@@ -90,7 +90,8 @@ type Sample struct {
 type Member struct {
 	Index    coordinator.Member `json:"index"`
 	Key      string             `json:"key"`            // hex
-	Name     string             `json:"name,omitempty"` // as Fold.Name was told
+	Name     string             `json:"name,omitempty"` // as Fold.Name was told, or as it chose
+	Team     string             `json:"team,omitempty"` // that it chose
 	Own      bool               `json:"own,omitempty"`
 	Status   string             `json:"status"` // waiting, ready, active, dropped, withdrawn, ejected
 	Role     string             `json:"role"`   // trainer, witness, "trainer, witness" or ""
@@ -125,6 +126,8 @@ type Member struct {
 
 	Claimable uint64 `json:"claimable,omitempty"` // tokens, once the members before it were paid
 	Immune    bool   `json:"immune,omitempty"`    // nobody can take its slot yet
+
+	chosen bool // the name
 }
 
 // Better compares two members by rank, the better one first: by tokens earned and then by score
@@ -139,14 +142,6 @@ func (r *Run) Better(a, b Member) int {
 // Present reports whether the member takes part: it waits, is ready or is active.
 func (m Member) Present() bool {
 	return m.Status == "waiting" || m.Status == "ready" || m.Status == "active"
-}
-
-// Label returns the member's name, or a short form of its key.
-func (m Member) Label() string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return Short(m.Key)
 }
 
 // Mark is the progress of a member's share in a round, as a letter.

@@ -40,6 +40,7 @@ type desk struct {
 	height  uint64
 	text    []byte // of the specification, nil until it was read
 	spec    *spec.Spec
+	names   view.Names
 	dirty   bool          // something came since run was made
 	wake    chan struct{} // closed when something comes
 	version uint64        // of what is below
@@ -113,6 +114,15 @@ func (d *desk) specified(text []byte, s *spec.Spec) {
 	}
 }
 
+// called takes what keys are called on the chain.
+func (d *desk) called(n view.Names) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names = n
+	d.fold.Called(n)
+	d.news()
+}
+
 // recall begins to read what a participant's log tells of the past, to a desk of its own: what the
 // chain says now is shown meanwhile.
 func (d *desk) recall() *desk {
@@ -148,6 +158,7 @@ func (d *desk) recalled() {
 	defer c.mu.Unlock()
 	if c.fold.Begun() { // it told of something
 		d.fold, d.begunMs = c.fold, 0
+		d.fold.Called(d.names)
 		if d.state != nil {
 			d.take(runlog.Record{Time: time.UnixMilli(int64(d.newest.TimeMs)), Standing: runlog.Digest(d.newest)}, d.state)
 		}

@@ -21,6 +21,7 @@
 // # What pages ask for
 //
 //	GET  /api/runs                                   all runs in short
+//	GET  /api/names                                  what keys of these runs are called
 //	GET  /api/runs/RUN                               the overview: live
 //	GET  /api/runs/RUN/events                        the same as it changes (events.go)
 //	GET  /api/runs/RUN/members                       a part of the table: sort, up, find, status,

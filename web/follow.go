@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
 )
 
 // logEvery is how often the server looks for a participant's log that does not exist yet.
@@ -22,13 +23,34 @@ const logEvery = 200 * time.Millisecond
 func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
+	var named time.Time
 	for {
 		s.look(ctx, started)
+		if now := time.Now(); s.o.Names != nil && now.Sub(named) >= namesEvery {
+			named = now
+			s.call(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// call asks the chain what keys are called.
+func (s *Server) call(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	list, err := s.o.Names(asking)
+	if err != nil {
+		return // look tells whether the chain answers
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.called = view.NewNames(list)
+	for _, d := range s.desks {
+		d.called(s.called)
 	}
 }
 
@@ -49,6 +71,7 @@ func (s *Server) look(ctx context.Context, started *sync.WaitGroup) {
 		}
 		d := newDesk()
 		d.boot = s.boot
+		d.called(s.called)
 		s.desks[name] = d
 		started.Go(func() { s.watch(ctx, name, d) })
 	}

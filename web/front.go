@@ -2,10 +2,12 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -36,6 +38,7 @@ func (n figure) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64
 // several nodes go to.
 type leader struct {
 	Key    string   `json:"key"`
+	Team   string   `json:"team,omitempty"`
 	Member string   `json:"member"` // one of its nodes, in the first of its runs
 	Tokens uint64   `json:"tokens"` // of its accepted results
 	Earned uint64   `json:"earned"` // by validators' scores
@@ -56,6 +59,7 @@ type front struct {
 	Reachable bool      `json:"reachable"`
 	Runs      []runLine `json:"runs"`
 	Leaders   []leader  `json:"leaders"` // the best first
+	Teams     []leader  `json:"teams"`   // likewise; Nodes counts the keys, Key and Runs are empty
 	Members   int       `json:"members"` // keys that ever took part
 }
 
@@ -73,18 +77,76 @@ func (s *Server) serveFront(w http.ResponseWriter, r *http.Request) {
 func (s *Server) newFront(now time.Time) front {
 	f := front{Chain: s.o.Ledger.ChainID(), Runs: []runLine{}, Leaders: []leader{}}
 	all := map[string]*leader{}
-	for _, name := range s.names() {
+	s.mu.Lock()
+	called := s.called
+	s.mu.Unlock()
+	for _, name := range s.runs() {
 		f.Runs = append(f.Runs, s.desk(name).line(name, s.o.Endpoints, all, now))
 	}
 	for _, l := range all {
+		l.Team = called[l.Key].Team
 		f.Leaders = append(f.Leaders, *l)
 	}
+	f.Teams = teams(f.Leaders)
 	f.Members = len(f.Leaders)
-	slices.SortFunc(f.Leaders, func(a, b leader) int {
-		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key, b.Key))
-	})
-	f.Leaders = f.Leaders[:min(len(f.Leaders), leadersMax)]
+	f.Leaders, f.Teams = best(f.Leaders), best(f.Teams)
 	return f
+}
+
+// serveNames answers with what the members and validators of the runs are called.
+func (s *Server) serveNames(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	called := s.called
+	s.mu.Unlock()
+	found := map[string]host.Profile{}
+	add := func(key string) {
+		if p, ok := called[key]; ok {
+			found[key] = p
+		}
+	}
+	for _, name := range s.runs() {
+		d := s.desk(name)
+		d.mu.Lock()
+		for _, m := range d.run.Members {
+			add(m.Key)
+			add(m.Payee)
+		}
+		if v := d.run.Windows; v != nil {
+			for _, x := range v.Validators {
+				add(x.Key)
+			}
+		}
+		d.mu.Unlock()
+	}
+	give(w, slices.AppendSeq([]host.Profile{}, maps.Values(found)))
+}
+
+// teams sums up what the members of each team did.
+func teams(all []leader) (list []leader) {
+	for _, l := range all {
+		if l.Team == "" {
+			continue
+		}
+		i := slices.IndexFunc(list, func(t leader) bool { return t.Team == l.Team })
+		if i < 0 {
+			i = len(list)
+			list = append(list, leader{Team: l.Team})
+		}
+		t := &list[i]
+		t.Nodes++
+		t.Tokens += l.Tokens
+		t.Earned += l.Earned
+		t.Active = t.Active || l.Active
+	}
+	return list
+}
+
+// best returns the first of a leaderboard.
+func best(list []leader) []leader {
+	slices.SortFunc(list, func(a, b leader) int {
+		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key+a.Team, b.Key+b.Team))
+	})
+	return append([]leader{}, list[:min(len(list), leadersMax)]...)
 }
 
 // line describes the run and adds what its members did to their rows of the leaderboard. Members

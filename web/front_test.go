@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/view"
@@ -20,7 +22,11 @@ func twins(o Options) Options {
 // TestTheFrontPageSumsUpAllRuns has a member that is convicted: what it did counts no more.
 func TestTheFrontPageSumsUpAllRuns(t *testing.T) {
 	s := newStage(t, 9, distrusting, func(p *spec.Spec) { p.About = &spec.About{Description: "Newton."} })
-	url, _ := serve(t, twins(s.options()), "")
+	o := twins(s.options())
+	o.Names = func(context.Context) ([]host.Profile, error) {
+		return []host.Profile{{Key: memberKey(7), Name: "ada", Team: "reds"}, {Key: memberKey(8), Name: "grace", Team: "reds"}, {Key: key.Public{9}, Name: "nobody"}}, nil
+	}
+	url, _ := serve(t, o, "")
 	for range 24 {
 		s.round()
 	}
@@ -54,6 +60,18 @@ func TestTheFrontPageSumsUpAllRuns(t *testing.T) {
 		if i > 0 && l.Tokens > f.Leaders[i-1].Tokens {
 			t.Errorf("place %d has more than the one before", i+1)
 		}
+	}
+	tokens := 2 * (points[memberKey(7).String()] + points[memberKey(8).String()]) * uint64(f.Runs[0].SeqTokens)
+	if len(f.Teams) != 1 || f.Teams[0].Team != "reds" || f.Teams[0].Nodes != 2 || f.Teams[0].Tokens != tokens {
+		t.Errorf("teams %+v, want one with %d tokens", f.Teams, tokens)
+	}
+	var called []host.Profile
+	if get(t, url+"/api/names", &called); len(called) != 2 {
+		t.Errorf("%+v, want the two members that have names", called)
+	}
+	var page memberPage
+	if get(t, url+api+"/members?find=grace", &page); page.Total != 1 || page.Rows[0].Key != memberKey(8).String() || page.Rows[0].Name != "grace" {
+		t.Errorf("grace is %+v", page)
 	}
 }
 

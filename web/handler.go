@@ -40,6 +40,7 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.Handle("GET /assets/", http.StripPrefix("/assets/", cached(http.FileServerFS(sub))))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, sub, "favicon.svg") })
 	mux.HandleFunc("GET /api/runs", s.serveFront)
+	mux.HandleFunc("GET /api/names", s.serveNames)
 	mux.HandleFunc("GET /api/runs/{run}", s.ofRun(s.serveLive))
 	mux.HandleFunc("GET /api/runs/{run}/events", s.ofRun(s.serveEvents))
 	mux.HandleFunc("GET /api/runs/{run}/members", s.page((*desk).members))

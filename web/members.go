@@ -41,14 +41,14 @@ type memberPage struct {
 	Rows    []memberRow `json:"rows"`
 }
 
-// members is a part of the table: the members with a status and a part of a key, sorted by rank (if
+// members is a part of the table: the members with a status and a part of a key, a name or a team, sorted by rank (if
 // the query says nothing), points, score, earned, results, missed, joined, speed, key ...
 func (d *desk) members(r *http.Request) any {
 	find, status := strings.ToLower(r.FormValue("find")), r.FormValue("status")
 	var places []coordinator.Member
 	for _, i := range d.ranks {
 		m := d.run.Members[i]
-		if (status == "" || m.Status == status) && strings.Contains(m.Key, find) {
+		if (status == "" || m.Status == status) && (strings.Contains(m.Key, find) || strings.Contains(m.Name, find) || strings.Contains(m.Team, find)) {
 			places = append(places, i)
 		}
 	}

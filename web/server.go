@@ -15,18 +15,21 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 )
 
 // Options say what a Server shows.
 type Options struct {
 	Ledger    ledger.Reader
-	Runs      func(context.Context) ([]string, error) // names of the chain's runs
-	Only      string                                  // the one run to show; "" shows all
-	Endpoints []string                                // of the chain, for commands
-	Node      *Node                                   // whose state directory is at hand; nil if none
+	Runs      func(context.Context) ([]string, error)       // names of the chain's runs
+	Names     func(context.Context) ([]host.Profile, error) // what keys are called; nil: nothing
+	Only      string                                        // the one run to show; "" shows all
+	Endpoints []string                                      // of the chain, for commands
+	Node      *Node                                         // whose state directory is at hand; nil if none
 	// Ear makes what hears what a run's members state about their training, and passes that to
 	// tell. Nil hears nothing.
 	Ear func(run string, tell func(event.Committed)) Ear
@@ -55,6 +58,7 @@ type Node struct {
 const (
 	lookEvery   = 2 * time.Second // for new runs, and whether the chain answers
 	lookFor     = 5 * time.Second // for an answer
+	namesEvery  = 30 * time.Second
 	shutdownFor = 2 * time.Second // until pages are cut off at the end
 )
 
@@ -72,6 +76,7 @@ type Server struct {
 
 	mu        sync.Mutex // guards what follows
 	desks     map[string]*desk
+	called    view.Names
 	reachable bool
 	streams   int // of events, open
 }
@@ -108,8 +113,8 @@ func (s *Server) desk(name string) *desk {
 	return s.desks[name]
 }
 
-// names returns the runs there are, in order.
-func (s *Server) names() []string {
+// runs returns the names of the runs there are, in order.
+func (s *Server) runs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string

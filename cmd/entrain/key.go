@@ -27,7 +27,7 @@ configuration directory.
 Without a command, shows the public key, which is safe to give to anyone; the secret is never shown.
 If there is no file, creates a key and its file, which only you can read. A file that exists is never
 overwritten.`,
-		keyDelegateCommand(c))
+		keyDelegateCommand(c), keyNameCommand(c))
 	cmd.Example = "  entrain key\n  entrain key --json | jq -r .public\n  entrain key --key ./alice.key --passphrase"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		path, err := c.keyPath(file)

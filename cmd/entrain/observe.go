@@ -105,6 +105,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant.Part
 				c.say("leaving the run ...")
 			}
 		})()
+		go keepNames(ctx, p.Client, window)
 		return p.Run(ctx)
 	})
 	if errors.Is(err, tui.ErrClosed) {

@@ -115,6 +115,7 @@ func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Targ
 		}
 		id, text = client.ChainID(), on.Text
 		fold.NameOps(verify.OpNames(on.Text))
+		fold.Called(names(ctx, client))
 		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})
 		return nil
 	})

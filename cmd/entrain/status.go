@@ -84,6 +84,7 @@ func (c console) status(ctx context.Context, chain []string, to onchain.Target, 
 			return err
 		}
 		r := view.Look(client.ChainID(), on.Snapshot, now.TimeMs)
+		names(ctx, client).Call(r.Members)
 		return c.print(asJSON, r, func(w io.Writer) error { return report.Status(w, r) })
 	})
 }

@@ -98,7 +98,10 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) e
 		}
 		window := tui.New(c.windowOptions())
 		window.NameOps(verify.OpNames(on.Text))
-		return c.show(ctx, o.plain, window, true, func(ctx context.Context) error { return follow(ctx, window, client, to.Run, log) })
+		return c.show(ctx, o.plain, window, true, func(ctx context.Context) error {
+			go keepNames(ctx, client, window)
+			return follow(ctx, window, client, to.Run, log)
+		})
 	})
 }
 

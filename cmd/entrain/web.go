@@ -91,6 +91,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 	}
 	o.Only = to.Run
 	o.Ear = func(run string, tell func(event.Committed)) web.Ear { return participant.NewEar(client, run, tell) }
+	o.Names = client.Names
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
 	if o.Only != "" {
 		on, err := onchain.Read(ctx, client, to)

@@ -1,7 +1,7 @@
 // The page: finds by the address what to show, keeps the connection, and says when it is lost.
 
-import { h, fill, text, attr } from "./dom.js";
-import { Stream } from "./live.js";
+import { h, fill, text, attr, learn } from "./dom.js";
+import { Stream, ask } from "./live.js";
 import { runs } from "./runs.js";
 import { overview } from "./overview.js";
 import { members, member } from "./members.js";
@@ -118,5 +118,11 @@ function place() {
 for (const on of ["pointerover", "focusin", "click"]) document.addEventListener(on, explain);
 document.addEventListener("keydown", (e) => e.key === "Escape" && explain({ target: document }));
 addEventListener("scroll", place, { passive: true, capture: true });
+// What keys are called changes seldom.
+function names() {
+  ask("/api/names").then(learn, () => {});
+}
+names();
+setInterval(names, 30_000);
 addEventListener("popstate", () => navigate(false));
 navigate(true);

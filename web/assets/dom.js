@@ -83,6 +83,49 @@ export function facts(...pairs) {
   return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([k, v]) => h("div", {}, h("dt", {}, term(k)), h("dd", {}, v))));
 }
 
+// called holds what keys are called on the chain, by key: {name, team}.
+const called = new Map();
+
+// learn takes what keys are called.
+export function learn(list) {
+  called.clear();
+  for (const c of list) called.set(c.key, c);
+}
+
+// profile is what a key is called: nothing, if it chose nothing.
+export const profile = (key) => called.get(key) || {};
+
+// icon draws a picture of a key: a mirrored pattern in a color, both drawn from the key. No picture comes from elsewhere.
+function icon(key) {
+  let x = 2166136261;
+  for (const c of key) x = Math.imul(x ^ c.charCodeAt(0), 16777619);
+  const next = () => (x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
+  const hue = next() % 360;
+  let d = "";
+  for (let i = 0; i < 15; i++) {
+    const [column, row] = [i % 3, Math.floor(i / 3)];
+    if (next() & 4096) for (const at of new Set([column, 4 - column])) d += `M${at} ${row}h1v1h-1z`;
+  }
+  return h("svg", { class: "icon", viewBox: "-1 -1 7 7", "aria-hidden": "true" }, h("rect", { x: -1, y: -1, width: 7, height: 7, rx: 1.5, fill: `hsl(${hue} 55% 90%)` }), h("path", { d, fill: `hsl(${hue} 60% 38%)` }));
+}
+
+// setPerson shows a key in an element: its picture, the name that it chose, and its beginning, since a name is no proof of who
+// somebody is. It touches the element only if something changes.
+export function setPerson(e, key) {
+  const { name = "", team = "" } = profile(key);
+  const shown = [key, name, team].join(" ");
+  if (e.dataset.shown === shown) return;
+  e.dataset.shown = shown;
+  fill(e, h("span", { class: "person", title: [name, team && `team ${team}`, key].filter(Boolean).join(", ") }, icon(key), name && h("b", {}, name), h("code", {}, key ? key.slice(0, name ? 6 : 10) : "–")));
+}
+
+// person is setPerson in an element of its own.
+export function person(key) {
+  const e = h("span", {});
+  setPerson(e, key);
+  return e;
+}
+
 // card is a titled part of a page.
 export function card(title, cls, ...children) {
   const id = "h-" + title.toLowerCase().replace(/[^a-z0-9]+/g, "-");

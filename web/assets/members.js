@@ -1,15 +1,15 @@
 // The table of members, and the page of one.
 
-import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, copyable, setPerson } from "./dom.js";
 import { ask } from "./live.js";
 import { Table } from "./table.js";
-import { count, si, short, percent, moment, loss, bytes, plural, span } from "./text.js";
+import { count, si, percent, moment, loss, bytes, plural, span } from "./text.js";
 
 // memberLink puts a link to a member into a cell.
 export function memberLink(td, base, key, own) {
-  if (!td.firstChild) td.append(h("a", {}, h("code", {})), h("span", { class: "quiet hide-s" }));
+  if (!td.firstChild) td.append(h("a", {}), h("span", { class: "quiet hide-s" }));
   attr(td.firstChild, "href", `${base}/members/${key}`);
-  text(td.firstChild.firstChild, short(key));
+  setPerson(td.firstChild, key);
   text(td.lastChild, own ? " this node" : "");
 }
 
@@ -51,7 +51,7 @@ export function throttle(f, ms) {
 
 export function members(main, context) {
   const base = `/runs/${encodeURIComponent(context.run)}`;
-  const find = h("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", placeholder: "beginning or part of a key" });
+  const find = h("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", placeholder: "a name, a team or a part of a key" });
   const status = h("select", { id: "status" }, [["", "all"], "active", "ready", "waiting", "dropped", "withdrawn", "ejected", "replaced"].map((s) => (Array.isArray(s) ? h("option", { value: s[0] }, s[1]) : h("option", { value: s }, s))));
   const table = new Table([
     { label: "Rank", sort: "rank", up: true, cls: "num", cell: (m) => count(m.rank) },
@@ -98,12 +98,14 @@ export function member(main, context) {
   }
   function draw(d) {
     const m = d.member;
-    fill(el.title, "Member ", h("code", {}, short(m.key)));
+    setPerson(el.title, m.key);
     const sequences = d.sequences.reduce((n, s) => n + s.Count, 0);
     text(el.now, [sequences ? `This round it trains ${plural(sequences, "sequence")}: ${d.sequences.map((s) => `${count(s.Start)} to ${count(s.Start + s.Count - 1)}`).join(", ")}.` : "It has no share of this round.", d.seat ? "It is one of the witnesses." : ""].join(" "));
     fill(el.about, facts(
       ["Status", h("span", { class: "chip", "data-status": m.status }, m.status)],
       ["Key", copyable(m.key, "the key", m.key)],
+      m.name && ["Name", [m.name, h("span", { class: "quiet" }, " first taken by this key on this chain; that proves nothing else")]],
+      m.team && ["Team", m.team],
       ["Points", `${count(m.points)}, ${percent(m.share, 1)} of all; rank ${count(m.rank)}`],
       ["Results accepted", count(m.results)],
       ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],

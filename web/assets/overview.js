@@ -1,7 +1,7 @@
 // The overview of a run, live.
 
-import { h, text, attr, fill, list, card, facts, copyable, term } from "./dom.js";
-import { count, si, bytes, loss, span, clock, short, percent, phase, plural, moment } from "./text.js";
+import { h, text, attr, fill, list, card, facts, copyable, term, person, setPerson } from "./dom.js";
+import { count, si, bytes, loss, span, clock, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
 import { ask } from "./live.js";
 import { Timeline, Strip } from "./timeline.js";
@@ -143,9 +143,10 @@ function build(run) {
       const worth = (m) => scored ? m.earned : m.points;
       const most = Math.max(...r.top.map(worth), 1);
       list(top, r.top, (m) => m.key,
-        (m) => h("tr", {}, h("td", {}), h("td", {}, h("a", { href: `${base}/members/${m.key}` }, h("code", {}, short(m.key))), " ", h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "num share" }, h("span", { class: "part" }, h("i", {})), h("span", {}))),
+        (m) => h("tr", {}, h("td", {}), h("td", {}, h("a", { href: `${base}/members/${m.key}` }), " ", h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "num share" }, h("span", { class: "part" }, h("i", {})), h("span", {}))),
         (e, m) => {
           text(e.children[0], m.rank);
+          setPerson(e.children[1].firstChild, m.key);
           text(e.children[1].lastChild, m.own ? `${m.status}, this node` : m.status);
           attr(e.children[1].lastChild, "data-status", m.status);
           text(e.children[2], !scored ? count(m.points) : m.scored ? score(m.score) : "–");
@@ -159,7 +160,7 @@ function build(run) {
         hashes.dataset.k = k;
         fill(hashes, facts(
           ["Parameters", [copyable(r.params, "the hash of the parameters", r.params.slice(0, 16) + "…"), h("span", { class: "quiet" }, r.params_round ? ` at the start of round ${count(r.params_round)}` : " initial")]],
-          r.checkpoint && ["Checkpoint", [copyable(r.checkpoint.manifest, "the hash of the manifest", r.checkpoint.manifest.slice(0, 16) + "…"), h("span", { class: "quiet" }, ` epoch ${count(r.checkpoint.epoch)}, by `), h("a", { href: `${base}/members/${r.checkpoint.by}` }, h("code", {}, short(r.checkpoint.by)))]],
+          r.checkpoint && ["Checkpoint", [copyable(r.checkpoint.manifest, "the hash of the manifest", r.checkpoint.manifest.slice(0, 16) + "…"), h("span", { class: "quiet" }, ` epoch ${count(r.checkpoint.epoch)}, by `), h("a", { href: `${base}/members/${r.checkpoint.by}` }, person(r.checkpoint.by))]],
           ["Run", copyable(r.id, "the run's identity", r.id.slice(0, 16) + "…")],
           ["Chain", [r.chain || "–", h("span", { class: "quiet" }, ` height ${count(r.height)}`)]]));
       }

@@ -1,8 +1,8 @@
 // The front page of a chain: its runs, how to take part, and who has done the most.
 
-import { h, fill, list, text, attr, card, copyable, term } from "./dom.js";
+import { h, fill, list, text, attr, card, copyable, term, setPerson } from "./dom.js";
 import { ask } from "./live.js";
-import { count, si, loss, span, short, phase, plural } from "./text.js";
+import { count, si, loss, span, phase, plural } from "./text.js";
 
 const install = "curl -fsSLO https://github.com/entrain-network/entrain/releases/latest/download/install.sh && sh install.sh";
 
@@ -15,12 +15,15 @@ export function runs(main, context) {
     h("p", { class: "quiet" }, "Any 64-bit machine will do; no port needs to be open. Ctrl-C leaves cleanly."));
   const heads = h("tr", {}), top = h("tbody", {}), of = h("p", { class: "quiet" });
   const board = card("Leaderboard of all runs", "board", h("table", {}, h("thead", {}, heads), top), of);
+  const teams = h("tbody", {});
+  const teamBoard = card("Teams", "board", h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Team", "Keys", "Tokens"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))))), teams),
+    h("p", { class: "quiet" }, "Anyone may join a team: ", h("code", {}, "entrain key name NAME TEAM"), "."));
   let timer, closed = false, first = true;
   async function again() {
     try {
       const a = await ask("/api/runs");
       if (closed) return;
-      if (first) fill(main, title, sums, h("div", { class: "front" }, h("div", { class: "stack" }, rows, empty), h("div", { class: "stack" }, take, board)));
+      if (first) fill(main, title, sums, h("div", { class: "front" }, h("div", { class: "stack" }, rows, empty), h("div", { class: "stack" }, take, board, teamBoard)));
       first = false;
       context.link(a.reachable ? "live" : "chain");
       a.runs.sort((x, y) => y.tokens - x.tokens); // anybody may open a run: the one with the most work comes first
@@ -38,6 +41,10 @@ export function runs(main, context) {
       }
       leaders(heads, top, a);
       board.hidden = a.leaders.length === 0;
+      teamBoard.hidden = a.teams.length === 0;
+      list(teams, a.teams.map((t, i) => ({ ...t, rank: i + 1 })), (t) => t.team, () => h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "num" }), h("td", { class: "num" })), (e, t) => {
+        [t.rank, t.team, count(t.nodes), si(t.tokens)].forEach((v, i) => text(e.children[i], v));
+      });
       text(of, `${a.members > a.leaders.length ? `The best ${count(a.leaders.length)} of ${count(a.members)}. ` : ""}Whoever opens a run decides who checks its results: work counts for as much as the run does.`);
     } catch (e) {
       if (closed) return;
@@ -54,11 +61,12 @@ function leaders(heads, top, a) {
   const columns = ["Rank", "Member", "Runs", ...(paid ? ["Earned"] : []), "Tokens"];
   if (heads.childElementCount !== columns.length) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))));
   list(top, a.leaders.map((l, i) => ({ ...l, rank: i + 1 })), (l) => `${l.key} ${paid}`,
-    (l) => h("tr", {}, h("td", {}), h("td", {}, h("a", {}, h("code", {}, short(l.key))), " ", h("span", { class: "quiet" })), columns.slice(2).map(() => h("td", { class: "num" }))),
+    (l) => h("tr", {}, h("td", {}), h("td", {}, h("a", {}), " ", h("span", { class: "quiet" })), columns.slice(2).map(() => h("td", { class: "num" }))),
     (e, l) => {
       text(e.children[0], l.rank);
+      setPerson(e.children[1].firstChild, l.key);
       attr(e.children[1].firstChild, "href", `/runs/${encodeURIComponent(l.runs[0])}/members/${l.member}`);
-      text(e.children[1].lastChild, [l.nodes > l.runs.length && plural(l.nodes, "node"), l.active && "training"].filter(Boolean).join(", "));
+      text(e.children[1].lastChild, [l.nodes > l.runs.length && plural(l.nodes, "node"), l.team, l.active && "training"].filter(Boolean).join(", "));
       text(e.children[2], count(l.runs.length));
       if (paid) text(e.children[3], count(l.earned));
       text(e.lastChild, si(l.tokens));

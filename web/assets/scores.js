@@ -1,8 +1,8 @@
 // What validators said of members' work, and what that brought.
 
-import { h, fill, text, attr, list, card, facts } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, person } from "./dom.js";
 import { ask } from "./live.js";
-import { count, short, percent, plural } from "./text.js";
+import { count, percent, plural } from "./text.js";
 import { filled, memberLink, score, throttle } from "./members.js";
 
 const table = (label, heads, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": label + ", scrolls" },
@@ -42,7 +42,7 @@ export function scores(main, context) {
       const [seat, who, stake, trust, did, earned, balance] = e.children;
       const p = last.get(v.key);
       text(seat, count(v.seat));
-      if (!who.firstChild) who.append(h("code", { title: v.key }, short(v.key)));
+      if (!who.firstChild) who.append(person(v.key));
       text(stake, count(v.stake));
       text(trust, `${v.trust} of 255`);
       text(did, !p ? "said nothing" : !p.revealed ? "committed, did not reveal" : `agreed to ${percent(p.agreement, 1)}, got ${count(p.reward)}`);
