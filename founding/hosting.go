@@ -313,6 +313,16 @@ func (h Hosting) setUp(ctx context.Context) (s hostedSource, err error) {
 	if err != nil {
 		return s, fmt.Errorf("specification: %w", err)
 	}
+	if spec.Data.Location == "" { // with it the run's name and the chain's address suffice to join
+		ips, err := h.addresses()
+		if err != nil {
+			return s, err
+		}
+		spec.Data.Location = dataAddress(ips[0], h.Port)
+		if text, err = spec.Append(nil); err != nil {
+			return s, err
+		}
+	}
 	var suffix [3]byte
 	_, _ = rand.Read(suffix[:]) // it never fails
 	chain := filepath.Join(h.Home, "chain")
@@ -441,8 +451,12 @@ func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string
 	if err != nil {
 		return t, err
 	}
-	place := "http://" + net.JoinHostPort(ips[0], strconv.Itoa(port+2))
-	return onchain.NewTicket(chain, s.Name, on.Snapshot.State.ID(), manifest, place, at)
+	return onchain.NewTicket(chain, s.Name, on.Snapshot.State.ID(), manifest, dataAddress(ips[0], port), at)
+}
+
+// dataAddress returns where others fetch the data from the machine at ip; port is the first of its.
+func dataAddress(ip string, port int) string {
+	return "http://" + net.JoinHostPort(ip, strconv.Itoa(port+2))
 }
 
 // firstRuns returns the runs of a chain that may still be starting.

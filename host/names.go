@@ -59,8 +59,8 @@ func NameValid(s string) bool {
 // nameHexMin is the number of digits from which hexadecimal ones may name a key.
 const nameHexMin = 8
 
-// looks returns a name as a reader in a hurry sees it: those of two names that may be taken for each
-// other are equal.
+// looks returns a name as a reader in a hurry sees it: names that may be taken for each other look
+// the same.
 func looks(name string) string {
 	var b []byte
 	for i := 0; i < len(name); i++ {

@@ -46,7 +46,8 @@ type Tx struct {
 }
 
 // Body is what a transaction does: CreateRun, Announce, RunMessage, Transfer, CreatePool, Lend,
-// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave, CloseRun or SetName.
+// Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave,
+// CloseRun or SetName.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte

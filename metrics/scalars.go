@@ -20,7 +20,7 @@ type Scalars struct {
 
 // Scalar is one measurement.
 //
-//	train/loss           median of the losses that members whose commitments arrived state, nats per token
+//	train/loss           median of the losses that members state, nats per token
 //	train/loss_own       loss on the own share
 //	train/lr             learning rate
 //	train/grad_norm      Euclidean norm of the own gradient, before clipping

@@ -92,7 +92,8 @@ func (g *Guest) Close() error {
 	g.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), Farewell)
 	defer cancel()
-	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run}) // if not, others' announcements push it out in time
+	// If not, others' announcements push it out in time.
+	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run})
 	return g.PeerReader.Close()
 }
 

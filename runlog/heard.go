@@ -28,8 +28,8 @@ type Heard struct {
 }
 
 // Quartiles returns the lower quartile, the median and the upper quartile of values, which it
-// sorts: zeros if there are none. Whoever states less than half of the values cannot move the
-// median beyond what the others state, and whoever states less than a quarter not the quartiles.
+// sorts: zeros if there are none. Liars that state less than half of the values cannot move the
+// median beyond what the others state, and with less than a quarter they cannot move the quartiles.
 func Quartiles(values []float32) (low, mid, high float64) {
 	n := len(values)
 	if n == 0 {

@@ -48,7 +48,7 @@ type Run struct {
 	TokensPerSecond float64 `json:"tokens_per_second"` // of accepted work, over the last rounds
 	LeftMs          uint64  `json:"left_ms"`           // estimate until the last step; 0: not known
 
-	Loss     Curve    `json:"loss,omitempty"`     // median of what members state, nats a token, between quartiles
+	Loss     Curve    `json:"loss,omitempty"`     // median that members state, nats a token; quartiles
 	HeldOut  Curve    `json:"heldout,omitempty"`  // held-out loss, nats a token
 	Speed    Curve    `json:"speed,omitempty"`    // tokens a second of accepted work, a step
 	GradNorm Curve    `json:"gradnorm,omitempty"` // of the shares computed here, before clipping

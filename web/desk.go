@@ -120,7 +120,9 @@ func (d *desk) called(n view.Names) {
 	defer d.mu.Unlock()
 	d.names = n
 	d.fold.Called(n)
-	d.news()
+	if d.fold.Begun() {
+		d.news()
+	}
 }
 
 // recall begins to read what a participant's log tells of the past, to a desk of its own: what the

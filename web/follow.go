@@ -44,7 +44,7 @@ func (s *Server) call(ctx context.Context) {
 	defer cancel()
 	list, err := s.o.Names(asking)
 	if err != nil {
-		return // look tells whether the chain answers
+		return // look notes that the chain is silent
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

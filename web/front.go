@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
@@ -23,7 +24,7 @@ type runLine struct {
 	Preset string      `json:"preset"`
 	Params int         `json:"params"`
 	About  *spec.About `json:"about,omitempty"`
-	Join   string      `json:"join"` // the run and where its chain is, as commands take it
+	Join   string      `json:"join"` // the run, where its chain is and what else join needs
 	Scored bool        `json:"scored"`
 	Loss   [][2]figure `json:"loss"` // [step, nats a token], held out if that was measured
 }
@@ -165,6 +166,9 @@ func (d *desk) line(name string, endpoints []string, leaders map[string]*leader,
 	l.Name = name
 	if d.spec != nil {
 		l.Preset, l.About = d.spec.Model.Name(), d.spec.About
+		if !data.IsURL(d.spec.Data.Location) {
+			l.Join += " --data ./data"
+		}
 		if m, err := d.spec.Llama(); err == nil {
 			l.Params = m.Layout().Len()
 		}

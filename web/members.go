@@ -41,8 +41,8 @@ type memberPage struct {
 	Rows    []memberRow `json:"rows"`
 }
 
-// members is a part of the table: the members with a status and a part of a key, a name or a team, sorted by rank (if
-// the query says nothing), points, score, earned, results, missed, joined, speed, key ...
+// members is a part of the table: the members with a status and a part of a key, a name or a team,
+// sorted by rank (if the query says nothing), points, score, earned, results, missed, joined ...
 func (d *desk) members(r *http.Request) any {
 	find, status := strings.ToLower(r.FormValue("find")), r.FormValue("status")
 	var places []coordinator.Member

@@ -24,14 +24,15 @@ import (
 
 // Options say what a Server shows.
 type Options struct {
-	Ledger    ledger.Reader
-	Runs      func(context.Context) ([]string, error)       // names of the chain's runs
-	Names     func(context.Context) ([]host.Profile, error) // what keys are called; nil: nothing
-	Only      string                                        // the one run to show; "" shows all
-	Endpoints []string                                      // of the chain, for commands
-	Node      *Node                                         // whose state directory is at hand; nil if none
-	// Ear makes what hears what a run's members state about their training, and passes that to
-	// tell. Nil hears nothing.
+	Ledger ledger.Reader
+	Runs   func(context.Context) ([]string, error) // names of the chain's runs
+	// Names returns what keys are called. Nil: nothing.
+	Names     func(context.Context) ([]host.Profile, error)
+	Only      string   // the one run to show; "" shows all
+	Endpoints []string // of the chain, for commands
+	Node      *Node    // whose state directory is at hand; nil if none
+	// Ear returns what hears the losses that a run's members state, and passes them to tell. Nil
+	// hears nothing.
 	Ear func(run string, tell func(event.Committed)) Ear
 	Log *slog.Logger // nil discards
 }

@@ -30,7 +30,7 @@ function draw(main, j) {
   fill(main, h("h1", {}, `Join ${j.run}`),
     over ? h("p", { class: "notice" }, "This run has finished. Its model can still be fetched from those who hold it.") : full ? h("p", { class: "notice" }, `All ${count(j.capacity)} places are taken. Who leaves makes room.`) : null,
     card("One command", "wide",
-      h("p", {}, "Run this on the machine that shall take part. It makes a key if there is none, checks the run and its data against the chain, fetches the model from other members, and begins to train with the next epoch. Ctrl-C leaves cleanly."),
+      h("p", {}, "Run this on the machine you want to contribute. It makes a key if there is none, checks the run and its data against the chain, fetches the model from other members, and begins to train with the next epoch. Ctrl-C leaves cleanly."),
       h("div", { class: "command" }, copyable(command(j.target), "the command")),
       j.ticket ? h("details", { class: "ticket" }, h("summary", {}, "As a ticket, for a mail or a page"),
         h("p", {}, "The same in one line that also holds who this chain and this run are, and the hash of the data: if another chain or another run of this name answers at the address, whoever joins with it is told so."),

@@ -60,8 +60,8 @@ export function members(main, context) {
     { label: "This round", cls: "hide-s", cell: (m) => m.role || "–" },
     { label: "Points", sort: "points", cls: "num", cell: (m) => count(m.points) },
     { label: "Share", cls: "num hide-s", cell: (m) => percent(m.share, 1) },
-    { label: "Score", sort: "score", cls: "num hide-s", cell: (m) => m.scored ? score(m.score) : "–" },
-    { label: "Earned", sort: "earned", cls: "num hide-s", cell: (m) => count(m.earned) },
+    { label: "Score", sort: "score", cls: "num hide-s scored", cell: (m) => m.scored ? score(m.score) : "–" },
+    { label: "Earned", sort: "earned", cls: "num hide-s scored", cell: (m) => count(m.earned) },
     { label: "Results", sort: "results", cls: "num hide-s", cell: (m) => count(m.results) },
     { label: "Missed", sort: "missed", cls: "num hide-m", cell: (m) => count(m.missed) },
     { label: "Stake", sort: "stake", cls: "num hide-m", cell: (m) => count(m.stake) },
@@ -77,7 +77,11 @@ export function members(main, context) {
   fill(main, h("h1", {}, "Members"),
     h("form", { class: "filters", role: "search", onsubmit: (e) => e.preventDefault() }, h("label", { for: "find" }, "Find", find), h("label", { for: "status" }, "Status", status)), table.el);
   const again = throttle(() => table.refresh(), 1000);
-  return { told: again, close: () => { again.stop(); search.stop(); } };
+  const told = ({ run: r }) => {
+    table.el.classList.toggle("unscored", !(r.windows && r.windows.score_windows));
+    again();
+  };
+  return { told, close: () => { again.stop(); search.stop(); } };
 }
 
 export function member(main, context) {
@@ -151,6 +155,6 @@ function explain(w) {
   if (!w.step) return ["none", "a drain round: nothing was trained"];
   if (!w.shared) return ["none", "no share: the batch has fewer sequences than members"];
   if (!w.final) return ["open", held ? `so far ${held}` : "not settled yet"];
-  if (w.accepted) return ["accepted", [held, `a point for each of its ${plural(w.points, "sequence")}`].filter(Boolean).join("; ")];
+  if (w.accepted) return ["accepted", [held, w.points && `a point for each of its ${plural(w.points, "sequence")}`].filter(Boolean).join("; ")];
   return ["missed", held || "no quorum of witnesses held its result"];
 }

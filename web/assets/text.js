@@ -34,8 +34,9 @@ export function loss(v) {
 export function span(ms) {
   const s = ms / 1000;
   if (s < 10) return `${s.toFixed(1)} s`;
-  if (s < 90) return `${Math.round(s)} s`;
-  if (s < 5400) return `${Math.floor(s / 60)} min ${String(Math.round(s % 60)).padStart(2, "0")} s`;
+  const whole = Math.round(s);
+  if (whole < 90) return `${whole} s`;
+  if (whole < 5400) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
   if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${(s / 86400).toFixed(1)} days`;
 }
