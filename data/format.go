@@ -23,15 +23,16 @@ const (
 	Text     Format = iota // text, which the tokenizer cuts; each file is one document
 	Uint16                 // little-endian tokens of 2 bytes, taken as they are
 	Uint32                 // little-endian tokens of 4 bytes, taken as they are
-	JSONL                  // JSON lines with a document in one field; compressed if named .gz or .zst
-	Parquet                // a table with a document per row in one column
+	JSONL                  // JSON lines or a JSON list of objects with a document or conversation; compressed if named .gz or .zst
+	Parquet                // a table with a document or conversation per row
 	LLMC                   // llm.c's shards: a header of 1 KiB, then tokens of 2 or 4 bytes
 	Megatron               // Megatron-LM's pair of files .bin and .idx; either may be named
+	Arrow                  // a table as Hugging Face's datasets library saves it
 	Auto                   // detect from each file; see DetectFormat
 )
 
 // formatNames are the names of the formats, in their order.
-var formatNames = []string{"text", "uint16", "uint32", "jsonl", "parquet", "llm.c", "megatron", "auto"}
+var formatNames = []string{"text", "uint16", "uint32", "jsonl", "parquet", "llm.c", "megatron", "arrow", "auto"}
 
 // String is the format's name.
 func (f Format) String() string {
@@ -59,10 +60,15 @@ func ParseFormat(name string) (Format, error) {
 // hasTokens reports whether the files hold tokens, not text.
 func (f Format) hasTokens() bool { return f == Uint16 || f == Uint32 || f == LLMC || f == Megatron }
 
-// jsonlEndings and textEndings are the file name endings that identify a format.
+// hasRows reports whether the files are tables.
+func (f Format) hasRows() bool { return f == JSONL || f == Parquet || f == Arrow }
+
+// jsonlEndings and textEndings are the file name endings that identify a format. aboutTables are
+// files of Hugging Face's that hold no rows.
 var (
-	jsonlEndings = []string{".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"}
+	jsonlEndings = []string{".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst", ".json", ".json.gz", ".json.zst"}
 	textEndings  = []string{".txt", ".text", ".md"}
+	aboutTables  = []string{"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 )
 
 // DetectFormat returns the format of a file by the end of its name, and for .bin by its first bytes
@@ -74,6 +80,8 @@ func DetectFormat(path string) (Format, error) {
 	switch {
 	case ends(".parquet"):
 		return Parquet, nil
+	case ends(".arrow"):
+		return Arrow, nil
 	case hasRows(name):
 		return JSONL, nil
 	case slices.ContainsFunc(textEndings, ends):
@@ -114,10 +122,14 @@ func hasLLMCHeader(path string) (bool, error) {
 	return ok, nil
 }
 
-// hasRows reports whether a file name is that of a table or of JSON lines.
+// hasRows reports whether a file name is that of a table or of JSON, but not of what datasets
+// writes about its tables, nor of its cache of what was made of them.
 func hasRows(name string) bool {
 	name = strings.ToLower(name)
-	return strings.HasSuffix(name, ".parquet") || slices.ContainsFunc(jsonlEndings, func(ending string) bool { return strings.HasSuffix(name, ending) })
+	if slices.Contains(aboutTables, name) || strings.HasPrefix(name, "cache-") {
+		return false
+	}
+	return strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".arrow") || slices.ContainsFunc(jsonlEndings, func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
 
 // looksLikeText reports whether a file begins with UTF-8 of visible characters.
@@ -147,8 +159,8 @@ var splitWords = map[string][]string{
 	"test":       {"test", "testing", "eval", "evaluation"},
 }
 
-// Expand replaces each directory among paths by the tables in it, at any depth, sorted: .parquet
-// and .jsonl, compressed or not. If names identify splits, as in Hugging Face's repositories
+// Expand replaces each directory among paths by the tables in it, at any depth, sorted: .parquet,
+// .arrow, .jsonl and .json, compressed or not. If names identify splits, as in Hugging Face's repositories
 // (data/train-00000-of-00002.parquet, sample/test/1.jsonl), Expand takes only the files of the
 // requested split. Files among paths stay as they are.
 func Expand(paths []string, split string) ([]string, error) {
@@ -171,7 +183,7 @@ func Expand(paths []string, split string) ([]string, error) {
 		}
 		found = ofSplit(path, found, split)
 		if len(found) == 0 {
-			return nil, fmt.Errorf("directory %q has no .parquet or .jsonl files of the split %q", path, split)
+			return nil, fmt.Errorf("directory %q has no .parquet, .arrow, .jsonl or .json files of the split %q", path, split)
 		}
 		out = append(out, found...)
 	}

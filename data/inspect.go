@@ -13,11 +13,13 @@ type Info struct {
 	Bytes      uint64 `json:"bytes"`                 // size of the file
 	Tokens     uint64 `json:"tokens,omitempty"`      // for a file of tokens
 	TokenBytes int    `json:"token_bytes,omitempty"` // for a file of tokens
-	// Documents is the number of nonempty documents of JSONL and Parquet, the index's count of
-	// Megatron, and 1 for text.
+	// Documents is the number of nonempty documents in rows, the index's count of Megatron, and 1 for
+	// text.
 	Documents uint64   `json:"documents,omitempty"`
-	TextBytes uint64   `json:"text_bytes,omitempty"` // of all documents of text, JSONL and Parquet
-	Columns   []string `json:"columns,omitempty"`    // for Parquet
+	TextBytes uint64   `json:"text_bytes,omitempty"` // of all documents
+	Columns   []string `json:"columns,omitempty"`    // of a table
+	Field     string   `json:"field,omitempty"`      // of the rows, with the documents
+	Chat      bool     `json:"chat,omitempty"`       // the documents are conversations: their messages as JSON
 	Begin     []byte   `json:"-"`                    // up to 200 bytes of the first document
 }
 
@@ -33,13 +35,9 @@ func Inspect(ctx context.Context, path string, format Format, field string) (Inf
 		info.Tokens, info.TokenBytes, info.Documents = s.layout.tokens, s.layout.size, s.layout.documents
 		return info, nil
 	}
-	if s.format == Parquet {
-		f, table, err := s.openTable()
-		if err != nil {
-			return Info{}, fmt.Errorf("inspect %q: %w", s.path, err)
-		}
-		info.Columns = columnNames(table)
-		f.Close()
+	info.Field, info.Chat = s.content.field, s.content.chat
+	if info.Columns, err = s.columns(); err != nil {
+		return Info{}, fmt.Errorf("inspect %q: %w", s.path, err)
 	}
 	document := func(text []byte) {
 		if info.TextBytes == 0 {
@@ -59,4 +57,25 @@ func Inspect(ctx context.Context, path string, format Format, field string) (Inf
 		return Info{}, fmt.Errorf("inspect: %w", err)
 	}
 	return info, nil
+}
+
+// columns returns the names of a table's columns.
+func (s *sourceFile) columns() ([]string, error) {
+	switch s.format {
+	case Parquet:
+		f, table, err := s.openTable()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return columnNames(table), nil
+	case Arrow:
+		r, err := s.openArrow(position{})
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return r.(*arrowReader).names(), nil
+	}
+	return nil, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,16 +91,14 @@ func (r *lineReader) Close() error {
 func (r *lineReader) next() (*piece, error) {
 	p := &piece{line: r.at.Line + 1}
 	for size := 0; size < pieceBytes && len(p.lines) < pieceDocuments; {
-		line, err := r.line()
+		line, err := r.nextRow()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q line %d: %w", r.source.path, r.at.Line+1, err)
+			return nil, fmt.Errorf("%q %s %d: %w", r.source.path, r.source.row(), r.at.Line+1, err)
 		}
 		size += len(line)
-		r.at.Line++
-		r.at.Offset += uint64(len(line))
 		p.lines = append(p.lines, line)
 	}
 	if len(p.lines) == 0 {
@@ -110,6 +107,22 @@ func (r *lineReader) next() (*piece, error) {
 	r.at.Read = min(r.read.Load(), r.source.size)
 	p.end = r.at
 	return p, nil
+}
+
+// nextRow reads a line, or an element of the list that the file is.
+func (r *lineReader) nextRow() (row []byte, err error) {
+	n := 0
+	if r.source.array {
+		row, n, err = r.element()
+	} else {
+		row, err = r.line()
+		n = len(row)
+	}
+	if err == nil {
+		r.at.Line++
+		r.at.Offset += uint64(n)
+	}
+	return row, err
 }
 
 // line reads a line with its terminator, which the last line may lack.
@@ -140,20 +153,75 @@ func documentOf(line []byte, field string) ([]byte, error) {
 	if len(line) == 0 {
 		return nil, nil
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(line, &object); err != nil {
-		return nil, fmt.Errorf("it is not a JSON object: %w", err)
+	object, err := objectOf(line)
+	if err != nil {
+		return nil, err
 	}
-	value, ok := object[field]
-	if !ok {
+	if _, ok := object[field]; !ok {
 		return nil, fmt.Errorf("it has no field %q: name the field of the text with --field; its fields are %s", field, fieldNames(object))
 	}
-	var text *string
-	if err := json.Unmarshal(value, &text); err != nil {
-		return nil, fmt.Errorf("field %q is %.20s..., not a string", field, value)
+	text, err := textOf(object, field)
+	return []byte(text), err
+}
+
+// lookForArray finds out whether the source is one list of JSON.
+func (s *sourceFile) lookForArray() error {
+	r, err := s.open(position{})
+	if err != nil {
+		return err
 	}
-	if text == nil {
-		return nil, nil
+	defer r.Close()
+	for n := 0; n < LineBytesMax; n++ {
+		c, err := r.(*lineReader).lines.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%q %s 1: %w", s.path, s.row(), err)
+		}
+		if !isSpace(c) {
+			s.array = c == '['
+			return nil
+		}
 	}
-	return []byte(*text), nil
+	return nil
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+// element reads an element of a list of JSON, with what is in front of it.
+func (r *lineReader) element() (element []byte, read int, err error) {
+	depth, quoted, escaped := 0, false, false
+	for ; read <= LineBytesMax; read++ {
+		c, err := r.lines.ReadByte()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the list has no end")
+		}
+		if err != nil {
+			return nil, read, err
+		}
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case len(element) == 0 && (isSpace(c) || c == ',' || c == '[' && r.at.Line == 0):
+			continue
+		case c == ']' && depth == 0:
+			return nil, read, errors.Join(io.EOF, r.lines.UnreadByte()) // to end again
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if element = append(element, c); depth == 0 && !quoted {
+			if c == '}' || c == ']' || c == '"' {
+				return element, read + 1, nil
+			}
+			return nil, read, fmt.Errorf("an element begins with %q, want an object", c)
+		}
+	}
+	return nil, read, fmt.Errorf("it is longer than %d bytes", LineBytesMax)
 }

@@ -106,6 +106,9 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 		if s.format.hasTokens() {
 			return nil, fmt.Errorf("%q holds tokens; a tokenizer is learned from text", s.path)
 		}
+		if s.content.chat {
+			return nil, fmt.Errorf("%q holds conversations, which need a model's tokenizer, with a chat template; a tokenizer is learned from text", s.path)
+		}
 		total += s.size
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -35,6 +35,9 @@ type Manifest struct {
 	Shards        []Shard   `json:"shards"`          // what is trained on
 	HeldOut       []Shard   `json:"held_out"`        // what is only evaluated on
 	Chat          string    `json:"chat,omitempty"`  // the model's chat template; "" if unknown
+	// Masked says that the highest bit of a token on disk is the bit Masked: the token is read, and
+	// not learnt.
+	Masked bool `json:"masked,omitempty"`
 
 	mix []byte // canonical bytes of a mix, which has no shards of its own
 }
@@ -99,7 +102,7 @@ func (m Manifest) Check() error {
 		return fmt.Errorf("vocab %d is not in 1..%d", m.Vocab, tokenizer.VocabMax)
 	case m.TokenBytes != 2 && m.TokenBytes != 4:
 		return fmt.Errorf("token_bytes is %d, not 2 or 4", m.TokenBytes)
-	case m.TokenBytes == 2 && m.Vocab > math.MaxUint16+1:
+	case m.TokenBytes == 2 && m.Vocab > m.vocabMax2():
 		return fmt.Errorf("a vocabulary of %d does not fit tokens of 2 bytes", m.Vocab)
 	case m.ShardTokens < ShardTokensMin || m.ShardTokens > ShardTokensMax:
 		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, ShardTokensMax)
@@ -169,6 +172,33 @@ func ReadManifest(dir string) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("%q: %w", path, err)
 	}
 	return m, nil
+}
+
+// vocabMax2 returns the largest vocabulary for tokens of 2 bytes.
+func (m Manifest) vocabMax2() uint32 {
+	if m.Masked {
+		return (math.MaxUint16 + 1) / 2
+	}
+	return math.MaxUint16 + 1
+}
+
+// decode sets dst to tokens on disk. It returns the index of the first that is beyond the
+// vocabulary, or -1.
+func (m Manifest) decode(dst []uint32, b []byte) (bad int) {
+	decode(dst, b, m.TokenBytes)
+	for i, token := range dst {
+		if m.Masked && m.TokenBytes == 2 {
+			token = token&math.MaxInt16 | token>>15<<31
+			dst[i] = token
+		}
+		if m.Masked {
+			token &^= Masked
+		}
+		if token >= m.Vocab {
+			return i
+		}
+	}
+	return -1
 }
 
 // chunks returns the number of chunks in the file.

@@ -171,6 +171,7 @@ func (m Mix) summary(sets []Manifest) (Manifest, error) {
 		if of.Chat != sum.Chat {
 			sum.Chat = "" // nothing says which one is the model's
 		}
+		sum.Masked = sum.Masked || of.Masked
 		sum.TokenBytes = max(sum.TokenBytes, of.TokenBytes)
 		sum.ShardTokens = max(sum.ShardTokens, of.ShardTokens)
 		if sum.Tokens > math.MaxUint64-of.Tokens {

@@ -12,18 +12,15 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetReader reads one column of a table. It reads only the pages of the column, one at a time.
+// parquetReader reads a column with texts, or what conversations are made of. It reads only the
+// pages of these columns, one at a time.
 type parquetReader struct {
-	source *sourceFile
-	file   *os.File
-	groups []parquet.RowGroup
-	column int
-	rows   uint64 // of all groups
-
-	group  int // the open one
-	pages  parquet.Pages
-	values parquet.ValueReader // of the open page
-	row    uint64              // the next
+	source  *sourceFile
+	file    *os.File
+	rows    uint64         // of all groups
+	at      uint64         // the next row
+	text    *parquetColumn // or nil
+	columns []parquetField // of a row, if there is no text
 }
 
 // openTable opens a parquet file. It recovers from panics of the library, which damaged files can
@@ -32,22 +29,19 @@ func (s *sourceFile) openTable() (f *os.File, table *parquet.File, err error) {
 	if f, err = os.Open(s.path); err != nil {
 		return nil, nil, err
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the file is damaged: %v", r)
-		}
-		if err != nil {
-			f.Close()
-		}
-	}()
+	defer recoverTable(&err)
 	table, err = parquet.OpenFile(f, int64(s.size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err == nil && !slices.Contains(columnNames(table), s.field) {
-		err = fmt.Errorf("the table has no column %q: name the column of the text with --field; its columns are %s", s.field, strings.Join(columnNames(table), ", "))
-	}
-	if err == nil {
-		err = s.checkColumn(table)
+	if err != nil {
+		f.Close()
 	}
 	return f, table, err
+}
+
+// recoverTable turns a panic of the library into an error.
+func recoverTable(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the file is damaged: %v", r)
+	}
 }
 
 func columnNames(table *parquet.File) []string {
@@ -58,22 +52,10 @@ func columnNames(table *parquet.File) []string {
 	return names
 }
 
-// checkColumn checks that the column has one text per row.
-func (s *sourceFile) checkColumn(table *parquet.File) error {
-	leaf, ok := table.Schema().Lookup(s.field)
-	if !ok || leaf.MaxRepetitionLevel > 0 || leaf.Node.Type().Kind() != parquet.ByteArray {
-		return fmt.Errorf("column %q does not hold text", s.field)
-	}
-	return nil
-}
-
-// checkParquet checks the table before any work is done.
-func (s *sourceFile) checkParquet() error {
-	f, _, err := s.openTable()
-	if err != nil {
-		return fmt.Errorf("%q: %w", s.path, err)
-	}
-	return f.Close()
+// isText reports whether a column has one text per row.
+func isText(table *parquet.File, name string) bool {
+	leaf, ok := table.Schema().Lookup(name)
+	return ok && leaf.MaxRepetitionLevel == 0 && leaf.Node.Type().Kind() == parquet.ByteArray
 }
 
 func (s *sourceFile) openParquet(at position) (reader, error) {
@@ -81,58 +63,92 @@ func (s *sourceFile) openParquet(at position) (reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaf, _ := table.Schema().Lookup(s.field)
-	r := &parquetReader{source: s, file: f, groups: table.RowGroups(), column: leaf.ColumnIndex, rows: uint64(table.NumRows())}
-	if err := r.seek(at.Row); err != nil {
+	r := &parquetReader{source: s, file: f, rows: uint64(table.NumRows())}
+	if err := r.begin(table, at.Row); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
+// begin opens the columns at a row.
+func (r *parquetReader) begin(table *parquet.File, row uint64) (err error) {
+	defer recoverTable(&err)
+	r.at = row
+	if !r.source.content.chat {
+		if !isText(table, r.source.content.field) {
+			return fmt.Errorf("column %q does not hold text", r.source.content.field)
+		}
+		leaf, _ := table.Schema().Lookup(r.source.content.field)
+		r.text = &parquetColumn{groups: table.RowGroups(), column: leaf.ColumnIndex}
+		return r.text.seek(row)
+	}
+	r.columns = parquetFields(table, r.source.content.wants)
+	for _, field := range r.columns {
+		for _, c := range field.columns {
+			if err := c.seek(row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Close closes the file.
 func (r *parquetReader) Close() error {
-	if r.pages != nil {
-		r.pages.Close()
+	if r.text != nil {
+		r.text.close()
+	}
+	for _, field := range r.columns {
+		for _, c := range field.columns {
+			c.close()
+		}
 	}
 	return r.file.Close()
 }
 
-// seek moves to a row.
-func (r *parquetReader) seek(row uint64) error {
-	r.row = row
-	for r.group < len(r.groups) && row >= uint64(r.groups[r.group].NumRows()) {
-		row -= uint64(r.groups[r.group].NumRows())
-		r.group++
+// nextRow returns the next row as JSON.
+func (r *parquetReader) nextRow() (row []byte, err error) {
+	defer recoverTable(&err)
+	if r.at == r.rows {
+		return nil, io.EOF
 	}
-	if r.group == len(r.groups) {
-		return nil
-	}
-	r.pages = r.groups[r.group].ColumnChunks()[r.column].Pages()
-	if row == 0 {
-		return nil
-	}
-	return r.pages.SeekToRow(int64(row))
+	r.at++
+	return parquetRow(r.columns)
 }
 
 func (r *parquetReader) next() (p *piece, err error) {
 	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the file is damaged: %v", v)
-		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%q row %d: %w", r.source.path, r.row+1, err)
+			err = fmt.Errorf("%q row %d: %w", r.source.path, r.at+1, err)
 		}
 	}()
-	p = &piece{}
+	defer recoverTable(&err)
+	p = &piece{line: r.at + 1}
+	if r.text != nil {
+		err = r.nextTexts(p)
+	} else {
+		err = r.nextRows(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.end = position{Row: r.at}
+	if r.rows > 0 {
+		p.end.Read = uint64(float64(r.source.size) * min(1, float64(r.at)/float64(r.rows)))
+	}
+	return p, nil
+}
+
+func (r *parquetReader) nextTexts(p *piece) error {
 	var buf [256]parquet.Value
 	for size := 0; size < pieceBytes && len(p.documents) < pieceDocuments; {
-		n, err := r.read(buf[:])
+		n, err := r.text.read(buf[:])
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(p.documents) > 0 {
 				break
 			}
-			return nil, err
+			return err
 		}
 		for _, v := range buf[:n] {
 			var document []byte
@@ -141,50 +157,122 @@ func (r *parquetReader) next() (p *piece, err error) {
 			}
 			size += len(document)
 			if len(document) > LineBytesMax {
-				return nil, fmt.Errorf("the text has %d bytes, more than %d", len(document), LineBytesMax)
+				return fmt.Errorf("the text has %d bytes, more than %d", len(document), LineBytesMax)
 			}
 			p.documents = append(p.documents, document)
 		}
-		r.row += uint64(n)
+		r.at += uint64(n)
 	}
-	p.end = position{Row: r.row}
-	if r.rows > 0 {
-		p.end.Read = uint64(float64(r.source.size) * min(1, float64(r.row)/float64(r.rows)))
+	return nil
+}
+
+// nextRows reads rows as JSON.
+func (r *parquetReader) nextRows(p *piece) error {
+	for size := 0; size < pieceBytes && len(p.lines) < pieceDocuments && r.at < r.rows; {
+		row, err := r.nextRow()
+		if err != nil {
+			return err
+		}
+		size += len(row)
+		p.lines = append(p.lines, row)
 	}
-	return p, nil
+	if len(p.lines) == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// parquetColumn reads the values of a column, of all row groups.
+type parquetColumn struct {
+	groups []parquet.RowGroup
+	column int
+
+	group  int // the open one
+	pages  parquet.Pages
+	values parquet.ValueReader // of the open page
+
+	buf   [64]parquet.Value
+	ahead []parquet.Value // read, and not yet taken
+}
+
+// close closes the open page.
+func (c *parquetColumn) close() {
+	if c.pages != nil {
+		c.pages.Close()
+	}
+}
+
+// seek moves to a row.
+func (c *parquetColumn) seek(row uint64) error {
+	for c.group < len(c.groups) && row >= uint64(c.groups[c.group].NumRows()) {
+		row -= uint64(c.groups[c.group].NumRows())
+		c.group++
+	}
+	if c.group == len(c.groups) {
+		return nil
+	}
+	c.pages = c.groups[c.group].ColumnChunks()[c.column].Pages()
+	if row == 0 {
+		return nil
+	}
+	return c.pages.SeekToRow(int64(row))
 }
 
 // read reads at least one value unless the table has ended.
-func (r *parquetReader) read(buf []parquet.Value) (int, error) {
+func (c *parquetColumn) read(buf []parquet.Value) (int, error) {
 	for {
-		if r.values != nil {
-			n, err := r.values.ReadValues(buf)
+		if c.values != nil {
+			n, err := c.values.ReadValues(buf)
 			if n > 0 {
 				return n, nil
 			}
 			if err == nil || !errors.Is(err, io.EOF) {
 				return 0, errors.Join(err, errors.New("a page gave no values"))
 			}
-			r.values = nil
+			c.values = nil
 		}
-		if r.group == len(r.groups) {
+		if c.group == len(c.groups) {
 			return 0, io.EOF
 		}
-		if r.pages == nil {
-			r.pages = r.groups[r.group].ColumnChunks()[r.column].Pages()
+		if c.pages == nil {
+			c.pages = c.groups[c.group].ColumnChunks()[c.column].Pages()
 		}
-		page, err := r.pages.ReadPage()
+		page, err := c.pages.ReadPage()
 		if errors.Is(err, io.EOF) {
-			err = r.pages.Close()
-			r.pages = nil
-			r.group++
+			err = c.pages.Close()
+			c.pages = nil
+			c.group++
 		} else if err == nil {
-			r.values = page.Values()
+			c.values = page.Values()
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
+}
+
+// peek returns the next value without taking it, or io.EOF.
+func (c *parquetColumn) peek() (parquet.Value, error) {
+	if len(c.ahead) == 0 {
+		n, err := c.read(c.buf[:])
+		if err != nil {
+			return parquet.Value{}, err
+		}
+		c.ahead = c.buf[:n]
+	}
+	return c.ahead[0], nil
+}
+
+// take returns the next value, which must be there.
+func (c *parquetColumn) take() (parquet.Value, error) {
+	v, err := c.peek()
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the column ends before the table")
+	}
+	if err == nil {
+		c.ahead = c.ahead[1:]
+	}
+	return v, err
 }
 
 // fieldNames lists the fields of an object, for messages.

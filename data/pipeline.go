@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -15,6 +16,7 @@ type pipeline struct {
 	before  []uint64 // bytes of the sources before each
 	writer  *shardWriter
 	encoder tokenizer.Tokenizer
+	chat    *chat.Format // of conversations; or nil
 	plan    wire.Hash
 	resumes bool // whether to save progress
 }
@@ -57,7 +59,7 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	for range l.writer.n {
 		started.Go(func() {
 			for t := range work {
-				t.done <- l.sources[t.source].encode(t.piece, l.encoder)
+				t.done <- l.sources[t.source].encode(t.piece, l.encoder, l.chat)
 			}
 		})
 	}

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -22,8 +23,8 @@ type PrepareOptions struct {
 	Name            string              // of the data set
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
 	Format          Format              // of all sources
-	Field           string              // the field or column with the text; "" means DefaultField
-	Chat            string              // the model's chat template; may be ""
+	Field           string              // the field or column with the text or the conversation; "" finds it
+	Chat            string              // the model's chat template, which conversations need
 	HeldOutPermille uint32              // the share that is held out, 0..500
 	ShardTokens     uint64              // 0 means the constant ShardTokens
 	Workers         int                 // that encode, hash and write in parallel; 0 means GOMAXPROCS
@@ -34,6 +35,7 @@ type PrepareOptions struct {
 type Progress struct {
 	Bytes, BytesTotal uint64 // of the sources
 	Tokens            uint64 // made so far
+	Learnt            uint64 // of those to train on, if others are masked; else 0
 	Shards            int    // finished so far
 	Kept              int    // finished shards that were already on disk and correct
 }
@@ -48,6 +50,9 @@ type Progress struct {
 // document's text decides whether it is held out, so the same text is never in both parts. Every
 // document is followed by the tokenizer's End; empty ones are left out.
 //
+// A conversation is rendered by the chat template and followed by nothing. What the assistant does
+// not say is masked; conversations in which it says nothing are left out.
+//
 // After an interruption, a call with the same options and unchanged sources resumes the work.
 // Otherwise Prepare repeats the work but keeps the shards that are already right, so it completes a
 // damaged set and merely verifies a whole one. It writes the manifest last. If dir already has a
@@ -57,7 +62,11 @@ func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err != nil {
 		return Manifest{}, fmt.Errorf("prepare data: %w", err)
 	}
-	if m, err = prepare(ctx, dir, sources, o, m); err != nil {
+	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
+	if err == nil {
+		m, err = prepare(ctx, dir, list, o, m.of(list))
+	}
+	if err != nil {
 		return Manifest{}, fmt.Errorf("prepare data set %q: %w", o.Name, err)
 	}
 	return m, nil
@@ -76,12 +85,9 @@ func (o PrepareOptions) manifest() (Manifest, error) {
 		Name:        o.Name,
 		Tokenizer:   Tokenizer{o.Tokenizer.Name(), o.Tokenizer.Hash()},
 		Vocab:       o.Tokenizer.Vocab(),
-		TokenBytes:  2,
+		TokenBytes:  4,
 		ShardTokens: o.ShardTokens,
 		Chat:        o.Chat,
-	}
-	if m.Vocab > math.MaxUint16+1 {
-		m.TokenBytes = 4
 	}
 	if m.ShardTokens == 0 {
 		m.ShardTokens = ShardTokens
@@ -89,12 +95,17 @@ func (o PrepareOptions) manifest() (Manifest, error) {
 	return m, m.Check()
 }
 
-func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions, m Manifest) (Manifest, error) {
-	old, err := previous(dir, m)
-	if err != nil {
-		return Manifest{}, err
+// of returns m with how tokens of the sources are kept.
+func (m Manifest) of(sources []sourceFile) Manifest {
+	m.Masked = slices.ContainsFunc(sources, func(s sourceFile) bool { return s.content.chat })
+	if m.Vocab <= m.vocabMax2() {
+		m.TokenBytes = 2
 	}
-	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
+	return m
+}
+
+func prepare(ctx context.Context, dir string, list []sourceFile, o PrepareOptions, m Manifest) (Manifest, error) {
+	old, err := previous(dir, m)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -128,12 +139,26 @@ func prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	return m, nil
 }
 
+// format returns what renders conversations.
+func (o PrepareOptions) format() (*chat.Format, error) {
+	if o.Chat == "" {
+		return nil, errors.New("the files hold conversations, and the tokenizer comes without a chat template: name the directory of a model that has one, or put a chat_template.jinja beside the tokenizer.json")
+	}
+	return chat.NewFormat(o.Chat, o.Tokenizer)
+}
+
 // writeShards writes the missing shards and their leaves, and returns the manifest.
 func writeShards(ctx context.Context, dir string, sources []sourceFile, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	w := newShardWriter(dir, m, old, o)
 	l := &pipeline{sources: sources, writer: w, encoder: o.Tokenizer, plan: planOf(m, sources), resumes: old == nil}
+	if m.Masked {
+		var err error
+		if l.chat, err = o.format(); err != nil {
+			return Manifest{}, err
+		}
+	}
 	for _, s := range sources {
 		l.before = append(l.before, w.total)
 		w.total += s.size

@@ -112,7 +112,7 @@ func TestInterruptedPrepareGoesOn(t *testing.T) {
 		m, err := Prepare(ctx, dir, sources, o)
 		cancel()
 		if err == nil {
-			if want := (Progress{200_000, 200_000, m.Tokens + m.HeldOutTokens, len(m.Shards) + len(m.HeldOut), done}); last != want {
+			if want := (Progress{200_000, 200_000, m.Tokens + m.HeldOutTokens, 0, len(m.Shards) + len(m.HeldOut), done}); last != want {
 				t.Errorf("got %+v, want %+v", last, want)
 			}
 			break

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -107,9 +106,8 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 		size := uint64(m.TokenBytes)
 		b = b[at%m.ShardTokens*size-c.chunk*merkle.ChunkBytes:]
 		n := min(len(dst), len(b)/int(size))
-		decode(dst[:n], b, int(size))
-		if slices.Max(dst[:n]) >= m.Vocab {
-			return fmt.Errorf("one of %d tokens from token %d is not in the vocabulary of %d", n, at, m.Vocab)
+		if bad := m.decode(dst[:n], b); bad >= 0 {
+			return fmt.Errorf("token %d is not in the vocabulary of %d", at+uint64(bad), m.Vocab)
 		}
 		dst = dst[n:]
 		at += uint64(n)

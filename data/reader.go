@@ -1,15 +1,21 @@
 package data
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -22,6 +28,9 @@ const (
 	// pieceDocuments is the most documents encoded at once, however short they are.
 	pieceDocuments = 4096
 )
+
+// Masked is the bit of a token that is read and not learnt.
+const Masked = llama.Masked
 
 // A reader returns a source piece by piece. Its pieces depend on the file and on the start
 // position, which is always the end of a piece.
@@ -51,7 +60,7 @@ type piece struct {
 	tokens []uint32 // tokens as they are
 
 	documents [][]byte // documents, whole
-	lines     [][]byte // or lines that have them
+	lines     [][]byte // or rows that have them, as JSON objects
 	line      uint64   // number of the first, from 1
 
 	heldOut bool // for text and tokens; documents are held out one by one
@@ -63,8 +72,8 @@ type encoded struct {
 	err            error
 }
 
-// encode tokenizes a piece.
-func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer) (e encoded) {
+// encode tokenizes a piece; f is for conversations.
+func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer, f *chat.Format) (e encoded) {
 	if p.text != nil || p.tokens != nil {
 		tokens := p.tokens
 		if p.text != nil {
@@ -80,30 +89,76 @@ func (s *sourceFile) encode(p *piece, t tokenizer.Tokenizer) (e encoded) {
 		}
 		return e
 	}
-	e.err = s.eachDocument(p, func(document []byte) {
-		to := &e.train
+	to := func(document []byte) *[]uint32 {
 		if s.isHeldOut(document) {
-			to = &e.heldOut
+			return &e.heldOut
 		}
-		*to = append(t.Encode(*to, document), t.End())
+		return &e.train
+	}
+	if !s.content.chat {
+		e.err = s.eachDocument(p, func(document []byte) {
+			part := to(document)
+			*part = append(t.Encode(*part, document), t.End())
+		})
+		return e
+	}
+	e.err = s.eachConversation(p, func(c chat.Conversation) error {
+		ids, said, err := f.Lesson(c)
+		if err != nil || !slices.Contains(said, true) {
+			return err
+		}
+		text, err := t.Decode(nil, ids)
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			if !said[i] {
+				ids[i] |= Masked
+			}
+		}
+		part := to(text)
+		*part = append(*part, ids...)
+		return nil
 	})
 	return e
 }
 
-// eachDocument calls do with every nonempty document of a piece.
+// eachDocument calls do with every nonempty document of a piece. A conversation is its messages as
+// JSON.
 func (s *sourceFile) eachDocument(p *piece, do func([]byte)) error {
+	if s.content.chat {
+		return s.eachConversation(p, func(c chat.Conversation) error { do(c.Messages); return nil })
+	}
 	for _, d := range p.documents {
 		if len(d) > 0 {
 			do(d)
 		}
 	}
-	for i, line := range p.lines {
-		d, err := documentOf(line, s.field)
-		if err != nil {
-			return fmt.Errorf("%q line %d: %w", s.path, p.line+uint64(i), err)
-		}
-		if len(d) > 0 {
+	return s.eachRow(p, func(line []byte) error {
+		d, err := documentOf(line, s.content.field)
+		if err == nil && len(d) > 0 {
 			do(d)
+		}
+		return err
+	})
+}
+
+// eachConversation calls do with every conversation of a piece that is not empty.
+func (s *sourceFile) eachConversation(p *piece, do func(chat.Conversation) error) error {
+	return s.eachRow(p, func(line []byte) error {
+		c, ok, err := s.content.conversation(line)
+		if err == nil && ok {
+			err = do(c)
+		}
+		return err
+	})
+}
+
+// eachRow calls do with every row of a piece.
+func (s *sourceFile) eachRow(p *piece, do func([]byte) error) error {
+	for i, line := range p.lines {
+		if err := do(line); err != nil {
+			return fmt.Errorf("%q %s %d: %w", s.path, s.row(), p.line+uint64(i), err)
 		}
 	}
 	return nil
@@ -125,8 +180,9 @@ type sourceFile struct {
 	format  Format
 	size    uint64
 	modTime int64
-	heldOut uint32 // permille
-	field   string
+	heldOut uint32      // permille
+	content content     // of rows
+	array   bool        // JSON in one list, not in lines
 	layout  tokenLayout // of files of tokens
 }
 
@@ -141,12 +197,9 @@ func newSources(paths []string, format Format, field string, heldOut uint32) ([]
 		if err != nil {
 			return nil, err
 		}
-		s.heldOut, s.field = heldOut, field
-		if s.field == "" {
-			s.field = DefaultField
-		}
-		if s.format == Parquet {
-			if err := s.checkParquet(); err != nil {
+		s.heldOut = heldOut
+		if s.format.hasRows() {
+			if err := s.look(field); err != nil {
 				return nil, err
 			}
 		}
@@ -155,8 +208,63 @@ func newSources(paths []string, format Format, field string, heldOut uint32) ([]
 	return list, nil
 }
 
-// DefaultField is the default JSONL field and Parquet column that holds the text.
+// DefaultField is the field of rows that holds the text, unless another is named.
 const DefaultField = "text"
+
+// look finds out what is in the rows of a source, before any work is done on it: in the first that
+// has something in the field.
+func (s *sourceFile) look(field string) (err error) {
+	if s.format == JSONL {
+		if err := s.lookForArray(); err != nil {
+			return err
+		}
+	}
+	s.content = content{chat: true} // all fields
+	r, err := s.open(position{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	// The reader has what it needs of this.
+	s.content, err = content{field: cmp.Or(field, DefaultField)}, nil
+	for i := 0; i < pieceDocuments && err == nil; i++ {
+		var line []byte
+		line, err = r.(rowReader).nextRow()
+		if err == nil && len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var row map[string]json.RawMessage
+		if err == nil {
+			row, err = objectOf(line)
+		}
+		if err == nil {
+			s.content, err = contentOf(row, field)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%q %s %d: %w", s.path, s.row(), i+1, err)
+		case string(row[s.content.field]) != "null":
+			return nil
+		}
+	}
+	return nil
+}
+
+// row is what errors call a row.
+func (s *sourceFile) row() string {
+	if s.format == JSONL && !s.array {
+		return "line"
+	}
+	return "row"
+}
+
+// A rowReader returns a source of rows row by row, as JSON objects, or io.EOF.
+type rowReader interface {
+	reader
+	nextRow() ([]byte, error)
+}
 
 func newSource(path string, format Format) (s sourceFile, err error) {
 	if format == Auto {
@@ -190,6 +298,8 @@ func (s *sourceFile) open(at position) (r reader, err error) {
 		r, err = s.openJSONL(at)
 	case Parquet:
 		r, err = s.openParquet(at)
+	case Arrow:
+		r, err = s.openArrow(at)
 	default:
 		r, err = s.openTokens(at)
 	}

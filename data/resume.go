@@ -41,13 +41,14 @@ type progressJSON struct {
 type partJSON struct {
 	Shards []Shard `json:"shards"` // all full
 	Open   int     `json:"open"`   // bytes of the next one
+	Learnt uint64  `json:"learnt,omitempty"`
 }
 
 // planOf identifies the work: a resumed Prepare must have the same plan as the interrupted one.
 func planOf(m Manifest, sources []sourceFile) wire.Hash {
 	b := m.Bytes() // without shards
 	for _, s := range sources {
-		b = fmt.Appendf(b, "%q %d %d %d %d %q\n", s.path, s.format, s.size, s.modTime, s.heldOut, s.field)
+		b = fmt.Appendf(b, "%q %d %d %d %d %+v\n", s.path, s.format, s.size, s.modTime, s.heldOut, s.content)
 	}
 	return wire.SHA256(b)
 }
@@ -78,7 +79,7 @@ func (w *shardWriter) save(ctx context.Context, plan wire.Hash, i int, at positi
 }
 
 func (p *partWriter) json() partJSON {
-	j := partJSON{Shards: p.shards}
+	j := partJSON{Shards: p.shards, Learnt: p.learnt}
 	if p.open != nil {
 		j.Open = len(*p.open)
 	}
@@ -145,7 +146,7 @@ func (w *shardWriter) whole(ctx context.Context, shards []Shard) bool {
 
 // restore sets a part to its saved state.
 func (p *partWriter) restore(j partJSON, tail []byte, tokenBytes int) {
-	p.shards = j.Shards
+	p.shards, p.learnt = j.Shards, j.Learnt
 	for _, s := range j.Shards {
 		p.tokens += s.Tokens
 	}

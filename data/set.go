@@ -17,7 +17,8 @@ type Source interface {
 	Len() uint64
 
 	// Read sets dst to sequence i. The length of dst must be the source's sequence length plus one:
-	// the model sees dst[:n-1] and predicts dst[1:].
+	// the model sees dst[:n-1] and predicts dst[1:]. Tokens that it does not learn to predict have
+	// the bit Masked.
 	Read(i uint64, dst []uint32) error
 }
 
@@ -271,11 +272,8 @@ func (p part) readFrom(at uint64, dst []uint32) (int, error) {
 	}
 	b = b[first%merkle.ChunkBytes:]
 	n := min(len(dst), len(b)/int(size))
-	decode(dst[:n], b, int(size))
-	for i, token := range dst[:n] {
-		if token >= p.manifest.Vocab {
-			return 0, &CorruptError{s.path, fmt.Sprintf("token %d is %d, the vocabulary has %d", first/size+uint64(i), token, p.manifest.Vocab)}
-		}
+	if i := p.manifest.decode(dst[:n], b); i >= 0 {
+		return 0, &CorruptError{s.path, fmt.Sprintf("token %d is %d, the vocabulary has %d", first/size+uint64(i), dst[i]&^Masked, p.manifest.Vocab)}
 	}
 	return n, nil
 }

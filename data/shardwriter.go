@@ -41,6 +41,7 @@ type partWriter struct {
 	prefix string
 	old    []Shard // of the old manifest's part
 	tokens uint64
+	learnt uint64  // of them; counted if some are masked
 	open   *[]byte // the bytes of the shard being filled, or nil
 	shards []Shard
 	leaves map[int][]wire.Hash // of the shards that were hashed
@@ -91,6 +92,11 @@ func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32,
 		}
 		*p.open = b
 		p.tokens += n
+		if w.manifest.Masked {
+			for _, token := range tokens[:n] {
+				p.learnt += uint64(^token >> 31)
+			}
+		}
 		tokens = tokens[n:]
 		if n == room {
 			if err := w.flush(ctx, p); err != nil {
@@ -104,11 +110,15 @@ func (w *shardWriter) write(ctx context.Context, p *partWriter, tokens []uint32,
 // encode appends tokens to a shard's bytes; the first is token at of its part.
 func (w *shardWriter) encode(dst []byte, tokens []uint32, at uint64) ([]byte, error) {
 	for i, token := range tokens {
-		if token >= w.manifest.Vocab {
-			return nil, fmt.Errorf("token %d is %d, but tokenizer %q has %d tokens", at+uint64(i), token, w.tokenizer.Name(), w.manifest.Vocab)
+		id, mask := token&^Masked, token&Masked
+		if !w.manifest.Masked {
+			id, mask = token, 0
+		}
+		if id >= w.manifest.Vocab {
+			return nil, fmt.Errorf("token %d is %d, but tokenizer %q has %d tokens", at+uint64(i), id, w.tokenizer.Name(), w.manifest.Vocab)
 		}
 		if w.manifest.TokenBytes == 2 {
-			dst = binary.LittleEndian.AppendUint16(dst, uint16(token))
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(id|mask>>16))
 		} else {
 			dst = binary.LittleEndian.AppendUint32(dst, token)
 		}
@@ -192,6 +202,7 @@ func (w *shardWriter) read(n uint64) {
 	defer w.mu.Unlock()
 	w.progress.Bytes = n
 	w.progress.Tokens = w.train.tokens + w.heldOut.tokens
+	w.progress.Learnt = w.train.learnt
 	w.tell()
 }
 

@@ -174,6 +174,7 @@ func TestReadersGoOnFromWherePiecesEnd(t *testing.T) {
 		{written(t, "x.jsonl", lines.Bytes()), JSONL},
 		{written(t, "x.jsonl.gz", zipped.Bytes()), JSONL},
 		{written(t, "x.parquet", table.Bytes()), Parquet},
+		{written(t, "x.json", append(append([]byte("[ "), bytes.ReplaceAll(bytes.TrimSpace(lines.Bytes()), []byte("\n"), []byte(" ,\n"))...), ']')), JSONL},
 	} {
 		list, err := newSources([]string{c.path}, c.format, "", 300)
 		if err != nil {
@@ -183,7 +184,7 @@ func TestReadersGoOnFromWherePiecesEnd(t *testing.T) {
 		var whole, parts encoded
 		var ends []position
 		add := func(to *encoded, p *piece) error {
-			e := s.encode(p, tokenizer.Bytes{})
+			e := s.encode(p, tokenizer.Bytes{}, nil)
 			to.train, to.heldOut = append(to.train, e.train...), append(to.heldOut, e.heldOut...)
 			return e.err
 		}
@@ -236,9 +237,9 @@ func TestBadSourcesAreNamedWithTheirPlace(t *testing.T) {
 		{"no.jsonl.gz", []byte(good), "", []string{"no.jsonl.gz", "gzip"}},
 		{"no.jsonl.zst", []byte(good), "", []string{"no.jsonl.zst", "line 1", "magic"}},
 		{"no.parquet", []byte(good), "", []string{"no.parquet"}},
-		{"columns.parquet", table, "body", []string{`no column "body"`, "id, text, tags"}},
+		{"columns.parquet", table, "body", []string{`no field "body"`, "id, tags, text"}},
 		{"numbers.parquet", table, "id", []string{`"id" does not hold text`}},
-		{"lists.parquet", table, "tags", []string{`"tags" does not hold text`}},
+		{"lists.parquet", table, "tags", []string{`"tags" holds a list`}},
 		{"short.parquet", table[:len(table)-9], "", []string{"short.parquet"}},
 		{"odd.bin", []byte{1, 2, 3}, "", []string{"does not imply a format"}},
 		{"short.bin", llmc[:len(llmc)-2], "", []string{"short.bin", "1000 tokens of 2 bytes behind 1024"}},
@@ -361,8 +362,8 @@ func TestDirectoriesStandForTheTablesInThem(t *testing.T) {
 		{[]string{"a"}, "test", "a/data/test-00000-of-00001.parquet"},
 		{[]string{"d/readme.txt", "b"}, "train", "d/readme.txt b/part.jsonl.zst b/x/part.parquet"},
 		{[]string{"c"}, "validation", "c/validation.jsonl"},
-		{[]string{"c"}, "train", `no .parquet or .jsonl files of the split "train"`},
-		{[]string{"d"}, "train", "no .parquet or .jsonl"},
+		{[]string{"c"}, "train", `no .parquet, .arrow, .jsonl or .json files of the split "train"`},
+		{[]string{"d"}, "train", "no .parquet, .arrow, .jsonl or .json"},
 		{[]string{"nowhere"}, "train", "nowhere"},
 		{[]string{"a"}, "half", `"half"`},
 	} {

@@ -20,7 +20,7 @@ type Dataset struct {
 	Name    string   // "": the directory's
 	Mix     []string // WEIGHT:SET: prepared sets that the directory stands for, in place of files
 	Format  string   // of the files
-	Field   string   // of a row, with the text
+	Field   string   // of a row, with the text or the conversation; "" finds it
 	Split   string   // of directories
 	HeldOut float64  // share that is not trained on
 	// Tokenizer is "bytes", "train:VOCAB" for one that is learnt from the files, or a tokenizer.json.
@@ -66,14 +66,20 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 		}
 	}
 	var meter view.Meter
-	return data.Prepare(ctx, d.Out, files, data.PrepareOptions{
+	var last data.Progress
+	m, err = data.Prepare(ctx, d.Out, files, data.PrepareOptions{
 		Name: d.Name, Tokenizer: t, Chat: template, Format: format, Field: d.Field, HeldOutPermille: permille,
 		Progress: func(p data.Progress) {
+			last = p
 			if left, ok := meter.Tick(p.Bytes, p.BytesTotal); ok {
 				d.Say("%s of %s read, %s tokens%s", view.Bytes(p.Bytes), view.Bytes(p.BytesTotal), view.Thousands(p.Tokens), left)
 			}
 		},
 	})
+	if err == nil && m.Masked {
+		d.Say("the assistant says %s of the tokens to train on; the others are read and not learnt", view.Thousands(last.Learnt))
+	}
+	return m, err
 }
 
 // mix makes a directory that stands for several data sets.

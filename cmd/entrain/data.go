@@ -26,17 +26,21 @@ func dataPrepareCommand(c console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prepare -o DIR FILE...",
-		Short: "Make a data set from text, JSONL, parquet or token files",
-		Long: `Makes a data set from text files, from JSON lines or tables with a text in each row, or from token
-files. A directory means the .parquet and .jsonl files in it, as in Hugging Face's repositories; if
-their names tell the split, only those of --split.
+		Short: "Make a data set from text, conversations, tables or token files",
+		Long: `Makes a data set from text files, from JSON or tables with a text or a conversation in each row, or from
+token files. A directory means the .parquet, .arrow, .jsonl and .json files in it, as in Hugging Face's
+repositories and what its datasets library saves; if their names tell the split, only those of --split.
 
 Text becomes tokens by --tokenizer: the 256 byte values ("bytes"), a byte-level BPE from the tokenizer.json
 of a model such as GPT-2 or Llama 3, or one that is learnt from the files first ("train:32000" for 32,000
 tokens). Its definition is kept beside the tokens.
 
+Conversations are messages with role and content, ShareGPT's with from and value, or a question and its
+answer, such as Alpaca's instruction, input and output. They are rendered by the chat template of the
+tokenizer's directory, as transformers does, and only what the assistant says is learnt.
+
 A part is held out: it is never trained on, and the loss on it measures the model. It is the end of
-each text or token file, and of JSON lines and tables a random choice of texts, by content.
+each text or token file, and of rows a random choice, by content.
 
 The result depends only on the contents and the order of the files, so others who prepare the same
 files get the same hash. If interrupted, call it again to continue.
@@ -48,7 +52,8 @@ gives each of its sequences once before any comes again, so a small set with a l
 times while a large one is read once. The files are linked, not copied, where the file system can.`,
 		Example: `  entrain data prepare -o ./corpus book1.txt book2.txt
   entrain data prepare -o ./web --tokenizer train:32000 ./fineweb-edu/sample/10BT
-  entrain data prepare -o ./chats --tokenizer ./gpt2/tokenizer.json --field body posts.jsonl.zst
+  entrain data prepare -o ./posts --tokenizer ./gpt2/tokenizer.json --field body posts.jsonl.zst
+  entrain data prepare -o ./chats --tokenizer ./qwen2.5-0.5b-instruct ./ultrachat_200k
   entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin
   entrain data prepare -o ./corpus --mix 3:./web --mix 1:./code --mix 2:./books`,
 		Args: func(cmd *cobra.Command, files []string) error {
@@ -73,9 +78,9 @@ times while a large one is read once. The files are linked, not copied, where th
 	f.StringVar(&p.Name, "name", "", "`name` of the data set (default: the directory's)")
 	f.StringArrayVar(&p.Mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
 	f.StringVar(&p.Format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
-	f.StringVar(&p.Field, "field", data.DefaultField, "`name` of the field or column with the text")
+	fieldFlag(cmd, &p.Field)
 	f.StringVar(&p.Split, "split", "train", "which files of directories to take: train, validation or test")
-	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template the data set then carries")
+	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template renders conversations and goes with the data set")
 	f.Float64Var(&p.HeldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -90,7 +95,7 @@ func dataShowCommand(c console) *cobra.Command {
 		Short: "Show what a data set holds, and its hash; or what is in a file",
 		Long: `Shows what a data set holds and its hash. With --verify, every shard is read and compared with the manifest.
 
-Of a file that a data set could be made from (text, JSONL, parquet, tokens of llm.c or Megatron) it shows
+Of a file that a data set could be made from (text, JSON, parquet, arrow, tokens of llm.c or Megatron) it shows
 what "data prepare" would find in it.`,
 		Example: "  entrain data show ./corpus\n  entrain data show ./corpus --verify\n  entrain data show ./posts.jsonl.zst --field body",
 		Args:    needDir,
@@ -118,8 +123,12 @@ what "data prepare" would find in it.`,
 	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&verify, "verify", false, "read and verify every shard")
 	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
-	f.StringVar(&field, "field", data.DefaultField, "`name` of the field or column with the text")
+	fieldFlag(cmd, &field)
 	return cmd
+}
+
+func fieldFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "field", "", "`name` of the field or column with the text, the messages or the question\n(default: text, messages, conversations, or instruction with output)")
 }
 
 // showSource shows what is in a file of text or tokens.
@@ -142,7 +151,14 @@ func (c console) showSource(ctx context.Context, path, format, field string, asJ
 		fmt.Fprintf(c.out, "%s of text\n", bytesText(info.TextBytes))
 	}
 	if info.Documents > 0 {
-		fmt.Fprintf(c.out, "documents: %s\n", thousands(info.Documents))
+		what := "documents"
+		if info.Chat {
+			what = "conversations"
+		}
+		if info.Field != "" {
+			what += fmt.Sprintf(" in %q", info.Field)
+		}
+		fmt.Fprintf(c.out, "%s: %s\n", what, thousands(info.Documents))
 	}
 	if len(info.Columns) > 0 {
 		fmt.Fprintf(c.out, "columns: %s\n", strings.Join(info.Columns, ", "))

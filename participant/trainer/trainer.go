@@ -120,6 +120,10 @@ func (t *Trainer) base() ([]float32, error) {
 
 // take opens the device that m names, and makes its model part of o.
 func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
+	if t.Set.Manifest().Masked && m.Device != "" && m.Device != vulkan.CPU {
+		m.Tell("no device masks tokens yet, as this data does: the processors compute")
+		return nil
+	}
 	var cache string
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "entrain")

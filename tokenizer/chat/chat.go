@@ -15,6 +15,7 @@ import (
 const (
 	SourceBytesMax = 128 << 10 // of a template; the largest known have 30 KB
 	workMax        = 1 << 26   // units of work of one rendering
+	lessonMax      = 1 << 30   // units of work to find what the assistant says in a conversation
 	stepWork       = 32        // units of work of a step
 	partWork       = 8         // units of work of a part of an expression
 )
@@ -42,6 +43,15 @@ func Parse(source string) (*Template, error) {
 // render executes the template with variables. now, if it is not zero, is the time that the
 // template may ask for.
 func (t *Template) render(vars map[string]any, now time.Time) (string, error) {
+	r, err := t.execute(vars, now)
+	if err != nil {
+		return "", err
+	}
+	return r.out.String(), nil
+}
+
+// execute executes the template with variables.
+func (t *Template) execute(vars map[string]any, now time.Time) (*renderer, error) {
 	r := &renderer{work: workMax, out: new(strings.Builder)}
 	s := &scope{vars: make(map[string]any)}
 	for k, v := range vars {
@@ -57,9 +67,9 @@ func (t *Template) render(vars map[string]any, now time.Time) (string, error) {
 		})
 	}
 	if _, err := r.run(t.body, s); err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
+		return nil, fmt.Errorf("chat template: %w", err)
 	}
-	return r.out.String(), nil
+	return r, nil
 }
 
 // strftime formats a time as Python does.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/tokenizer"
@@ -142,7 +143,12 @@ func plainContent(d *Dict) error {
 var names = []string{"bos_token", "eos_token", "unk_token", "pad_token"}
 
 func (f *Format) render(messages []any, tools any, ask bool, now time.Time) (string, error) {
-	return f.template.render(map[string]any{"messages": messages, "tools": tools, "documents": nil, "add_generation_prompt": ask}, now)
+	return f.template.render(variables(messages, tools, ask), now)
+}
+
+// variables are what a template is given.
+func variables(messages []any, tools any, ask bool) map[string]any {
+	return map[string]any{"messages": messages, "tools": tools, "documents": nil, "add_generation_prompt": ask}
 }
 
 // Prompt returns the tokens that ask for an assistant's next message. now is the time that the
@@ -159,33 +165,38 @@ func (f *Format) Prompt(c Conversation, now time.Time) ([]uint32, error) {
 	return tokenizer.EncodeGuarded(f.words, nil, text), nil
 }
 
-// Lesson returns the tokens of a conversation, and of each whether the assistant says it: what
-// changes in the text when its message does, and the special token after that.
+// Lesson returns the tokens of a conversation, and of each whether the assistant says it: what the
+// template writes in {% generation %}, or else what changes in the text when an assistant's message
+// does, and the special token after that.
 func (f *Format) Lesson(c Conversation) (ids []uint32, said []bool, err error) {
 	messages, tools, err := f.values(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := f.render(messages, tools, false, time.Time{})
+	r, err := f.template.execute(variables(messages, tools, false), time.Time{})
 	if err != nil {
 		return nil, nil, err
 	}
-	var spans []span
+	text, spans, work := r.out.String(), r.generated, lessonMax
 	for i, m := range messages {
-		if m.(*Dict).values["role"] != "assistant" {
+		if len(r.generated) > 0 || m.(*Dict).values["role"] != "assistant" {
 			continue
 		}
 		other := slices.Clone(messages)
 		other[i] = message("assistant", string(probe))
-		changed, err := f.render(other, tools, false, time.Time{})
+		changed, err := f.template.execute(variables(other, tools, false), time.Time{})
 		if err != nil {
 			return nil, nil, err
 		}
-		if at, ok := difference(text, changed); ok {
+		if work -= workMax - changed.work; work < 0 {
+			return nil, nil, fmt.Errorf("chat template: with %d messages %w", len(messages), errWork)
+		}
+		if at, ok := difference(text, changed.out.String()); ok {
 			at.to = f.ended(text, at.to)
 			spans = append(spans, at)
 		}
 	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	ids, said = f.mark(text, spans)
 	return ids, said, nil
 }
@@ -230,23 +241,19 @@ func (f *Format) ended(text string, i int) int {
 func (f *Format) mark(text string, spans []span) (ids []uint32, said []bool) {
 	ids = tokenizer.EncodeGuarded(f.words, nil, text)
 	said = make([]bool, len(ids))
-	// Where tokens do not spell the text byte for byte, the parts are encoded one by one.
-	var b []byte
-	ends := make([]int, len(ids))
-	for i, id := range ids {
-		b, _ = f.words.Decode(b, []uint32{id})
-		ends[i] = len(b)
-	}
-	if plain, where := unguarded(text, spans); string(b) == plain {
+	plain, where := unguarded(text, spans)
+	if ends := f.ends(plain, ids); ends != nil {
 		at := 0
-		for i := range ids {
-			for _, s := range where {
-				said[i] = said[i] || at < s.to && ends[i] > s.from
+		for i, end := range ends {
+			for len(where) > 0 && where[0].to <= at {
+				where = where[1:]
 			}
-			at = ends[i]
+			said[i] = len(where) > 0 && end > where[0].from
+			at = end
 		}
 		return ids, said
 	}
+	// Where tokens do not spell the text, the parts are encoded one by one.
 	ids, said = nil, nil
 	add := func(part string, by bool) {
 		ids = tokenizer.EncodeGuarded(f.words, ids, part)
@@ -262,6 +269,39 @@ func (f *Format) mark(text string, spans []span) (ids []uint32, said []bool) {
 	}
 	add(text[at:], false)
 	return ids, said
+}
+
+// ends returns where in text each of its tokens ends, or nil if they do not spell it. A token may
+// begin with a space that the tokenizer put in front, and white space may be lost beside a special
+// token.
+func (f *Format) ends(text string, ids []uint32) []int {
+	ends := make([]int, len(ids))
+	var b []byte
+	at := 0
+	for i, id := range ids {
+		b, _ = f.words.Decode(b[:0], []uint32{id})
+		s := string(b)
+		for rest := text[at:]; ; {
+			if strings.HasPrefix(rest, s) {
+				at = len(text) - len(rest) + len(s)
+				break
+			}
+			if strings.HasPrefix(s, " ") && strings.HasPrefix(rest, s[1:]) {
+				at = len(text) - len(rest) + len(s) - 1
+				break
+			}
+			r, n := utf8.DecodeRuneInString(rest)
+			if n == 0 || !unicode.IsSpace(r) {
+				return nil
+			}
+			rest = rest[n:]
+		}
+		ends[i] = at
+	}
+	if strings.TrimSpace(text[at:]) != "" {
+		return nil
+	}
+	return ends
 }
 
 // unguarded returns text without Guards, and the spans in it.

@@ -160,7 +160,14 @@ func (p *parser) tag(name string) (func(r *renderer, s *scope) (flow, error), er
 		return p.tagMacro()
 	case "generation":
 		list, err := p.whole("endgeneration")
-		return func(r *renderer, s *scope) (flow, error) { return r.run(list, s) }, err
+		return func(r *renderer, s *scope) (flow, error) {
+			from := r.out.Len()
+			how, err := r.run(list, s)
+			if r.depth == 0 {
+				r.generated = append(r.generated, span{from, r.out.Len()})
+			}
+			return how, err
+		}, err
 	case "break", "continue":
 		if p.loops == 0 {
 			return nil, p.fault("%s outside of a loop", name)

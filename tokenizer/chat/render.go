@@ -12,8 +12,10 @@ import (
 // of work, every part of an expression partWork of them, and every step and item stepWork.
 type renderer struct {
 	work  int
-	depth int
+	depth int // of macros and of what is captured
 	out   *strings.Builder
+
+	generated []span // of the text, in {% generation %}
 }
 
 // errWork reports that a template does more than workMax.
