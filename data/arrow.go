@@ -50,7 +50,8 @@ const (
 
 // arrowBuffers is the number of buffers of each type, 0 of those that are not known.
 var arrowBuffers = [...]int{
-	arrowInt: 2, arrowFloat: 2, arrowBinary: 3, arrowUtf8: 3, arrowBool: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, // decimals and times
+	arrowInt: 2, arrowFloat: 2, arrowBinary: 3, arrowUtf8: 3, arrowBool: 2,
+	7: 2, 8: 2, 9: 2, 10: 2, 11: 2, // decimals and times
 	arrowList: 2, arrowStruct: 1, 15: 2, arrowFixedList: 1, arrowMap: 2, 18: 2, arrowLargeBin: 3, arrowLargeUtf8: 3, arrowLargeList: 2,
 }
 

@@ -213,7 +213,7 @@ func messagesOf(value json.RawMessage, system string) ([]json.RawMessage, error)
 			Role, From, Value *string
 		}
 		if err := json.Unmarshal(m, &of); err != nil || of.Role != nil || of.From == nil {
-			continue // whoever renders it says what is wrong with it
+			continue // the template says what is wrong with it
 		}
 		role, known := shareGPT[*of.From]
 		if !known {

@@ -23,7 +23,7 @@ const (
 	Text     Format = iota // text, which the tokenizer cuts; each file is one document
 	Uint16                 // little-endian tokens of 2 bytes, taken as they are
 	Uint32                 // little-endian tokens of 4 bytes, taken as they are
-	JSONL                  // JSON lines or a JSON list of objects with a document or conversation; compressed if named .gz or .zst
+	JSONL                  // lines, or one list, of JSON objects; compressed if named .gz or .zst
 	Parquet                // a table with a document or conversation per row
 	LLMC                   // llm.c's shards: a header of 1 KiB, then tokens of 2 or 4 bytes
 	Megatron               // Megatron-LM's pair of files .bin and .idx; either may be named
@@ -160,9 +160,9 @@ var splitWords = map[string][]string{
 }
 
 // Expand replaces each directory among paths by the tables in it, at any depth, sorted: .parquet,
-// .arrow, .jsonl and .json, compressed or not. If names identify splits, as in Hugging Face's repositories
-// (data/train-00000-of-00002.parquet, sample/test/1.jsonl), Expand takes only the files of the
-// requested split. Files among paths stay as they are.
+// .arrow, .jsonl and .json, compressed or not. If names identify splits, as in Hugging Face's
+// repositories (data/train-00000-of-00002.parquet, sample/test/1.jsonl), Expand takes only the
+// files of the requested split. Files among paths stay as they are.
 func Expand(paths []string, split string) ([]string, error) {
 	if _, ok := splitWords[split]; !ok {
 		return nil, fmt.Errorf("unknown split %q: choose train, validation or test", split)

@@ -19,7 +19,7 @@ type Info struct {
 	TextBytes uint64   `json:"text_bytes,omitempty"` // of all documents
 	Columns   []string `json:"columns,omitempty"`    // of a table
 	Field     string   `json:"field,omitempty"`      // of the rows, with the documents
-	Chat      bool     `json:"chat,omitempty"`       // the documents are conversations: their messages as JSON
+	Chat      bool     `json:"chat,omitempty"`       // the documents are conversations, in JSON
 	Begin     []byte   `json:"-"`                    // up to 200 bytes of the first document
 }
 

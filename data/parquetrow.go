@@ -44,7 +44,8 @@ func leavesOf(node parquet.Node) (n int) {
 	return n
 }
 
-// parquetRow returns the next row of columns as a JSON object. Objects in it are without fields that are null.
+// parquetRow returns the next row of columns as a JSON object. Objects in it are without fields
+// that are null.
 func parquetRow(fields []parquetField) ([]byte, error) {
 	var a assembler
 	a.open('{')

@@ -23,7 +23,7 @@ type PrepareOptions struct {
 	Name            string              // of the data set
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
 	Format          Format              // of all sources
-	Field           string              // the field or column with the text or the conversation; "" finds it
+	Field           string              // with the text or the conversation; "" finds it
 	Chat            string              // the model's chat template, which conversations need
 	HeldOutPermille uint32              // the share that is held out, 0..500
 	ShardTokens     uint64              // 0 means the constant ShardTokens

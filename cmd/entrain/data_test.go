@@ -49,10 +49,10 @@ func TestDataIsPreparedFromDocumentsWithATokenizerOfItsOwn(t *testing.T) {
 		t.Errorf("the same documents gave %s and %s", hash, again)
 	}
 	file := filepath.Join(repo, "data", "train-00000-of-00001.jsonl")
-	if out := s.ok("data", "show", file, "--field", "body"); !strings.Contains(out, "documents: 400") || !strings.Contains(out, "glisters") {
+	if out := s.ok("data", "show", file, "--field", "body"); !strings.Contains(out, "documents in \"body\": 400") || !strings.Contains(out, "glisters") {
 		t.Errorf("data show FILE printed %q", out)
 	}
-	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), repo}, "line 1", `"text"`, "body, id")
+	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), repo}, "line 1", "text, messages", "body, id")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", "train:many", repo}, "train:32000")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", file, repo}, "tokenizer.json")
 	s.fails([]string{"data", "prepare", "-o", filepath.Join(dir, "bad"), "--tokenizer", filepath.Join(dir, "none"), repo}, "none")
