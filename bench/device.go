@@ -104,15 +104,15 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "entrain")
 	}
-	device, err := vulkan.Choose(o.Device, cache, cfg.Numerics, func(string) {})
+	devices, err := vulkan.Choose(o.Device, cache, cfg.Numerics, func(string) {})
 	if err != nil {
 		return m, err
 	}
-	if device == nil {
+	defer devices.Close()
+	if len(devices) == 0 {
 		return m, fmt.Errorf("--device %s: there is no device that is right and faster than the processors; measure those without --device", o.Device)
 	}
-	defer device.Close()
-	m = OnDevice{Device: device.String(), Model: preset, Numerics: cfg.Numerics.String(), Batch: o.Batch, Sequence: o.Sequence,
+	m = OnDevice{Device: devices.String(), Model: preset, Numerics: cfg.Numerics.String(), Batch: o.Batch, Sequence: o.Sequence,
 		Operations: float64(o.Batch*o.Sequence) * StepOperations(cfg, o.Sequence)}
 	seed := wire.Sum("entrain/bench")
 	params := llama.Init(cfg, seed)
@@ -121,26 +121,17 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	for i := range tokens {
 		tokens[i] = uint32(source.Uint64n(uint64(cfg.Vocab)))
 	}
-	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
-	defer pool.Close()
-	c, err := distro.New(cfg.Layout(), distro.Config{}.Kind().Defaults.(distro.Config), pool)
+	model, err := devices.NewModel(cfg, o.Sequence, o.Batch, true, nil)
 	if err != nil {
 		return m, err
 	}
-	for _, inner := range []bool{true, false} {
-		model, err := device.NewModel(cfg, o.Sequence, o.Batch, inner, c)
-		if err != nil {
-			return m, err
-		}
-		if inner {
-			m.Memory, err = model.Memory(), m.steps(ctx, model, params, work, tokens, o)
-		} else {
-			err = m.rounds(ctx, model, c, params, work, tokens[:o.Sequence+1])
-		}
-		model.Close()
-		if err != nil {
-			return m, err
-		}
+	m.Memory, err = model.Memory(), m.steps(ctx, model, params, work, tokens, o)
+	model.Close()
+	if err == nil && len(devices) == 1 { // several leave the codec to the processors
+		err = m.rounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1])
+	}
+	if err != nil {
+		return m, err
 	}
 	m.median = Median(m.Seconds)
 	m.TokensPerSecond = float64(o.Batch*o.Sequence) / m.median
@@ -148,7 +139,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 }
 
 // steps measures steps on the device. grad is zeros at first.
-func (m *OnDevice) steps(ctx context.Context, model *vulkan.Model, params, grad []float32, tokens []uint32, o StepOptions) error {
+func (m *OnDevice) steps(ctx context.Context, model vulkan.Computer, params, grad []float32, tokens []uint32, o StepOptions) error {
 	if err := model.Moments(grad, grad); err != nil { // zeros
 		return err
 	}
@@ -203,7 +194,18 @@ const applied = 8
 
 // rounds measures what a round of one gradient takes besides its passes, once the device has the
 // parameters and the state.
-func (m *OnDevice) rounds(ctx context.Context, model *vulkan.Model, c *distro.Codec, params, after []float32, tokens []uint32) error {
+func (m *OnDevice) rounds(ctx context.Context, device *vulkan.Device, cfg llama.Config, params, after []float32, tokens []uint32) error {
+	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
+	defer pool.Close()
+	c, err := distro.New(cfg.Layout(), distro.Config{}.Kind().Defaults.(distro.Config), pool)
+	if err != nil {
+		return err
+	}
+	model, err := device.NewModel(cfg, len(tokens)-1, 1, false, c)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
 	state, clip := make([]float32, len(params)), c.Config().ClipNorm
 	for version := range uint64(2) {
 		err := errors.Join(ctx.Err(), model.Start(params, version+1, true))
@@ -249,7 +251,7 @@ type spent struct {
 }
 
 // moved runs do, and returns what it took and moved.
-func moved(m *vulkan.Model, do func() error) (spent, error) {
+func moved(m vulkan.Computer, do func() error) (spent, error) {
 	before, begin := m.Traffic(), time.Now()
 	err := do()
 	return spent{m.Traffic().Since(before), time.Since(begin).Seconds()}, err
@@ -258,9 +260,12 @@ func moved(m *vulkan.Model, do func() error) (spent, error) {
 // String describes the step.
 func (m OnDevice) String() string {
 	bus := func(t gpu.Traffic) string { return view.Bytes(t.To) + " there, " + view.Bytes(t.From) + " back" }
-	return fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f\n"+
-		"moved: a step %s; besides, a round of one gradient %s; a share of inner steps %s\n"+
-		"codec and hashes: encode %.4f s, apply of %d results %.4f s",
+	text := fmt.Sprintf("%s, %s, %s parameters, %d x %d tokens on %s: %s tokens/s, a step %.4f s, %s, transfers %.4f s, memory %s, loss %.3f\n"+
+		"moved: a step %s; besides, a share of inner steps %s",
 		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
-		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.ShareBytes), bus(m.InnerBytes), m.Encode, applied, m.Apply)
+		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.InnerBytes))
+	if m.Encode > 0 {
+		text += fmt.Sprintf(", a round of one gradient %s\ncodec and hashes: encode %.4f s, apply of %d results %.4f s", bus(m.ShareBytes), m.Encode, applied, m.Apply)
+	}
+	return text
 }

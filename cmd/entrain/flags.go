@@ -39,7 +39,7 @@ func workersFlag(cmd *cobra.Command, to *int) {
 
 // deviceFlag adds --device.
 func deviceFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "device", vulkan.CPU, "`device` that computes gradients: cpu, vulkan:N, a GPU as entrain bench --device list shows it, or auto, the fastest of\nthem that proves on this machine that it computes the same bits")
+	cmd.Flags().StringVar(to, "device", vulkan.CPU, "`device` that computes gradients: cpu, vulkan:N, a GPU as entrain bench --device list shows it, several as vulkan:0,vulkan:1,\nor auto, the fastest that proves on this machine that it computes the same bits")
 	_ = cmd.RegisterFlagCompletionFunc("device", cobra.FixedCompletions([]string{vulkan.CPU, vulkan.Auto, "vulkan:0"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -21,7 +21,7 @@ const audited = 16
 func (m *Model) audit(sequences int) error {
 	m.sizes.sequences, sequences = sequences, m.sizes.sequences
 	defer func() { m.sizes.sequences = sequences }()
-	for _, check := range []func() error{m.auditForward, m.auditAttention, m.auditInput, m.auditWeight} {
+	for _, check := range []func() error{m.auditParams, m.auditForward, m.auditAttention, m.auditInput, m.auditWeight} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -45,16 +45,35 @@ func (m *Model) weights(l int, of func(w *layerWeights) gpu.Words, from, rows, s
 	if m.params == nil {
 		return x, gpu.ReadRows(x, at, stride, width)
 	}
-	host := m.params[m.m.params.parts[1+l].from+at.Offset():]
+	part := l
+	if m.outer {
+		part++ // behind the embedding
+	}
+	host := m.params[m.m.params.parts[part].from+at.Offset():]
 	for i := range rows {
 		copy(x[i*width:(i+1)*width], host[i*stride:])
 	}
 	return x, nil
 }
 
+// auditParams finds parameters that the device has lost: where all are zeros, so is what it
+// computes, here and there.
+func (m *Model) auditParams() error {
+	if m.params == nil {
+		return nil
+	}
+	p := m.m.params.parts[m.below(len(m.m.params.parts))]
+	from, n := m.columns(p.at.Len)
+	got := make([]float32, n)
+	if err := gpu.Read(got, p.at.At(from)); err != nil {
+		return err
+	}
+	return same("parameters that it kept", got, m.params[p.from+from:][:n])
+}
+
 // auditForward computes x2 = x + att·oᵀ of a row of a layer.
 func (m *Model) auditForward() error {
-	l, row, d, q := m.below(m.Layers), m.below(m.rows()), m.Hidden, m.q()
+	l, row, d, q := m.below(len(m.m.layers)), m.below(m.rows()), m.Hidden, m.q()
 	from, n := m.columns(d)
 	a := &m.m.layers[l]
 	att, want, got := make([]float32, q), make([]float32, n), make([]float32, n)

@@ -234,7 +234,7 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 	forgets := func(of func(m *Model) []part) func(m *Model) error { // as after a sleep
 		return func(m *Model) error {
 			for _, p := range of(m) {
-				if err := gpu.Write(p.at, slices.Repeat([]float32{7}, p.at.Len)); err != nil {
+				if err := gpu.Write(p.at, make([]float32, p.at.Len)); err != nil {
 					return err
 				}
 			}
@@ -258,7 +258,7 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 		{"Encode", 2, func(*Model) error { return vk.OutOfDeviceMemory.Err("submission") }, "memory"},
 		{"Encode", 2, forgets(state), "state that it kept"},
 		{"Apply", 2, forgets(params), "parameters that it kept"},
-		{"Grad", 4, forgets(params), "computes"},
+		{"Grad", 4, forgets(params), "parameters that it kept"},
 		{"Encode", 2, func(m *Model) error { // sends by another basis
 			for _, at := range m.m.coder.bases {
 				if err := gpu.Write(at, make([]float32, at.Len)); err != nil {

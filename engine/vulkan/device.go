@@ -37,24 +37,27 @@ const (
 )
 
 // Check returns an error if choice names no device: it is not cpu, which "" is too, auto, or
-// vulkan:N.
+// vulkan:N, of which several may follow each other with commas.
 func Check(choice string) error {
 	if choice == "" || choice == CPU || choice == Auto {
 		return nil
 	}
-	if _, err := number(choice); err != nil {
-		return fmt.Errorf("--device %q: want cpu, auto or vulkan:N; entrain bench --device list shows the devices", choice)
+	if _, err := numbers(choice); err != nil {
+		return fmt.Errorf("--device %q: want cpu, auto or vulkan:N, or several as vulkan:0,vulkan:1; entrain bench --device list shows the devices", choice)
 	}
 	return nil
 }
 
-func number(choice string) (int, error) {
-	text, ok := strings.CutPrefix(choice, "vulkan:")
-	n, err := strconv.ParseUint(text, 10, 8)
-	if !ok || err != nil {
-		return 0, errors.New("no number of a device")
+func numbers(choice string) (all []int, err error) {
+	for name := range strings.SplitSeq(choice, ",") {
+		text, ok := strings.CutPrefix(name, "vulkan:")
+		n, err := strconv.ParseUint(text, 10, 8)
+		if !ok || err != nil {
+			return nil, errors.New("no number of a device")
+		}
+		all = append(all, int(n))
 	}
-	return int(n), nil
+	return all, nil
 }
 
 // A Device is an open device in the mode in which it passed the proof.
@@ -280,27 +283,36 @@ func (d *Device) Close() {
 	}
 }
 
-// Choose returns the device of a choice, or nil for the processors. Auto compares products of
+// Choose returns the devices of a choice, or none for the processors. Auto compares products of
 // numerics. Explain is told why.
-func Choose(choice, cache string, n llama.Numerics, explain func(text string)) (*Device, error) {
+func Choose(choice, cache string, n llama.Numerics, explain func(text string)) (all Devices, err error) {
 	if choice == CPU || choice == "" {
 		return nil, nil
 	}
-	if choice != Auto {
-		number, err := number(choice)
-		if err != nil {
-			return nil, Check(choice)
-		}
-		d, err := Open(number, cache)
-		if err != nil {
-			return nil, fmt.Errorf("--device %s: %w", choice, err)
-		}
-		return d, nil
+	if choice == Auto {
+		return fastest(cache, n, explain), nil
 	}
+	chosen, err := numbers(choice)
+	if err != nil {
+		return nil, Check(choice)
+	}
+	for _, n := range chosen {
+		d, err := Open(n, cache)
+		if err != nil {
+			all.Close()
+			return nil, fmt.Errorf("--device vulkan:%d: %w", n, err)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// fastest returns the fastest of the GPUs that are right, or none if the processors are faster.
+func fastest(cache string, n llama.Numerics, explain func(text string)) Devices {
 	instance, err := gpu.Open()
 	if err != nil {
 		explain("computing on the processors: " + err.Error())
-		return nil, nil
+		return nil
 	}
 	infos := instance.Devices()
 	instance.Close()
@@ -328,9 +340,9 @@ func Choose(choice, cache string, n llama.Numerics, explain func(text string)) (
 	}
 	if best == nil {
 		explain("computing on the processors: no GPU is faster")
-		return nil, nil
+		return nil
 	}
-	return best, nil
+	return Devices{best}
 }
 
 // String describes the device in a line.

@@ -49,12 +49,12 @@ func TestProofsAreKept(t *testing.T) {
 }
 
 func TestChoices(t *testing.T) {
-	for _, choice := range []string{"", CPU, Auto, "vulkan:0", "vulkan:12"} {
+	for _, choice := range []string{"", CPU, Auto, "vulkan:0", "vulkan:12", "vulkan:0,vulkan:1"} {
 		if err := Check(choice); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, choice := range []string{"gpu", "vulkan", "vulkan:", "vulkan:-1", "vulkan:300", "cuda:0", "list"} {
+	for _, choice := range []string{"gpu", "vulkan", "vulkan:", "vulkan:-1", "vulkan:300", "cuda:0", "list", "vulkan:0,", "vulkan:0,cpu"} {
 		if Check(choice) == nil {
 			t.Errorf("%q is a device", choice)
 		}

@@ -38,11 +38,23 @@ type Model struct {
 	random                prng.Source
 }
 
-// A shape is what a pass is recorded for.
+// A shape is what a pass, or a stage of one, is recorded for.
 type shape struct {
+	stage     stage
+	slot      int
 	sequences int
 	backward  bool
 }
+
+// A stage is a part of a pass. A device that has the whole model computes all of it at once.
+type stage int
+
+const (
+	all      stage = iota
+	layersOn       // layers, from the embedding on or from the device before
+	lossOf         // last norm, head and loss
+	layersBack
+)
 
 // newModel allocates a model for sequences of seq tokens, at most most of them at once, or fewer if
 // the device has too little memory.
@@ -50,9 +62,14 @@ func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int, inner bool, c 
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
+	return newStage(k, newSizes(cfg, seq, most, inner, c))
+}
+
+// newStage allocates what a device has of a model.
+func newStage(k *kernel.Kernels, s sizes) (*Model, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	m := &Model{k: k, sizes: newSizes(cfg, seq, most, inner, c), passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
+	m := &Model{k: k, sizes: s, passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
 	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
 		m.sequences = (m.sequences + 1) / 2
 	}
@@ -173,7 +190,11 @@ func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 		panic("vulkan: parameters of another model's length")
 	}
 	m.params, m.kept.values = params, nil
-	if version == 0 || version != m.version {
+	if version != 0 && version == m.version {
+		if err := m.auditParams(); err != nil {
+			return err
+		}
+	} else {
 		m.version = 0
 		if err := m.m.params.write(params); err != nil {
 			return err
@@ -198,31 +219,47 @@ func (m *Model) Loss(tokens []uint32, n int) (float32, error) { return m.run(tok
 // run computes the passes of n sequences, and returns their mean loss as package llama does: the
 // sum over the rows in order, for a tied model over each sequence's sum.
 func (m *Model) run(tokens []uint32, n int, weight float32, backward bool) (float32, error) {
-	if len(tokens) != n*(m.seq+1) {
-		return 0, fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), n, m.seq)
+	if err := m.check(tokens, n); err != nil {
+		return 0, err
 	}
-	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t&^llama.Masked) >= int64(m.Vocab) }); i >= 0 {
-		return 0, fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", tokens[i], i, m.Vocab)
-	}
-	var sum float64
-	for from := 0; from < n; from += m.sequences {
-		count := min(m.sequences, n-from)
-		results, err := m.pass(tokens[from*(m.seq+1):(from+count)*(m.seq+1)], shape{count, backward}, weight)
+	var all [][]float32
+	for part := range slices.Chunk(tokens, m.sequences*(m.seq+1)) {
+		results, err := m.pass(part, shape{sequences: len(part) / (m.seq + 1), backward: backward}, weight)
 		if err != nil {
 			return 0, err
 		}
+		all = append(all, results)
+	}
+	return m.mean(tokens, all)
+}
+
+// check returns an error unless tokens are n sequences.
+func (s sizes) check(tokens []uint32, n int) error {
+	if len(tokens) != n*(s.seq+1) {
+		return fmt.Errorf("%d tokens, want %d sequences of %d and one more", len(tokens), n, s.seq)
+	}
+	if i := slices.IndexFunc(tokens, func(t uint32) bool { return int64(t&^llama.Masked) >= int64(s.Vocab) }); i >= 0 {
+		return fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", tokens[i], i, s.Vocab)
+	}
+	return nil
+}
+
+// mean returns the mean loss of the results of all passes over tokens.
+func (s sizes) mean(tokens []uint32, all [][]float32) (float32, error) {
+	var sum float64
+	for _, results := range all {
 		of := &sum
-		if m.Tied {
+		if s.Tied {
 			of = new(float64)
 		}
-		for r := range count * m.seq {
+		for r := range len(results) / 2 {
 			*of += float64(exact.Log(results[2*r]) - results[2*r+1])
 		}
-		if m.Tied {
+		if s.Tied {
 			sum += *of
 		}
 	}
-	learnt := llama.Learnt(tokens, m.seq)
+	learnt := llama.Learnt(tokens, s.seq)
 	if learnt == 0 {
 		return 0, nil
 	}
@@ -264,10 +301,20 @@ func (m *Model) recorded(s shape) (*gpu.Commands, error) {
 	c, err := m.k.Device.Record(func(c *gpu.Commands) {
 		r := &recorder{Kernels: m.k, sizes: m.sizes, m: m.m, c: c}
 		r.sequences = s.sequences
-		r.forward()
-		r.head(s.backward)
-		if s.backward {
+		if m.outer && (s.stage == all || s.stage == layersOn) {
+			r.embed()
+		}
+		if s.stage == all || s.stage == layersOn {
+			r.forward()
+		}
+		if s.stage == all || s.stage == lossOf {
+			r.loss(s.backward)
+		}
+		if s.stage == all && s.backward || s.stage == layersBack {
 			r.backward()
+			if m.outer {
+				r.embedBackward()
+			}
 		}
 	})
 	if err == nil {
@@ -303,7 +350,11 @@ func (m *Model) Gradient(grad []float32) error {
 	if err := m.m.grad.read(grad); err != nil {
 		return err
 	}
-	for _, t := range m.Layout().Tensors() {
+	return m.finite(grad)
+}
+
+func (s sizes) finite(grad []float32) error {
+	for _, t := range s.Layout().Tensors() {
 		if i := exact.Finite(grad[t.Offset : t.Offset+t.Len]); i >= 0 {
 			return fmt.Errorf("element %d of the gradient of %q is %g: %w", i, t.Name, grad[t.Offset+i], llama.ErrNotFinite)
 		}

@@ -38,17 +38,23 @@ type memory struct {
 	mean, square weights   // AdamW's moments, of inner steps
 	squares      gpu.Words // of the gradient: see kernel.SquaresLen; or none
 
-	tokens  gpu.Words // of each sequence: see words
-	results gpu.Words // of each row: two numbers that make its loss
-	layers  []activations
+	slot         // of the pass that is computed
+	slots []slot // of all passes that are under way
 
-	last, lastInv, h, dh, f, dx, dqkv, datt, logits, partial, cosine, sine gpu.Words
+	last, out, lastInv, h, dh, f, dx, dqkv, datt, logits, partial, cosine, sine gpu.Words
 
 	p, dp gpu.Words // attention's probabilities for some heads, and their gradient
 
 	left, right, headOut, headIn gpu.Words // factors in 8 bits: of any product, and the head's
 
 	coder *coder // nil: the codec runs on the processors
+}
+
+// A slot is what a pass leaves for a later part of it.
+type slot struct {
+	tokens  gpu.Words // of each sequence: see words
+	results gpu.Words // of each row: two numbers that make its loss
+	layers  []activations
 }
 
 // sizes are the sizes that a model's memory follows from.
@@ -58,7 +64,15 @@ type sizes struct {
 	sequences int           // computed at once
 	inner     bool          // a share is inner steps
 	codec     *distro.Codec // nil: the codec runs on the processors
+
+	// A device of several has layers [first, end), and the outer one also the embedding, the last
+	// norm and the head. slots is the number of passes under way at once.
+	first, end, slots int
+	outer             bool
 }
+
+// whole reports whether the device has the whole model.
+func (s sizes) whole() bool { return s.outer && s.end-s.first == s.Layers }
 
 // newSizes returns the sizes for at most most sequences at once, with inner also of what inner
 // steps take, and of what c takes if the device runs that codec.
@@ -70,7 +84,7 @@ func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes 
 	if inner {
 		d = nil
 	}
-	return sizes{cfg, seq, most, inner, d}
+	return sizes{Config: cfg, seq: seq, sequences: most, inner: inner, codec: d, end: cfg.Layers, slots: 1, outer: true}
 }
 
 // Bounds of memory that does not grow with the model. Tests make them small.
@@ -119,32 +133,33 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	if s.inner {
 		m.mean, m.square = s.weights(alloc), s.weights(alloc)
 	}
-	if s.inner || s.codec != nil {
+	if s.whole() && (s.inner || s.codec != nil) {
 		m.squares = alloc(kernel.SquaresLen(s.Layout().Len()))
 	}
 	if s.codec != nil {
 		m.coder = newCoder(s.codec, m.params.parts, m.grad.parts, alloc)
 	}
-	m.tokens, m.results = alloc(s.words()), alloc(2*rows)
+	for range s.slots {
+		m.slots = append(m.slots, s.slot(alloc))
+	}
+	m.slot = m.slots[0]
 	sums := d // numbers in a row of partial
 	if s.Bias {
 		sums = max(d, s.width())
 	}
-	for range s.Layers {
-		var qk, invQK gpu.Words
-		if s.QKNorm {
-			sums = max(d, s.turned()*s.HeadDim)
-			qk, invQK = alloc(rows*s.turned()*s.HeadDim), alloc(rows*s.turned())
-		}
-		m.layers = append(m.layers, activations{
-			qk: qk, invQK: invQK,
-			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
-			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
-		})
+	if s.QKNorm {
+		sums = max(d, s.turned()*s.HeadDim)
 	}
 	m.last, m.lastInv, m.h, m.dh = alloc(rows*d), alloc(rows), alloc(rows*d), alloc(rows*d)
+	m.out = m.last
+	if s.outer && !s.whole() {
+		m.out = alloc(rows * d)
+	}
 	m.f, m.dx, m.dqkv, m.datt = alloc(rows*s.FFN), alloc(rows*d), alloc(rows*s.width()), alloc(rows*s.q())
-	m.logits, m.partial = alloc(s.chunk()*s.Vocab), alloc(s.sequences*((s.seq+63)/64)*sums)
+	if s.outer {
+		m.logits = alloc(s.chunk() * s.Vocab)
+	}
+	m.partial = alloc(s.sequences * ((s.seq + 63) / 64) * sums)
 	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
 	scores := 0
 	s.eachHeads(func(u heads) { scores = max(scores, u.count*u.scores()) })
@@ -152,9 +167,31 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	if s.Numerics == llama.Exact8 {
 		left, right := s.factors()
 		m.left, m.right = alloc(left), alloc(right)
+	}
+	if s.Numerics == llama.Exact8 && s.outer {
 		m.headOut, m.headIn = alloc(packed(s.Vocab, d, d)), alloc(packed(d, s.Vocab, s.Vocab))
 	}
 	return m
+}
+
+// slot makes the memory of a pass.
+func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
+	rows, d := s.rows(), s.Hidden
+	if s.outer {
+		x.tokens, x.results = alloc(s.words()), alloc(2*rows)
+	}
+	for range s.end - s.first {
+		var qk, invQK gpu.Words
+		if s.QKNorm {
+			qk, invQK = alloc(rows*s.turned()*s.HeadDim), alloc(rows*s.turned())
+		}
+		x.layers = append(x.layers, activations{
+			qk: qk, invQK: invQK,
+			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
+			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
+		})
+	}
+	return x
 }
 
 // packed returns the number of words that (rows, depth) takes in 8 bits.
@@ -188,7 +225,9 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 		w.parts = append(w.parts, p)
 		return func(i int) gpu.Words { return p.at.At(t[i].Offset - first) }
 	}
-	w.embed = at(0, 1)(0)
+	if s.outer {
+		w.embed = at(0, 1)(0)
+	}
 	each := 9 // tensors in a layer
 	if s.Bias {
 		each += 3
@@ -196,7 +235,7 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 	if s.QKNorm {
 		each += 2
 	}
-	for l := range s.Layers {
+	for l := s.first; l < s.end; l++ {
 		i := 1 + each*l
 		f := at(i, i+each)
 		x := layerWeights{norm1: f(i), qkv: f(i + 1)}
@@ -211,6 +250,9 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 		}
 		x.o, x.norm2, x.gu, x.down = f(i), f(i+1), f(i+2), f(i+4)
 		w.layers = append(w.layers, x)
+	}
+	if !s.outer {
+		return w
 	}
 	last := 1 + each*s.Layers
 	w.norm, w.head = at(last, last+1)(last), w.embed

@@ -47,12 +47,16 @@ func (r *recorder) product(y gpu.Words, a, b kernel.Matrix, rows, columns, depth
 	r.Gemm8(r.c, left, r.Pack(r.c, r.m.right, b, columns, depth, each), y, columns, add)
 }
 
-// forward records a forward pass up to the last norm's output in h.
+// embed records what makes the first layer's input.
+func (r *recorder) embed() {
+	r.Embed(r.c, r.m.layers[0].x, r.m.params.embed, r.tokens(), r.rows(), r.Hidden, r.seq)
+}
+
+// forward records the layers' forward pass, to out.
 func (r *recorder) forward() {
 	m, d, rows := r.m, r.Hidden, r.rows()
-	r.Embed(r.c, m.layers[0].x, m.params.embed, r.tokens(), rows, d, r.seq)
 	for l := range m.layers {
-		a, w, next := &m.layers[l], &m.params.layers[l], m.last
+		a, w, next := &m.layers[l], &m.params.layers[l], m.out
 		if l+1 < len(m.layers) {
 			next = m.layers[l+1].x
 		}
@@ -78,12 +82,23 @@ func (r *recorder) forward() {
 		r.linear(next, m.f, w.down, r.FFN, d, true)
 		r.c.Cut()
 	}
-	r.RMSNorm(r.c, m.h, m.last, m.params.norm, m.lastInv, m.dx, rows, d, r.Eps) // dx is not in use yet
 }
 
 // normed returns the heads that models with QKNorm normalize.
 func (s sizes) normed() kernel.Heads {
 	return kernel.Heads{Queries: s.Heads, Keys: s.KVHeads, Width: s.HeadDim, Row: s.width()}
+}
+
+// loss records the last norm, the head and its loss, and with backward what makes dx, the gradient
+// of the last layer's output.
+func (r *recorder) loss(backward bool) {
+	m, d, rows := r.m, r.Hidden, r.rows()
+	r.RMSNorm(r.c, m.h, m.last, m.params.norm, m.lastInv, m.dx, rows, d, r.Eps) // dx is not in use yet
+	r.head(backward)
+	if backward {
+		r.c.Clear(m.dx.First(rows * d))
+		r.RMSNormBackward(r.c, m.dx, m.grad.norm, m.dh, m.last, m.params.norm, m.lastInv, m.partial, r.sequences, r.seq, d)
+	}
 }
 
 // head records the head and its loss, chunk by chunk. With backward it also sets dh, and adds to
@@ -135,11 +150,9 @@ func (r *recorder) head8(backward bool) {
 	}
 }
 
-// backward records the gradients for the forward pass before it.
+// backward records the layers' gradients for the forward pass before it, from dx to dx.
 func (r *recorder) backward() {
 	m, d, rows := r.m, r.Hidden, r.rows()
-	r.c.Clear(m.dx.First(rows * d))
-	r.RMSNormBackward(r.c, m.dx, m.grad.norm, m.dh, m.last, m.params.norm, m.lastInv, m.partial, r.sequences, r.seq, d)
 	for l := len(m.layers) - 1; l >= 0; l-- {
 		a, w, g := &m.layers[l], &m.params.layers[l], &m.grad.layers[l]
 		r.linearInput(m.f, m.dx, w.down, r.FFN, d)
@@ -169,7 +182,11 @@ func (r *recorder) backward() {
 		r.RMSNormBackward(r.c, m.dx, g.norm1, m.dh, a.x, w.norm1, a.inv1, m.partial, r.sequences, r.seq, d)
 		r.c.Cut()
 	}
-	r.EmbedBackward(r.c, m.grad.embed, m.dx, r.tokens(), r.order(), r.first(), rows, d, r.seq)
+}
+
+// embedBackward records the embedding's gradient.
+func (r *recorder) embedBackward() {
+	r.EmbedBackward(r.c, r.m.grad.embed, r.m.dx, r.tokens(), r.order(), r.first(), r.rows(), r.Hidden, r.seq)
 }
 
 // heads is what attention computes at once: query heads of groups that share keys, in sequences,

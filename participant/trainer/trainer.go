@@ -29,19 +29,19 @@ type Trainer struct {
 	Run       engine.Run // what the engine was made for
 	Engine    engine.Engine
 	Computing cpu.Options
-	device    *vulkan.Device // nil: the processors
-	model     *vulkan.Model  // on the device
-	From      string         // checkpoint of model.from, if it is on this machine
-	HeldOut   uint64         // sequences that a measurement of the held-out loss reads
+	devices   vulkan.Devices  // none: the processors
+	model     vulkan.Computer // on the devices
+	From      string          // checkpoint of model.from, if it is on this machine
+	HeldOut   uint64          // sequences that a measurement of the held-out loss reads
 }
 
 // A Machine says what of this machine computes. It changes the speed, never the result.
 type Machine struct {
 	Workers int               // goroutines
-	Device  string            // cpu, auto or vulkan:N (vulkan.Choose); "" is cpu
+	Device  string            // as vulkan.Choose takes it; "" is cpu
 	Tell    func(text string) // told why a device is not used; may be nil
-	// From is the directory of the checkpoint that the specification's model.from names (FindOrigin);
-	// "" if it is not on this machine.
+	// From is the directory of the checkpoint that the specification's model.from names
+	// (FindOrigin); "" if it is not on this machine.
 	From string
 }
 
@@ -128,7 +128,7 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "entrain")
 	}
-	if t.device, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || t.device == nil {
+	if t.devices, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || len(t.devices) == 0 {
 		return err
 	}
 	var onDevice codec.Codec // of adapters it runs on the processors
@@ -137,15 +137,16 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 			return err
 		}
 	}
-	model, err := t.device.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil, onDevice)
+	o.Micro *= len(t.devices) // so that none waits for the others
+	model, err := t.devices.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil, onDevice)
 	switch {
 	case err == nil:
 		t.model = model
 		o.Device, o.DeviceFailed = model, func(err error) {
-			m.Tell(fmt.Sprintf("%v is left out until the next start, and the share is computed again on the processors: %v", t.device, err))
+			m.Tell(fmt.Sprintf("%v is left out until the next start, and the share is computed again on the processors: %v", t.devices, err))
 		}
 	case m.Device == vulkan.Auto:
-		m.Tell(fmt.Sprintf("%v is not used: %v", t.device, err))
+		m.Tell(fmt.Sprintf("%v is not used: %v", t.devices, err))
 	default:
 		return fmt.Errorf("--device %s: %w", m.Device, err)
 	}
@@ -166,7 +167,7 @@ func (t *Trainer) Close() {
 	if t.model != nil {
 		t.model.Close()
 	}
-	t.device.Close()
+	t.devices.Close()
 	t.Set.Close()
 }
 

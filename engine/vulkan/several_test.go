@@ -1,0 +1,148 @@
+package vulkan
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec/sparseloco"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// twice is the first device, opened two times more.
+func twice(t *testing.T) Devices {
+	t.Helper()
+	first, cache := device(t), t.TempDir()
+	if err := first.remember(cache); err != nil {
+		t.Fatal(err)
+	}
+	all := Devices{first}
+	for range 2 {
+		d, err := Open(0, cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.Close)
+		all = append(all, d)
+	}
+	return all
+}
+
+// Several devices compute the bits of one, however sequences are cut into passes.
+func TestSeveralDevicesAreOne(t *testing.T) {
+	devices := twice(t)
+	const seq, n = 40, 7
+	pool := exact.NewPool(1)
+	defer pool.Close()
+	for _, c := range []struct {
+		cfg     llama.Config
+		devices int
+	}{
+		{with(untied, func(c *llama.Config) { c.Layers = 5 }), 3},
+		{with(tied(untied), func(c *llama.Config) { c.Layers, c.Bias = 3, true }), 2},
+		{with(eight(untied, 64), func(c *llama.Config) { c.QKNorm = true }), 2},
+	} {
+		host, err := llama.New(c.cfg, pool, n, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params := llama.Init(c.cfg, wire.Sum("several"))
+		tokens, want := random(c.cfg, n*(seq+1), rand.New(rand.NewPCG(8, 8))), make([]float32, len(params))
+		wantLoss, err := host.Grad(params, want, tokens, n, seq, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := devices[:c.devices].NewModel(c.cfg, seq, n, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := m.Start(params, 3, true); err != nil {
+				t.Fatal(err)
+			}
+			loss, err := m.Grad(tokens, n, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]float32, len(params))
+			if err := m.Gradient(got); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) || loss != wantLoss {
+				t.Errorf("%d devices, tied %v: another gradient, or loss %v instead of %v", c.devices, c.cfg.Tied, loss, wantLoss)
+			}
+			if got, err := m.Loss(tokens, n); got != wantLoss || err != nil {
+				t.Errorf("%d devices, tied %v: loss %v instead of %v: %v", c.devices, c.cfg.Tied, got, wantLoss, err)
+			}
+		}
+		m.Close()
+	}
+}
+
+// A member with several devices sends what one without sends, with and without inner steps, and goes
+// on when one of them goes wrong.
+func TestAMemberWithSeveralDevices(t *testing.T) {
+	devices := twice(t)[:2]
+	sparse := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 2, WeightDecay: 0.1, ClipNorm: 1}
+	for _, run := range []engine.Run{{Codec: codedWith}, {Codec: sparse, Inner: sparse.Inner()}} {
+		run.Model, run.Data, run.Sequence, run.Schedule = small, counted{}, 20, optim.Schedule{Kind: optim.Constant, Base: 3e-3}
+		round := func(on cpu.Model, left int) (r [2]engine.Result, state cpu.Floats, told []string) {
+			if on != nil {
+				on = &forgetful{on.(*pipeline), left}
+			}
+			e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: 6, Device: on, DeviceFailed: func(err error) { told = append(told, err.Error()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			params, state := e.Load(llama.Init(small, wire.Sum("several"))), make(cpu.Floats, e.StateLen())
+			for i := range r {
+				if r[i], err = e.Step(t.Context(), params, state, []batch.Span{{Start: uint64(50 * i), Count: 8}}, uint32(i+1)); err != nil {
+					t.Fatal(err)
+				}
+				if err := e.Apply(params, [][]byte{r[i].Payload}, uint32(i+1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return r, state, told
+		}
+		want, state, _ := round(nil, 0)
+		for _, left := range []int{0, 2} {
+			m, err := devices.NewModel(small, 20, 6, run.Inner != nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, after, told := round(m, left)
+			m.Close()
+			if !bytes.Equal(got[0].Payload, want[0].Payload) || !bytes.Equal(got[1].Payload, want[1].Payload) || got[1].Gradient != want[1].Gradient || !slices.Equal(after, state) {
+				t.Errorf("inner steps %v, wrong at call %d: other bits than the processors'", run.Inner != nil, left)
+			}
+			if (left > 0) != (len(told) == 1) {
+				t.Errorf("inner steps %v, wrong at call %d: told %q", run.Inner != nil, left, told)
+			}
+		}
+	}
+}
+
+// forgetful loses the second device's parameters before a call of Grad.
+type forgetful struct {
+	*pipeline
+	left int
+}
+
+func (f *forgetful) Grad(tokens []uint32, n, total int) (float32, error) {
+	if f.left--; f.left == 0 {
+		m := f.stages[1]
+		if err := m.m.params.write(make([]float32, m.Layout().Len())); err != nil {
+			return 0, err
+		}
+	}
+	return f.pipeline.Grad(tokens, n, total)
+}
