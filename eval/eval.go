@@ -141,21 +141,12 @@ func (s *Scorer) choice(before, choice string) (float64, error) {
 		}
 		tokens, from = tokens[cut:], from-cut
 	}
-	s.Model.Reset()
-	logits, err := s.Model.Read(tokens[:from]...)
-	if err != nil {
-		return 0, err
-	}
 	var sum float64
-	for i := from; ; i++ {
-		sum += logLikelihood(logits, tokens[i])
-		if i+1 == len(tokens) {
-			return sum, nil
-		}
-		if logits, err = s.Model.Read(tokens[i]); err != nil {
-			return 0, err
-		}
-	}
+	err := s.Model.Follow(tokens[:len(tokens)-1], from-1, func(i int, logits []float32) bool {
+		sum += logLikelihood(logits, tokens[i+1])
+		return true
+	})
+	return sum, err
 }
 
 // pair tokenizes context and choice, and returns the index where the choice starts. It is at least

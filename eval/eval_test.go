@@ -152,7 +152,7 @@ func tiny() (llama.Config, []float32) {
 func newTinyScorer(t *testing.T) *Scorer {
 	t.Helper()
 	c, params := tiny()
-	model, err := llama.NewGenerator(c, params)
+	model, err := llama.NewGenerator(c, params, exact.NewPool(1))
 	if err != nil {
 		t.Fatal(err)
 	}

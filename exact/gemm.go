@@ -170,38 +170,47 @@ func (w *Worker) block(rows, n, kc int, a operand, b []float32, panel int, c []f
 	if side != nil {
 		from, to = &side.src[0], &side.dst[0]
 	}
+	whole := rows / mr
+	rest := operand{a.a[min(whole*a.step, len(a.a)):], a.rs, a.cs, 0, a.packed}
+	if m := rows % mr; m > 1 && !a.packed { // packed once for all panels
+		w.a = grow(w.a, panels(kc, m, mr))
+		w.kernel.packPanelsA(w.a, rest.a, kc, m, a.rs, a.cs)
+		rest = operand{w.a, 1, mr, 0, true}
+	}
 	for j := 0; j < n; j += nr {
 		bj := b[j/nr*panel : j/nr*panel+kc*nr]
-		r := 0
-		if full := rows / mr; full > 0 && j+nr <= n {
-			w.kernel.tile(kc, &a.a[0], uintptr(4*a.rs), uintptr(4*a.cs), &bj[0], &c[j], uintptr(4*ldc), flag(acc), full, uintptr(4*a.step), side, from, to)
-			r = full * mr
+		if whole > 0 && j+nr <= n {
+			w.kernel.tile(kc, &a.a[0], uintptr(4*a.rs), uintptr(4*a.cs), &bj[0], &c[j], uintptr(4*ldc), flag(acc), whole, uintptr(4*a.step), side, from, to)
 		}
-		for ; r < rows; r += mr {
-			w.edge(min(mr, rows-r), min(nr, n-j), kc, a.a[r/mr*a.step:], a.rs, a.cs, a.packed, bj, c[r*ldc+j:], ldc, acc)
+		for i := 0; i < whole && j+nr > n; i++ {
+			w.edge(mr, n-j, kc, operand{a.a[i*a.step:], a.rs, a.cs, 0, a.packed}, bj, c[i*mr*ldc+j:], ldc, acc)
+		}
+		if r := whole * mr; r < rows {
+			w.edge(rows-r, min(nr, n-j), kc, rest, bj, c[r*ldc+j:], ldc, acc)
 		}
 	}
 }
 
-// edge computes a tile of which C holds only m rows and n columns, in the worker's scratch tile.
-// packed reports whether A has mr rows nonetheless.
-func (w *Worker) edge(m, n, kc int, a []float32, rs, cs int, packed bool, b, c []float32, ldc int, acc bool) {
+// edge computes a tile of which C holds only m rows and n columns, in the worker's scratch tile. a
+// has mr rows nonetheless, unless m is 1.
+func (w *Worker) edge(m, n, kc int, a operand, b, c []float32, ldc int, acc bool) {
 	mr, nr := w.kernel.mr, w.kernel.nr
 	tile := w.kernel.tile
-	if m == 1 && w.kernel.row != nil {
-		tile, packed = w.kernel.row, true // it reads one row
-	}
-	if m < mr && !packed {
-		w.a = grow(w.a, panels(kc, m, mr))
-		w.kernel.packPanelsA(w.a, a, kc, m, rs, cs)
-		a, rs, cs = w.a, 1, mr
+	switch {
+	case m > 1:
+	case w.kernel.row != nil:
+		tile = w.kernel.row
+	case !a.packed:
+		w.a = grow(w.a, panels(kc, 1, mr))
+		w.kernel.packPanelsA(w.a, a.a, kc, 1, a.rs, a.cs)
+		a = operand{w.a, 1, mr, 0, true}
 	}
 	if acc {
 		for i := range m {
 			copy(w.c[i*nr:i*nr+n], c[i*ldc:])
 		}
 	}
-	tile(kc, &a[0], uintptr(4*rs), uintptr(4*cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0, nil, nil, nil)
+	tile(kc, &a.a[0], uintptr(4*a.rs), uintptr(4*a.cs), &b[0], &w.c[0], uintptr(4*nr), flag(acc), 1, 0, nil, nil, nil)
 	for i := range m {
 		copy(c[i*ldc:i*ldc+n], w.c[i*nr:(i+1)*nr])
 	}

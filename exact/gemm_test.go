@@ -161,6 +161,48 @@ func TestGemmWithAPartOfAPackedMatrix(t *testing.T) {
 	}
 }
 
+// A matrix that grew, by columns or by rows, and was cut back now and then is the one packed at once;
+// so are some of its columns.
+func TestGemmWithAPackedMatrixThatGrew(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 10))
+	const m, n, k = 5, 150, 90
+	a, b := random(r, m*k, 0), random(r, k*n, 0)
+	column := make([]float32, k)
+	for _, kernel := range Kernels() {
+		w := NewWorker(kernel)
+		var byColumns, byRows Packed
+		for again, end := range []int{20, 77, n} {
+			for j := again * 7; j < end; j++ {
+				for p := range column {
+					column[p] = b[p*n+j]
+				}
+				w.PackColumn(&byColumns, j, n, column)
+			}
+		}
+		for again, end := range []int{20, 77, k} {
+			for p := again * 7; p < end; p++ {
+				w.PackRow(&byRows, p, k, b[p*n:(p+1)*n])
+			}
+		}
+		want := make([]float32, m*n)
+		w.Gemm(m, n, k, a, k, 1, b, n, 1, want, n, false)
+		for what, packed := range map[string]*Packed{"columns": &byColumns, "rows": &byRows} {
+			got := make([]float32, m*n)
+			w.GemmPacked(m, n, k, a, k, 1, packed, got, n, false)
+			expectSame(t, kernel.Name()+" by "+what, got, want)
+			clear(got)
+			for from := 0; from < n; from += PackedLine {
+				some := packed.Columns(from, min(n, from+PackedLine))
+				w.GemmPacked(m, min(n-from, PackedLine), k, a, k, 1, &some, got[from:], n, false)
+			}
+			expectSame(t, kernel.Name()+" by "+what+", line by line", got, want)
+			if most := 4 * (k + PackedLine) * (n + PackedLine); packed.Memory() > most {
+				t.Errorf("%s: %d bytes for %d by %d, want at most %d", what, packed.Memory(), k, n, most)
+			}
+		}
+	}
+}
+
 func TestGemmRefusesWhatLiesBeyondItsSlices(t *testing.T) {
 	x := make([]float32, 12)
 	for name, f := range map[string]func(){

@@ -14,12 +14,14 @@ import (
 
 // Run serves s on l, over TLS if s has a TLS configuration, until ctx ends, and then closes l. It
 // gives requests under way the time grace to finish, cuts off the others, and returns nil. It sets
-// limits that s does not set. Contexts of requests end with ctx.
+// limits that s does not set. Contexts of requests end with ctx, unless s has a BaseContext.
 func Run(ctx context.Context, l net.Listener, s *http.Server, grace time.Duration) error {
 	s.ReadHeaderTimeout = cmp.Or(s.ReadHeaderTimeout, 10*time.Second)
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, 2*time.Minute)
 	s.MaxHeaderBytes = cmp.Or(s.MaxHeaderBytes, 16<<10)
-	s.BaseContext = func(net.Listener) context.Context { return ctx }
+	if s.BaseContext == nil {
+		s.BaseContext = func(net.Listener) context.Context { return ctx }
+	}
 	if s.ErrorLog == nil {
 		s.ErrorLog = log.New(io.Discard, "", 0) // broken requests of strangers are not worth a line
 	}

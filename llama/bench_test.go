@@ -57,7 +57,7 @@ func BenchmarkTrainNano(b *testing.B) { benchmarkTrain(b, "nano", 16, 128) }
 // BenchmarkTrain10M has the shape of the test model of our trial: batch 8, sequence 256.
 func BenchmarkTrain10M(b *testing.B) { benchmarkTrain(b, "10m", 8, 256) }
 
-// BenchmarkGenerate reads a token after the other, in both Numerics.
+// BenchmarkGenerate reads a token of each of some texts after the other, in both Numerics.
 func BenchmarkGenerate(b *testing.B) {
 	for _, preset := range []string{"10m", "50m", "124m"} {
 		cfg, err := Preset(preset)
@@ -67,18 +67,33 @@ func BenchmarkGenerate(b *testing.B) {
 		params := Init(cfg, wire.Sum("bench"))
 		for _, n := range []Numerics{Exact, Exact8} {
 			cfg.Numerics = n
-			b.Run(fmt.Sprintf("%s/%v", preset, n), func(b *testing.B) {
-				g := newGenerator(b, cfg, params)
-				for b.Loop() {
-					if len(g.read) == 64 {
-						g.Reset()
-					}
-					if _, err := g.Read(1); err != nil {
-						b.Fatal(err)
-					}
+			for _, workers := range []int{1, 2} {
+				pool := exact.NewPool(workers)
+				defer pool.Close()
+				d, err := NewDecoder(cfg, params, pool, 8)
+				if err != nil {
+					b.Fatal(err)
 				}
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-			})
+				for _, texts := range []int{1, 8} {
+					b.Run(fmt.Sprintf("%s/%v/%d threads/%d texts", preset, n, workers, texts), func(b *testing.B) {
+						parts := make([]Part, texts)
+						for i := range parts {
+							parts[i] = Part{Text: new(Text), Tokens: []uint32{1}, Want: 1}
+						}
+						for b.Loop() {
+							if parts[0].Text.Len() == 128 {
+								for i := range parts {
+									parts[i].Text.Keep(nil, 0)
+								}
+							}
+							if err := d.Step(parts); err != nil {
+								b.Fatal(err)
+							}
+						}
+						b.ReportMetric(float64(texts*b.N)/b.Elapsed().Seconds(), "tokens/s")
+					})
+				}
+			}
 		}
 	}
 }

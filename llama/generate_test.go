@@ -8,13 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
 
 func newGenerator(t testing.TB, cfg Config, params []float32) *Generator {
 	t.Helper()
-	g, err := NewGenerator(cfg, params)
+	pool := exact.NewPool(2)
+	t.Cleanup(pool.Close)
+	g, err := NewGenerator(cfg, params, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +50,9 @@ func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 			}
 		}
 		// So does another that shares the parameters and reads many tokens at once.
-		f := g.Fork()
+		f := g.decoder.Generator()
 		for _, n := range []int{1, 40, seq} {
-			got, err := f.Read(tokens[len(f.read):n]...)
+			got, err := f.Read(tokens[f.text.Len():n]...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,6 +60,77 @@ func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 				t.Fatalf("%+v: after %d tokens at once the generator sees other logits", cfg, n)
 			}
 		}
+	}
+}
+
+// Texts that are read side by side, in parts of any size, some beginning while others are under way,
+// have the logits that each has alone.
+func TestTextsSideBySideHaveTheLogitsOfEachAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 2))
+	eight := with(goldenConfig8, func(c *Config) { c.Window = 9 })
+	for _, cfg := range []Config{goldenConfig, biasConfig, headsConfig, windowConfig, eight} {
+		params := randomParams(cfg, r)
+		alone := newGenerator(t, cfg, params)
+		d := alone.decoder.Fork(24)
+		type reading struct {
+			text   Text
+			tokens []uint32
+		}
+		var all []*reading
+		for range 9 {
+			all = append(all, &reading{tokens: randomTokens(cfg, 1, 1+r.IntN(cfg.Context-1), r)})
+		}
+		for steps := 0; len(all) > 0; steps++ {
+			var parts []Part
+			room := d.Rows()
+			under := all[:1+r.IntN(len(all))]
+			for _, one := range under {
+				if n := min(room, len(one.tokens)-one.text.Len(), 1+r.IntN(1+r.IntN(20))); n > 0 {
+					parts = append(parts, Part{Text: &one.text, Tokens: one.tokens[one.text.Len():][:n], Want: r.IntN(n + 1)})
+					room -= n
+				}
+			}
+			if err := d.Step(parts); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range parts {
+				for i := range p.Want {
+					alone.Reset()
+					want, err := alone.Read(p.Text.read[:p.Text.Len()-p.Want+i+1]...)
+					if err != nil || p.Err != nil || !slices.Equal(want, p.Logits[i*cfg.Vocab:(i+1)*cfg.Vocab]) {
+						t.Fatalf("%+v: step %d: after %d tokens a text beside %d others has other logits, %v, %v", cfg, steps, p.Text.Len(), len(parts)-1, err, p.Err)
+					}
+				}
+			}
+			all = slices.DeleteFunc(all, func(one *reading) bool { return one.text.Len() == len(one.tokens) })
+		}
+	}
+}
+
+// What one text makes of the parameters is no matter of another's.
+func TestATextWithoutLogitsLeavesOthersAlone(t *testing.T) {
+	cfg := goldenConfig
+	params := randomParams(cfg, rand.New(rand.NewPCG(1, 9)))
+	var w weights
+	w.point(cfg, cfg.Layout(), params)
+	w.embed[0], w.norm[0] = 1e3, 1e38 // token 0 is far out where the last norm has a great gain
+	d := newGenerator(t, cfg, params).decoder
+	var a, b Text
+	parts := []Part{{Text: &a, Tokens: []uint32{0}, Want: 1}, {Text: &b, Tokens: []uint32{1, 2}, Want: 1}}
+	if err := d.Step(parts); err != nil || !errors.Is(parts[0].Err, ErrNotFinite) || parts[1].Err != nil {
+		t.Errorf("%v, %v, %v", err, parts[0].Err, parts[1].Err)
+	}
+	for what, parts := range map[string][]Part{
+		"twice at once": {{Text: &a, Tokens: []uint32{1}}, {Text: &a, Tokens: []uint32{1}}}, "more than 32": {{Text: &a, Tokens: make([]uint32, 33)}},
+		"room for 100": {{Text: &a, Tokens: make([]uint32, 100)}}, "logits of 2": {{Text: &a, Tokens: make([]uint32, 1), Want: 2}},
+		"no tokens": {{Text: &a}}, "vocabulary": {{Text: &a, Tokens: []uint32{53}}},
+	} {
+		if err := d.Step(parts); err == nil || !strings.Contains(err.Error(), what) || a.Len() != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if b.Keep([]uint32{1, 2, 3}, 3); d.Step([]Part{{Text: &b, Tokens: []uint32{3, 4}}}) == nil {
+		t.Error("a text outgrows the memory that it may have")
 	}
 }
 
@@ -170,10 +244,10 @@ func TestAGeneratorRefusesBadInput(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	cfg := goldenConfig
 	params := randomParams(cfg, r)
-	if _, err := NewGenerator(cfg, params[1:]); err == nil || !strings.Contains(err.Error(), "parameters for a model of") {
+	if _, err := NewGenerator(cfg, params[1:], nil); err == nil || !strings.Contains(err.Error(), "parameters for a model of") {
 		t.Errorf("too few parameters: %v", err)
 	}
-	if _, err := NewGenerator(Config{}, nil); err == nil {
+	if _, err := NewGenerator(Config{}, nil, nil); err == nil {
 		t.Error("an empty Config is accepted")
 	}
 	g := newGenerator(t, cfg, params)
@@ -183,14 +257,14 @@ func TestAGeneratorRefusesBadInput(t *testing.T) {
 	if _, err := g.Read(1, 53); err == nil || !strings.Contains(err.Error(), "token 53 at position 1") {
 		t.Errorf("a token beyond the vocabulary: %v", err)
 	}
-	if len(g.read) != 0 {
+	if g.text.Len() != 0 {
 		t.Error("a refused text was read in part")
 	}
 	if err := g.Generate([]uint32{1}, 1, Sampling{TopK: -1}, nil, nil); err == nil {
 		t.Error("a bad Sampling is accepted")
 	}
 	params[7] = float32(math.NaN())
-	if _, err := NewGenerator(cfg, params); !errors.Is(err, ErrNotFinite) {
+	if _, err := NewGenerator(cfg, params, nil); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("NaN among the parameters: %v", err)
 	}
 }

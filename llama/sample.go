@@ -3,6 +3,7 @@ package llama
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/entrain-network/entrain/exact"
@@ -36,21 +37,24 @@ type choice struct {
 	weight float32
 }
 
+// better orders choices: the likelier first, of equally likely ones the smaller token.
+func better(a, b choice) int {
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.token, b.token))
+}
+
 // Choose draws the next token from logits, which must be finite. Of equally likely tokens the
 // smaller one ranks first. The same source gives the same token on every machine.
 func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
-	choices := make([]choice, len(logits))
-	for i, l := range logits {
-		choices[i] = choice{uint32(i), l}
+	n := len(logits)
+	if s.TopK > 0 {
+		n = min(n, s.TopK)
 	}
-	slices.SortFunc(choices, func(a, b choice) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.token, b.token))
-	})
+	if s.Temperature == 0 {
+		n = 1
+	}
+	choices := likeliest(logits, n)
 	if s.Temperature == 0 {
 		return choices[0].token
-	}
-	if s.TopK > 0 && s.TopK < len(choices) {
-		choices = choices[:s.TopK]
 	}
 	most, total := choices[0].weight, float32(0)
 	for i := range choices {
@@ -77,6 +81,57 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 		at -= c.weight
 	}
 	return choices[0].token // rounding in the subtractions left a remainder
+}
+
+// likeliest returns the n best choices, in order. If those are few, it keeps a list of candidates,
+// and cuts it to n whenever it has twice as many.
+func likeliest(logits []float32, n int) []choice {
+	if n > len(logits)/8 {
+		return ranked(logits)[:n]
+	}
+	choices, worst := make([]choice, 0, 2*n+1), float32(math.Inf(-1))
+	for i, l := range logits {
+		if l < worst || l == worst && len(choices) >= n { // of equals the earlier is better
+			continue
+		}
+		if choices = append(choices, choice{uint32(i), l}); len(choices) > 2*n {
+			slices.SortFunc(choices, better)
+			choices = choices[:n]
+			worst = choices[n-1].weight
+		}
+	}
+	slices.SortFunc(choices, better)
+	return choices[:n]
+}
+
+// ranked returns all choices, in order, by a radix sort, which is stable.
+func ranked(logits []float32) []choice {
+	const digit, passes = 11, 3
+	var counts [passes][1 << digit]int32
+	from, to := make([]choice, len(logits)), make([]choice, len(logits))
+	keys := func(weight float32) uint32 { // ascends as the weight descends
+		bits := math.Float32bits(weight + 0) // -0 is +0
+		return bits ^ (^uint32(int32(bits)>>31) & (1<<31 - 1))
+	}
+	for i, l := range logits {
+		from[i] = choice{uint32(i), l}
+		for pass := range passes {
+			counts[pass][keys(l)>>(digit*pass)&(1<<digit-1)]++
+		}
+	}
+	for pass := range passes {
+		at := int32(0)
+		for i, n := range counts[pass] {
+			counts[pass][i], at = at, at+n
+		}
+		for _, c := range from {
+			place := &counts[pass][keys(c.weight)>>(digit*pass)&(1<<digit-1)]
+			to[*place] = c
+			*place++
+		}
+		from, to = to, from
+	}
+	return from
 }
 
 // Generate reads prompt, at least one token, and passes each of the next n tokens to emit, until

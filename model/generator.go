@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -15,20 +16,28 @@ type Generator struct {
 	Model     llama.Config
 	Tokenizer tokenizer.Tokenizer
 	Params    []float32
+	Pool      *exact.Pool // nil: one worker
 	Sampling  llama.Sampling
 	Seed      wire.Hash // the same seed gives the same text
 	Special   bool      // special tokens spelled out in the prompt count as such
 	// eos is the token that ends a text by config.json, where the tokenizer's differs.
-	eos *uint32
+	eos    *uint32
+	reader *llama.Generator // made by the first Text
 }
 
 // Text continues the prompt by at most the given number of tokens, or up to the token that ends a
 // document, and returns the continuation. It also writes it to out as it is made, unless out is
 // nil.
 func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.Writer) (string, error) {
-	reader, err := llama.NewGenerator(g.Model, g.Params)
-	if err != nil {
-		return "", err
+	if g.reader == nil {
+		pool := g.Pool
+		if pool == nil {
+			pool = exact.NewPool(1) // which starts no goroutine
+		}
+		var err error
+		if g.reader, err = llama.NewGenerator(g.Model, g.Params, pool); err != nil {
+			return "", err
+		}
 	}
 	ids := g.Encode(prompt)
 	if len(ids) == 0 {
@@ -37,7 +46,8 @@ func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.
 	source := prng.New(g.Seed, "entrain/sample")
 	var text []byte
 	var failed error
-	err = reader.Generate(ids, tokens, g.Sampling, &source, func(token uint32) bool {
+	kept := g.reader.Keep(ids)
+	err := g.reader.Generate(ids[kept:], tokens, g.Sampling, &source, func(token uint32) bool {
 		if failed = ctx.Err(); failed != nil || token == g.Tokenizer.End() || g.eos != nil && token == *g.eos {
 			return false
 		}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 )
 
@@ -38,10 +40,12 @@ func (m *Prompted) Generate(ctx context.Context, dir string, p Prompt, out io.Wr
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dir != dir {
-		g := &Generator{}
+		g := &Generator{Pool: exact.NewPool(runtime.GOMAXPROCS(0))}
 		if err := g.Open(dir); err != nil {
+			g.Pool.Close()
 			return err
 		}
+		m.forget()
 		m.dir, m.g = dir, g
 	}
 	if m.idle != nil {
@@ -50,10 +54,17 @@ func (m *Prompted) Generate(ctx context.Context, dir string, p Prompt, out io.Wr
 	m.idle = time.AfterFunc(promptedIdle, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.dir, m.g = "", nil
+		m.forget()
 	})
-	g := *m.g
-	g.Sampling, g.Seed = llama.Sampling{Temperature: p.Temperature, TopK: promptedTopK}, sha256.Sum256([]byte(p.Seed))
-	_, err := g.Text(ctx, p.Text, p.Tokens, out)
+	m.g.Sampling, m.g.Seed = llama.Sampling{Temperature: p.Temperature, TopK: promptedTopK}, sha256.Sum256([]byte(p.Seed))
+	_, err := m.g.Text(ctx, p.Text, p.Tokens, out)
 	return err
+}
+
+// forget lets go of the model.
+func (m *Prompted) forget() {
+	if m.g != nil {
+		m.g.Pool.Close()
+	}
+	m.dir, m.g = "", nil
 }

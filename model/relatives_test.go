@@ -117,7 +117,7 @@ func compareAnswers(t *testing.T, cfg llama.Config, params []float32, dir string
 		t.Fatal(err)
 	}
 	const batch, seq = 2, 96
-	reader, err := llama.NewGenerator(cfg, params)
+	reader, err := llama.NewGenerator(cfg, params, exact.NewPool(1))
 	if err != nil {
 		t.Fatal(err)
 	}

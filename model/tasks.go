@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/eval"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 )
 
@@ -41,8 +42,8 @@ func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
 	return work, nil
 }
 
-// NewScorer reads the model of a checkpoint, to score tasks with.
-func NewScorer(dir string) (*eval.Scorer, error) {
+// NewScorer reads the model of a checkpoint, to score tasks with, on pool.
+func NewScorer(dir string, pool *exact.Pool) (*eval.Scorer, error) {
 	m, err := Open(dir)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func NewScorer(dir string) (*eval.Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := llama.NewGenerator(m.Config, m.Params)
+	reader, err := llama.NewGenerator(m.Config, m.Params, pool)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
 	}

@@ -212,7 +212,7 @@ func (a Applicant) Conviction(st coordinator.State) string {
 // admitted returns an error if an obstacle does not pass by itself. It reports the others with
 // p.Say.
 func (p *Options) admitted(ctx context.Context, client ledger.Chain, on onchain.Run) error {
-	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: MemoryLimit(p.Memory, memoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program}
+	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: MemoryLimit(p.Memory, MemoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 	if o.Stake == 0 {
 		o.Stake = on.Spec.Trust.Stake
 	}
-	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, memoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program}
+	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return r, err

@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/participant/trainer"
@@ -190,7 +191,7 @@ func (i *inspector) samples(ctx context.Context, step coordinator.Step, root wir
 
 // score answers the questions of a task.
 func (i *inspector) score(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32, w model.NamedItems) ([]event.Event, error) {
-	reader, err := llama.NewGenerator(i.trainer.Model, params)
+	reader, err := llama.NewGenerator(i.trainer.Model, params, exact.NewPool(1))
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// memoryFree returns how many bytes this process can still take: what the system calls available,
+// MemoryFree returns how many bytes this process can still take: what the system calls available,
 // or what its control group leaves if that is less; 0 if neither is known.
-func memoryFree() uint64 {
+func MemoryFree() uint64 {
 	free := uint64(0)
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
 		free = memAvailable(string(b))

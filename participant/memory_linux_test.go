@@ -17,7 +17,7 @@ func TestFreeMemory(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if free := memoryFree(); free < 1<<20 {
+	if free := MemoryFree(); free < 1<<20 {
 		t.Errorf("%d bytes are free", free)
 	}
 }

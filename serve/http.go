@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/httpserve"
-	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
@@ -33,31 +32,48 @@ type Server struct {
 	Model    *Model
 	Receipts bool // attach a Receipt to every answer
 
-	slots   chan *llama.Generator // those that answer at the same time
-	waiting chan struct{}
+	batch   *batcher
+	reading chan struct{} // has an element for each request that is under way
 	started time.Time
 }
 
 const (
-	bodyMax     = 4 << 20 // bytes of a request
-	waitingMost = 64      // requests that wait for a slot; more are refused
-	tokensUsual = 16      // max_tokens where a request says none, as in OpenAI's API
-	stopsAsked  = 4
+	bodyMax      = 4 << 20 // bytes of a request
+	requestsMost = 256     // requests that are read, wait or are answered; more are refused
+	tokensUsual  = 16      // max_tokens where a request says none, as in OpenAI's API
+	stopsAsked   = 4
+	retryAfter   = "1" // seconds, for clients that are told to come again
+	// writeMost is the longest time in which a client must take what it is sent. An answer does not
+	// wait for its client, so a slow one costs memory alone.
+	writeMost = 30 * time.Second
+	// drainMost is how long answers under way go on when the server ends.
+	drainMost = 30 * time.Second
 )
 
-// NewServer returns a server that computes the given number of answers at the same time, at least
-// one. Each takes the memory of one context of keys and values; the parameters are shared.
-func NewServer(m *Model, parallel int, receipts bool) *Server {
-	s := &Server{Model: m, Receipts: receipts, slots: make(chan *llama.Generator, parallel), waiting: make(chan struct{}, waitingMost), started: time.Now()}
-	for range parallel {
-		s.slots <- m.first.Fork()
+// NewServer returns a server that computes up to parallel answers at the same time, at least one.
+// Their keys and values take at most the given bytes of memory; 0 means those of as many full
+// contexts.
+func NewServer(m *Model, parallel int, memory int64, receipts bool) (*Server, error) {
+	s := &Server{Model: m, Receipts: receipts, batch: newBatcher(m, parallel, memory), reading: make(chan struct{}, requestsMost), started: time.Now()}
+	if s.batch.room() < 2 {
+		return nil, fmt.Errorf("%d bytes are not enough memory for an answer: %d tokens of the model's context take %d", memory, m.config.Context, m.config.TextBytes(m.config.Context))
 	}
-	return s
+	return s, nil
 }
 
-// Serve answers requests on l until ctx ends.
+// Tokens returns the most tokens of a question and its answer: the model's context, or what there
+// is memory for.
+func (s *Server) Tokens() int { return s.batch.room() }
+
+// Serve answers requests on l until ctx ends. Then it takes no more, and finishes the answers under
+// way within half a minute.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	return httpserve.Run(ctx, l, &http.Server{Handler: s.Handler(), ReadTimeout: time.Minute}, 5*time.Second)
+	defer context.AfterFunc(ctx, s.batch.close)()
+	server := &http.Server{
+		Handler: s.Handler(), ReadTimeout: time.Minute, WriteTimeout: writeMost,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	return httpserve.Run(ctx, l, server, drainMost)
 }
 
 // Handler returns the server's handler.
@@ -68,7 +84,7 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/models/{name...}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("name") != s.Model.Name {
-			writeError(w, http.StatusNotFound, "model", fmt.Errorf("there is no model %.80q here, only %q", r.PathValue("name"), s.Model.Name))
+			writeError(w, http.StatusNotFound, "model", s.noModel(r.PathValue("name")))
 			return
 		}
 		writeJSON(w, http.StatusOK, s.described())
@@ -84,6 +100,10 @@ func (s *Server) Handler() http.Handler {
 // described is the model as /v1/models lists it.
 func (s *Server) described() map[string]any {
 	return map[string]any{"id": s.Model.Name, "object": "model", "created": s.started.Unix(), "owned_by": "entrain"}
+}
+
+func (s *Server) noModel(name string) error {
+	return fmt.Errorf("there is no model %.80q here, only %q", name, s.Model.Name)
 }
 
 // request is the body of POST /v1/completions and /v1/chat/completions. Fields of OpenAI's API that
@@ -155,9 +175,6 @@ func (r *request) unknown() string {
 // question returns what r asks, in a conversation or not.
 func (s *Server) question(r *request, converse bool) (Question, error) {
 	q := Question{Most: tokensUsual, Temperature: 1, TopP: 1, TopK: r.TopK, Stop: []string{}}
-	if converse {
-		q.Most = s.Model.config.Context
-	}
 	for _, most := range []*int{r.MaxTokens, r.MaxAnswer} {
 		if most != nil {
 			q.Most = *most
@@ -205,7 +222,16 @@ func (s *Server) question(r *request, converse bool) (Question, error) {
 	default:
 		return q, errors.New("prompt: neither one text nor one list of tokens")
 	}
-	return q, s.Model.check(q)
+	if converse && r.MaxTokens == nil && r.MaxAnswer == nil {
+		q.Most = max(1, s.Tokens()-len(q.Prompt)) // as there is memory for
+	}
+	if err := s.Model.check(q); err != nil {
+		return q, err
+	}
+	if most := len(q.Prompt) + min(q.Most, s.Model.config.Context-len(q.Prompt)); most > s.Tokens() {
+		return q, fmt.Errorf("max_tokens: a prompt of %d tokens and an answer of %d are more than the %d that this server has memory for", len(q.Prompt), q.Most, s.Tokens())
+	}
+	return q, nil
 }
 
 // converse returns the tokens that ask for the next message of a conversation.
@@ -236,6 +262,13 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusUnsupportedMediaType, "", errors.New("Content-Type must be application/json"))
 		return
 	}
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	default:
+		writeError(w, http.StatusTooManyRequests, "", errBusy)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if err != nil {
 		writeError(w, http.StatusRequestEntityTooLarge, "", fmt.Errorf("the request could not be read, or has more than %d bytes", bodyMax))
@@ -251,7 +284,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if asked.Model != "" && asked.Model != s.Model.Name {
-		writeError(w, http.StatusNotFound, "model", fmt.Errorf("there is no model %.80q here, only %q", asked.Model, s.Model.Name))
+		writeError(w, http.StatusNotFound, "model", s.noModel(asked.Model))
 		return
 	}
 	converse := r.URL.Path != "/v1/completions"
@@ -264,33 +297,28 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, param, err)
 		return
 	}
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		writeError(w, http.StatusTooManyRequests, "", fmt.Errorf("%d requests wait already: try again later", waitingMost))
+	body, asked.Prompt, asked.Messages = nil, nil, nil // the answer may take long
+	j, err := s.batch.ask(r.Context(), q)
+	if err != nil {
+		writeFailure(w, err)
 		return
 	}
-	select {
-	case reader := <-s.slots:
-		defer func() { s.slots <- reader }()
-		s.reply(w, r, reader, q, &asked, converse)
-	case <-r.Context().Done():
-	}
+	s.reply(w, j, &asked, converse)
 }
 
-// reply computes an answer and writes it, whole or as a stream.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Generator, q Question, asked *request, converse bool) {
+// reply writes an answer, whole or as a stream.
+func (s *Server) reply(w http.ResponseWriter, j *job, asked *request, converse bool) {
 	part := s.parts(asked, converse)
+	q := j.answer.q
 	usage := func(a answer) map[string]any {
 		return map[string]any{"prompt_tokens": len(q.Prompt), "completion_tokens": len(a.Tokens), "total_tokens": len(q.Prompt) + len(a.Tokens)}
 	}
+	client := http.NewResponseController(w)
 	if !asked.Stream {
-		a, err := s.Model.answer(r.Context(), reader, q, nil)
+		a, err := j.wait(nil)
+		_ = client.SetWriteDeadline(time.Now().Add(writeMost))
 		if err != nil {
-			if r.Context().Err() == nil {
-				writeError(w, http.StatusInternalServerError, "", err)
-			}
+			writeFailure(w, err)
 			return
 		}
 		whole := part(strings.ToValidUTF8(string(a.text), "\uFFFD"), a.End)
@@ -301,26 +329,32 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, reader *llama.Gen
 		writeJSON(w, http.StatusOK, whole)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	flush := http.NewResponseController(w)
+	begun := false
 	send := func(v any) error {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
+		_ = client.SetWriteDeadline(time.Now().Add(writeMost))
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Cache-Control", "no-store")
+		}
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", b); err != nil {
 			return err
 		}
-		return flush.Flush()
+		return client.Flush()
 	}
-	a, err := s.Model.answer(r.Context(), reader, q, func(text []byte) error {
+	a, err := j.wait(func(text []byte) error {
 		return send(part(strings.ToValidUTF8(string(text), "\uFFFD"), nil))
 	})
-	if err != nil {
-		if r.Context().Err() == nil {
-			_ = send(errorJSON("", err))
-		}
+	switch {
+	case err != nil && !begun:
+		writeFailure(w, err)
+		return
+	case err != nil:
+		_ = send(errorJSON(statusOf(err), "", err))
 		return
 	}
 	last := part("", a.End)
@@ -363,18 +397,43 @@ func (s *Server) parts(asked *request, converse bool) func(text string, end any)
 	}
 }
 
+// statusOf returns the status of an answer that failed.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, errClosed):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
 // errorJSON is an error as OpenAI's clients expect it. param names a field of the request, or is
 // "".
-func errorJSON(param string, err error) map[string]any {
+func errorJSON(status int, param string, err error) map[string]any {
 	e := map[string]any{"message": err.Error(), "type": "invalid_request_error", "param": nil, "code": nil}
+	switch {
+	case status == http.StatusTooManyRequests:
+		e["type"], e["code"] = "requests", "rate_limit_exceeded"
+	case status >= 500:
+		e["type"] = "server_error"
+	case status == http.StatusNotFound && param == "model":
+		e["code"] = "model_not_found"
+	}
 	if param != "" {
 		e["param"] = param
 	}
 	return map[string]any{"error": e}
 }
 
+// writeFailure writes why there is no answer.
+func writeFailure(w http.ResponseWriter, err error) { writeError(w, statusOf(err), "", err) }
+
 func writeError(w http.ResponseWriter, status int, param string, err error) {
-	writeJSON(w, status, errorJSON(param, err))
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	writeJSON(w, status, errorJSON(status, param, err))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -8,6 +8,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/prng"
@@ -30,22 +32,24 @@ import (
 type Model struct {
 	Name string // as clients name it
 
-	config llama.Config
-	words  tokenizer.Tokenizer
-	ends   []uint32 // tokens that end an answer
-	hash   wire.Hash
-	first  *llama.Generator // others are forked from it; it reads nothing itself
-	format *chat.Format     // nil if there is none, for the reason noChat
-	noChat error
+	config  llama.Config
+	words   tokenizer.Tokenizer
+	ends    []uint32 // tokens that end an answer
+	hash    wire.Hash
+	pool    *exact.Pool
+	decoder *llama.Decoder // others are forked from it
+	format  *chat.Format   // nil if there is none, for the reason noChat
+	noChat  error
 }
 
-// Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory.
-func Open(dir string) (*Model, error) {
+// Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory,
+// to answer on pool.
+func Open(dir string, pool *exact.Pool) (*Model, error) {
 	from, err := model.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Name: from.Saved.Manifest.Run, config: from.Config, hash: from.Hash()}
+	m := &Model{Name: from.Saved.Manifest.Run, config: from.Config, hash: from.Hash(), pool: pool}
 	if m.words, err = from.Tokenizer(); err != nil {
 		return nil, err
 	}
@@ -60,11 +64,14 @@ func Open(dir string) (*Model, error) {
 	if m.format, m.noChat = chat.NewFormat(template, m.words); template == "" {
 		m.format, m.noChat = nil, fmt.Errorf("the checkpoint has no %s, so nothing says how the model converses: import the model again from a directory with one", checkpoint.ChatFile)
 	}
-	if m.first, err = llama.NewGenerator(from.Config, from.Params); err != nil {
+	if m.decoder, err = llama.NewDecoder(from.Config, from.Params, pool, 1); err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
 	}
 	return m, nil
 }
+
+// Context returns the most tokens of a question and its answer.
+func (m *Model) Context() int { return m.config.Context }
 
 // Question is what an answer depends on besides the model.
 type Question struct {
@@ -131,45 +138,76 @@ type answer struct {
 	text   []byte
 }
 
-// answer computes the answer to a checked question with reader, which need not read again what the
-// question before began with. It passes the text to emit as it becomes certain, unless emit is nil.
-func (m *Model) answer(ctx context.Context, reader *llama.Generator, q Question, emit func(text []byte) error) (answer, error) {
-	kept := reader.Keep(q.Prompt)
+// An answering is an answer under way: a function of the question and of the logits that it is
+// told, one token's after another.
+type answering struct {
+	answer
+	model  *Model
+	q      Question
+	source prng.Source
+	most   int // tokens
+	sure   int // bytes of text that nothing later takes back
+}
+
+// begin returns the answer to a checked question, which has no token yet.
+func (m *Model) begin(q Question) *answering {
 	var seed wire.Hash
 	_, _ = hex.Decode(seed[:], []byte(q.Seed)) // check has seen it
-	source := prng.New(seed, "entrain/sample")
-	a, said := answer{End: endLength, Tokens: []uint32{}}, 0
-	var failed error
-	err := reader.Generate(q.Prompt[kept:], min(q.Most, m.config.Context-len(q.Prompt)), q.sampling(), &source, func(token uint32) bool {
-		if failed = ctx.Err(); failed != nil {
-			return false
-		}
-		a.Tokens = append(a.Tokens, token)
-		if slices.Contains(m.ends, token) {
-			a.End = endStop
-			return false
-		}
-		// A model's vocabulary may be larger than its tokenizer's: those tokens have no text.
-		if more, err := m.words.Decode(a.text, []uint32{token}); err == nil {
-			a.text = more
-		}
-		if at := stopAt(a.text, q.Stop); at >= 0 {
-			a.text, a.End = a.text[:at], endStop
-			return false
-		}
-		if sure := certain(a.text, q.Stop); emit != nil && sure > said {
-			failed = emit(a.text[said:sure])
-			said = sure
-		}
-		return failed == nil
-	})
-	if failed != nil {
-		err = failed
+	return &answering{
+		answer: answer{Tokens: []uint32{}}, model: m, q: q, source: prng.New(seed, "entrain/sample"),
+		most: min(q.Most, m.config.Context-len(q.Prompt)),
 	}
-	if err == nil && emit != nil && len(a.text) > said {
-		err = emit(a.text[said:])
+}
+
+// next draws a token from the logits and adds it. It reports whether the answer goes on.
+func (a *answering) next(logits []float32) (token uint32, more bool) {
+	token = a.q.sampling().Choose(logits, &a.source)
+	a.Tokens = append(a.Tokens, token)
+	if slices.Contains(a.model.ends, token) {
+		a.End, a.sure = endStop, len(a.text)
+		return token, false
 	}
-	return a, err
+	before := len(a.text)
+	// A model's vocabulary may be larger than its tokenizer's: those tokens have no text.
+	if more, err := a.model.words.Decode(a.text, []uint32{token}); err == nil {
+		a.text = more
+	}
+	recent := max(0, before-stopBytes) // a stop that began earlier would have been seen
+	if at := stopAt(a.text[recent:], a.q.Stop); at >= 0 {
+		a.text, a.End = a.text[:recent+at], endStop
+		a.sure = len(a.text)
+		return token, false
+	}
+	if len(a.Tokens) >= a.most {
+		a.End, a.sure = endLength, len(a.text)
+		return token, false
+	}
+	a.sure = recent + certain(a.text[recent:], a.q.Stop)
+	return token, true
+}
+
+// answer computes the answer to a checked question with reader, which need not read again what the
+// question before began with. It passes the text to emit as it becomes certain.
+func (m *Model) answer(ctx context.Context, reader *llama.Generator, q Question, emit func(text []byte) error) (answer, error) {
+	a, said := m.begin(q), 0
+	logits, err := reader.Read(q.Prompt[reader.Keep(q.Prompt):]...)
+	for more := true; more; {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return a.answer, err
+		}
+		var token uint32
+		token, more = a.next(logits)
+		if a.sure > said {
+			if err := emit(a.text[said:a.sure]); err != nil {
+				return a.answer, err
+			}
+			said = a.sure
+		}
+		if more {
+			logits, err = reader.Read(token)
+		}
+	}
+	return a.answer, nil
 }
 
 // stopAt returns where the first of the texts begins in b, or -1.
@@ -280,16 +318,33 @@ func (m *Model) Verify(ctx context.Context, r Receipt) (text string, err error) 
 	if err := m.check(r.Question); err != nil {
 		return "", fmt.Errorf("the receipt asks what cannot be asked: %w", err)
 	}
-	a, err := m.answer(ctx, m.first.Fork(), r.Question, nil)
-	if err != nil {
-		return "", err
+	a := m.begin(r.Question)
+	stated := r.Tokens[:min(len(r.Tokens), a.most)]
+	if len(stated) == 0 {
+		return "", fmt.Errorf("it has no token: %w", ErrAnswer)
 	}
-	for i, t := range a.Tokens {
-		if i >= len(r.Tokens) || r.Tokens[i] != t {
-			return "", fmt.Errorf("token %d of the answer is %d: %w", i, t, ErrAnswer)
+	if i := slices.IndexFunc(stated, func(t uint32) bool { return int64(t) >= int64(m.config.Vocab) }); i >= 0 {
+		stated = stated[:i+1] // the last is not read
+	}
+	// The model reads what is stated, many tokens at once, which is much faster than to answer. Its
+	// logits are those of its answer up to the first token that is another.
+	read := append(slices.Clone(r.Prompt), stated[:len(stated)-1]...)
+	more, wrong := true, -1
+	err = m.decoder.Generator().Follow(read, len(r.Prompt)-1, func(_ int, logits []float32) bool {
+		at, token := len(a.Tokens), uint32(0)
+		if token, more = a.next(logits); token != stated[at] {
+			wrong = at
 		}
-	}
-	if len(r.Tokens) != len(a.Tokens) || r.End != a.End {
+		return more && wrong < 0 && ctx.Err() == nil
+	})
+	switch err := cmp.Or(ctx.Err(), err); {
+	case err != nil:
+		return "", err
+	case wrong >= 0:
+		return "", fmt.Errorf("token %d of the answer is %d: %w", wrong, a.Tokens[wrong], ErrAnswer)
+	case more:
+		return "", fmt.Errorf("it ends after %d tokens, and the model goes on: %w", len(stated), ErrAnswer)
+	case len(r.Tokens) != len(a.Tokens) || r.End != a.End:
 		return "", fmt.Errorf("it has %d tokens and ends by %q, the model's %d and by %q: %w", len(r.Tokens), r.End, len(a.Tokens), a.End, ErrAnswer)
 	}
 	return string(a.text), nil

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -40,7 +41,9 @@ func openOf(t *testing.T, seed string, cfg llama.Config) *Model {
 	if _, err := model.Write(t.Context(), dir, m, checkpoint.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	opened, err := Open(dir)
+	pool := exact.NewPool(2)
+	t.Cleanup(pool.Close)
+	opened, err := Open(dir, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,11 @@ func streamed(t *testing.T, raw []byte) (text, end string, receipt *Receipt) {
 }
 
 func start(t *testing.T, m *Model, parallel int) *httptest.Server {
-	server := httptest.NewServer(NewServer(m, parallel, true).Handler())
+	s, err := NewServer(m, parallel, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	return server
 }
@@ -217,7 +224,7 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {
 	cfg := tiny
 	cfg.HeadDim, cfg.FFN = 32, 64
-	exact := openOf(t, "eight", cfg)
+	binary32 := openOf(t, "eight", cfg)
 	cfg.Numerics = llama.Exact8
 	m := openOf(t, "eight", cfg)
 	body := `{"prompt":"Light","max_tokens":30,"seed":5}`
@@ -229,11 +236,11 @@ func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {
 	if err != nil || strings.ToValidUTF8(text, "\uFFFD") != c.Choices[0].Text {
 		t.Errorf("the answer %q is verified as %q, %v", c.Choices[0].Text, text, err)
 	}
-	other, _, _ := post(t, start(t, exact, 1), body)
+	other, _, _ := post(t, start(t, binary32, 1), body)
 	if c.Receipt.Model != other.Receipt.Model || c.Choices[0].Text == other.Choices[0].Text {
 		t.Errorf("in binary32 the answer is the same, or the parameters are not: %q", c.Choices[0].Text)
 	}
-	if _, err := exact.Verify(t.Context(), *c.Receipt); err == nil || !strings.Contains(err.Error(), "numerics") {
+	if _, err := binary32.Verify(t.Context(), *c.Receipt); err == nil || !strings.Contains(err.Error(), "numerics") {
 		t.Errorf("in binary32: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (m *Model) Talk() (*Talk, error) {
 	if m.format == nil {
 		return nil, m.noChat
 	}
-	return &Talk{model: m, reader: m.first.Fork()}, nil
+	return &Talk{model: m, reader: m.decoder.Generator()}, nil
 }
 
 // Forget begins the conversation again.

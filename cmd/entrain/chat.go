@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/serve"
 )
 
@@ -32,7 +34,9 @@ A line "/new" begins another conversation. Ctrl-D ends.
 				return err
 			}
 			defer release()
-			m, err := serve.Open(dir)
+			pool := exact.NewPool(runtime.GOMAXPROCS(0))
+			defer pool.Close()
+			m, err := serve.Open(dir, pool)
 			if err != nil {
 				return err
 			}

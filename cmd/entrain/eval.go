@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/eval"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
 )
 
@@ -46,7 +48,9 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 				return err
 			}
 			defer release()
-			scorer, err := model.NewScorer(dir)
+			pool := exact.NewPool(runtime.GOMAXPROCS(0))
+			defer pool.Close()
+			scorer, err := model.NewScorer(dir, pool)
 			if err != nil {
 				return err
 			}

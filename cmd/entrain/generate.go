@@ -3,9 +3,11 @@ package main
 import (
 	"crypto/rand"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -45,6 +47,8 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.Open(dir); err != nil {
 				return err
 			}
+			g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
+			defer g.Pool.Close()
 			if seed != "" {
 				g.Seed = wire.Sum("entrain/generate", []byte(seed))
 			} else if _, err := rand.Read(g.Seed[:]); err != nil {

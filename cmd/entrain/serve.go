@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
 )
 
@@ -31,9 +35,14 @@ With --receipts each answer has a receipt: the hashes of model and tokenizer, th
 and how they were drawn. Anyone who has the model computes the answer again, bit for bit, with
 "entrain model verify". A request that sets "seed" leaves the server no choice among answers.
 
+Requests are answered side by side, up to --parallel at a time, on all cores: they share each pass over the
+parameters, and none changes another's answer. Further ones wait; if too many do, they are refused. Keys and
+values take at most half of the memory that is free when the server starts. Ctrl-C finishes the answers under
+way.
+
 Anyone who reaches the address can ask, and keep the machine busy.`,
 		Example: `  entrain model serve ./checkpoint
-  entrain model serve ./state --receipts --parallel 2 --addr 127.0.0.1:8000`,
+  entrain model serve ./state --receipts --parallel 32 --addr 127.0.0.1:8000`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +54,13 @@ Anyone who reaches the address can ask, and keep the machine busy.`,
 				return err
 			}
 			defer release()
-			m, err := serve.Open(dir)
+			pool := exact.NewPool(runtime.GOMAXPROCS(0))
+			defer pool.Close()
+			m, err := serve.Open(dir, pool)
+			if err != nil {
+				return err
+			}
+			server, err := serve.NewServer(m, parallel, int64(participant.MemoryFree()/2), receipts)
 			if err != nil {
 				return err
 			}
@@ -54,13 +69,17 @@ Anyone who reaches the address can ask, and keep the machine busy.`,
 				return fmt.Errorf("--addr %q: %w", addr, err)
 			}
 			c.say("model %q at http://%s/v1; Ctrl-C ends it", m.Name, l.Addr())
-			return serve.NewServer(m, parallel, receipts).Serve(cmd.Context(), l)
+			if most := server.Tokens(); most < m.Context() {
+				c.say("there is memory for %d tokens of a question and its answer, of the model's %d", most, m.Context())
+			}
+			defer context.AfterFunc(cmd.Context(), func() { c.say("finishing the answers under way; Ctrl-C again cuts them off") })()
+			return server.Serve(cmd.Context(), l)
 		},
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
 	addrFlag(cmd, &addr, "127.0.0.1:8080")
-	f.IntVar(&parallel, "parallel", 1, "`number` of answers that are computed at the same time, each on one core")
+	f.IntVar(&parallel, "parallel", 8, "`number` of answers that are computed at the same time; further requests wait")
 	f.BoolVar(&receipts, "receipts", false, "attach a receipt to every answer, which others can verify")
 	return cmd
 }
@@ -87,7 +106,9 @@ model than the receipt's.`,
 				return unverified(err)
 			}
 			defer release()
-			m, err := serve.Open(dir)
+			pool := exact.NewPool(runtime.GOMAXPROCS(0))
+			defer pool.Close()
+			m, err := serve.Open(dir, pool)
 			if err != nil {
 				return unverified(err)
 			}

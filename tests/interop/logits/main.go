@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -50,7 +51,7 @@ func run(dir, text string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := llama.NewGenerator(config, params)
+	reader, err := llama.NewGenerator(config, params, exact.NewPool(1))
 	if err != nil {
 		return err
 	}
