@@ -21,6 +21,8 @@ import (
 type child struct {
 	name string
 	args []string
+	// program is another program than entrain, which takes no --with-parent.
+	program string
 	// once means that the child does not start again after it exited by itself.
 	once bool
 }
@@ -116,6 +118,9 @@ func (c *children) once(ctx context.Context, ch child, restarts int) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(c.program, append([]string{"--with-parent"}, ch.args...)...)
+	if ch.program != "" {
+		cmd = exec.Command(ch.program, ch.args...)
+	}
 	cmd.Stderr = log
 	cmd.Env = c.env
 	isolate(cmd)

@@ -3,7 +3,7 @@
 // that exchanges by buckets there are also an S3 server and validators. A client may cheat, to show
 // how the others convict it.
 //
-//	demo.Run ─┬─ chain         entrain chain start
+//	demo.Run ─┬─ chain         entrain chain start, or a cluster of Solana
 //	          ├─ s3            entrain bucket
 //	          ├─ client-1      entrain join
 //	          ├─ client-4      entrain demo cheat
@@ -78,6 +78,8 @@ type Settings struct {
 	Rounds  uint32 `json:"rounds" flag:"rounds"` // that train; by buckets: windows
 	Text    string `json:"text" flag:"text"`     // file to train on
 	Preset  string `json:"preset" flag:"preset"` // of the model
+	// Chain is "" for a replica of entrain's own chain, or Solana.
+	Chain string `json:"chain,omitempty" flag:"chain"`
 	// Device is what every second client computes gradients on: see trainer.Machine.
 	Device string `json:"device,omitempty" flag:"device"`
 	// Adversary is the kind of cheat that the last clients are; "" means that all are honest.
@@ -131,11 +133,14 @@ const (
 	block, slowBlock = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// Default returns the settings of a demo with an exchange and a kind of cheat, or "". Text is not
-// set: see [Opticks].
-func Default(exchange, adversary string) Settings {
-	s := Settings{Clients: 4, Rounds: 240, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
+// Default returns the settings of a demo on a chain with an exchange and a kind of cheat, or "".
+// Text is not set: see [Opticks].
+func Default(chain, exchange, adversary string) Settings {
+	s := Settings{Chain: chain, Clients: 4, Rounds: 240, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
 	switch {
+	case chain == Solana:
+		// A round waits for three or four transactions, one after the other.
+		s.Clients, s.Rounds, s.Verification = 8, 50, 0
 	case s.buckets():
 		// Two idle cores compute the shares of eight processes in less than half a window. A window
 		// never closes early: these take two minutes.
@@ -175,6 +180,14 @@ func (s Settings) blockTime() time.Duration {
 
 // Check reports what is wrong with the settings. An error begins with the name of a setting.
 func (s Settings) Check() error {
+	switch {
+	case s.Chain != "" && s.Chain != Solana:
+		return fmt.Errorf("chain %q: want %s", s.Chain, Solana)
+	case s.Chain == Solana && s.buckets():
+		return fmt.Errorf("chain %s: only with --exchange %s", Solana, Peers)
+	case s.Chain == Solana && (s.Verification > 0 || s.Adversary != ""):
+		return fmt.Errorf("chain %s: it has no referee yet, which a cheat takes to convict: leave out --verification and --adversary", Solana)
+	}
 	if s.Exchange != Peers && s.Exchange != Buckets {
 		return fmt.Errorf("exchange %q: want %s or %s", s.Exchange, Peers, Buckets)
 	}

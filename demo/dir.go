@@ -31,7 +31,7 @@ import (
 //	demo.json          the settings, and where the servers listen; written last at set-up
 //	run.toml           the run's specification
 //	data/              the data set
-//	chain/             the replica
+//	chain/             the replica, or solana.sqlite, the accounts of the cluster
 //	owner.key          the key that creates the run
 //	client-1/          a client's key, state and checkpoints
 //	validator-1/       a validator's key and state
@@ -207,8 +207,10 @@ func (d *directory) setUp(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := comet.Init(d.file("chain"), comet.Options{Chain: runName, API: d.set.API, Block: o.blockTime(), Accounts: accounts}); err != nil {
-		return err
+	if o.Chain == "" {
+		if err := comet.Init(d.file("chain"), comet.Options{Chain: runName, API: d.set.API, Block: o.blockTime(), Accounts: accounts}); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(d.file("logs"), 0o755); err != nil {
 		return err

@@ -18,7 +18,7 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	opts := demo.Options{Settings: demo.Default(demo.Peers, "sign-flip"), Program: program}
+	opts := demo.Options{Settings: demo.Default("", demo.Peers, "sign-flip"), Program: program}
 	if opts.Text, err = demo.Opticks(ctx); err != nil {
 		fmt.Println(err)
 		return

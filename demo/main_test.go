@@ -54,7 +54,7 @@ func TestChildThatFailsAtOnceIsGivenUp(t *testing.T) {
 // The specification of every kind of demo is valid.
 func TestSpecificationsAreValid(t *testing.T) {
 	for _, s := range []Settings{
-		Default(Peers, ""), Default(Peers, "sign-flip"), Default(Peers, "sybil"), Default(Buckets, ""), Default(Buckets, "noise"),
+		Default("", Peers, ""), Default("", Peers, "sign-flip"), Default("", Peers, "sybil"), Default("", Buckets, ""), Default("", Buckets, "noise"),
 	} {
 		if err := s.Check(); err != nil {
 			t.Errorf("%+v: %v", s, err)
@@ -86,9 +86,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		{func(s *Settings) { s.Exchange = "mail" }, "exchange \"mail\""},
 		{func(s *Settings) { s.Adversary = "gremlin" }, "the kinds are free-rider"},
 		{func(s *Settings) { s.Adversary, s.Clients = "late", 2 }, "clients 2: 1 of them cheat, so there must be at least 3"},
-		{func(s *Settings) { *s = Default(Buckets, "noise"); s.Validators = 0 }, "no cheat is found"},
+		{func(s *Settings) { *s = Default("", Buckets, "noise"); s.Validators = 0 }, "no cheat is found"},
 	} {
-		s := Default(Peers, "")
+		s := Default("", Peers, "")
 		c.change(&s)
 		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), strings.SplitN(c.want, ":", 2)[0]) && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", s, err, c.want)

@@ -12,16 +12,10 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/ledger/comet"
-	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
@@ -94,12 +88,14 @@ type demo struct {
 	dir      *directory
 	trainer  *trainer.Trainer
 	chain    ledger.Chain // nil before the run was created
+	at       string       // its address, for --chain
 	began    time.Time
 	first    float32 // held-out loss of the initial parameters
 	failed   error   // why the demo cannot go on
 	notes    map[string]string
 
 	children                 *children
+	serving                  []child         // the servers
 	servers, clients         context.Context // servers stop last: they take the clients' withdrawals
 	stopServers, stopClients context.CancelFunc
 	running                  int             // clients and validators that have not ended for good
@@ -142,12 +138,16 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
+	var err error
+	if d.serving, err = d.serverChildren(); err != nil {
+		return err
+	}
 	d.children = &children{program: d.Program, logs: d.dir.file("logs"), env: d.Env, pause: restartAfter, reports: make(chan childReport)}
 	d.servers, d.stopServers = context.WithCancel(context.WithoutCancel(ctx))
 	d.clients, d.stopClients = context.WithCancel(d.servers)
 	defer d.stopServers()
 	defer context.AfterFunc(ctx, d.stopClients)()
-	for _, ch := range d.serverChildren() {
+	for _, ch := range d.serving {
 		d.children.keep(d.servers, ch)
 	}
 	go d.children.wait()
@@ -163,7 +163,7 @@ func (d *demo) run(ctx context.Context) error {
 				return d.outcome(ctx)
 			}
 			d.report(r)
-			if !d.creating && len(d.listening) == len(d.serverChildren()) {
+			if !d.creating && len(d.listening) == len(d.serving) {
 				d.creating = true
 				go func() {
 					chain, err := create(d.clients, d.dir)
@@ -282,13 +282,25 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	if !d.dir.made {
 		d.say("continuing the run kept in %s", d.dir.path)
 	}
-	d.say("training a Llama of %s parameters on %s: %d clients and one chain replica, each a process of its own, %d rounds; all of it in %s",
-		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), d.Text, d.Clients, d.Rounds, d.dir.path)
+	chain := "one chain replica"
+	if d.Chain == Solana {
+		chain = "a cluster of Solana (litesvm)"
+	}
+	d.say("training a Llama of %s parameters on %s: %d clients and %s, each a process of its own, %d rounds; all of it in %s",
+		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), d.Text, d.Clients, chain, d.Rounds, d.dir.path)
 	if d.buckets() {
 		d.say("a window is %v and never closes early: %d of them take %v, and their scores a little longer", d.Window, d.Rounds, time.Duration(d.Rounds)*d.Window)
 	}
 	if d.first, err = d.trainer.Engine.HeldOut(ctx, cpu.Floats(d.trainer.Initial())); err != nil {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
+	}
+	d.at = "http://" + d.dir.set.API
+	if d.Chain == Solana {
+		at, err := d.dir.place()
+		if err != nil {
+			return err
+		}
+		d.at = at.String()
 	}
 	p := &d.progress
 	p.set, p.fold = d.Settings, view.New("")
@@ -312,8 +324,15 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 }
 
 // serverChildren returns the children that the others need: the chain, and the server of buckets.
-func (d *demo) serverChildren() []child {
+func (d *demo) serverChildren() ([]child, error) {
 	list := []child{{name: chainName, args: []string{"chain", "start", "--home", d.dir.file("chain"), "--json"}}}
+	if d.Chain == Solana {
+		cluster, err := d.cluster()
+		if err != nil {
+			return nil, err
+		}
+		list[0] = cluster
+	}
 	if d.buckets() && d.dir.set.S3 != "" {
 		args := []string{"bucket", d.dir.file(serverDir), "--addr", d.dir.set.S3, "--json"}
 		for i := range d.Clients {
@@ -321,13 +340,13 @@ func (d *demo) serverChildren() []child {
 		}
 		list = append(list, child{name: serverName, args: args})
 	}
-	return list
+	return list, nil
 }
 
 // clientChild returns the child of a client. The machine's cores are shared out.
 func (d *demo) clientChild(i int) child {
 	c := d.progress.clients[i]
-	args := []string{runName, "--json", "--chain", "http://" + d.dir.set.API, "--key", d.dir.file(c.name, "key"), "--state", d.dir.file(c.name),
+	args := []string{runName, "--json", "--chain", d.at, "--key", d.dir.file(c.name, "key"), "--state", d.dir.file(c.name),
 		"--data", d.dir.file("data"), "--listen", "127.0.0.1:0", "--workers", fmt.Sprint(max(1, runtime.GOMAXPROCS(0)/d.Clients)),
 		"--linger", linger.String(), "--stake", fmt.Sprint(stake)}
 	if i == 0 {
@@ -358,55 +377,8 @@ func (d *demo) clientChild(i int) child {
 // validatorChild returns the child of a validator.
 func (d *demo) validatorChild(i int) child {
 	name := validatorName(i)
-	return child{name: name, args: []string{"validate", runName, "--json", "--private-buckets", "--chain", "http://" + d.dir.set.API,
+	return child{name: name, args: []string{"validate", runName, "--json", "--private-buckets", "--chain", d.at,
 		"--key", d.dir.file(name, "key"), "--state", d.dir.file(name), "--data", d.dir.file("data"), "--workers", "1", "--stake", fmt.Sprint(stake)}}
-}
-
-// creation is the result of creating the run.
-type creation struct {
-	chain ledger.Chain // nil if it cannot be reached
-	err   error
-}
-
-// create creates the run unless an earlier demo did, and funds it. It returns a client of the
-// chain.
-func create(ctx context.Context, dir *directory) (ledger.Chain, error) {
-	chain, err := comet.NewClient(runName, []string{"http://" + dir.set.API}, nil)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := chain.Runs(ctx)
-	if err != nil || len(runs) > 0 {
-		return chain, err
-	}
-	owner, err := keyfile.Load(dir.file("owner.key"), nil)
-	if err != nil {
-		return chain, err
-	}
-	return chain, found(ctx, chain.As(owner), owner.Public(), dir)
-}
-
-// found creates and funds the run.
-func found(ctx context.Context, l ledger.Ledger, owner key.Public, dir *directory) error {
-	hash, err := dir.spec.ModelHash()
-	if err != nil {
-		return err
-	}
-	limits, config := dir.spec.Coordinator(owner, hash, host.SpecHash(dir.text))
-	for _, body := range []host.Body{
-		host.CreateRun{Limits: limits, Config: config, Spec: dir.text},
-		host.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})},
-	} {
-		err := onchain.Submit(ctx, l, body)
-		var refused *host.TxError
-		if errors.As(err, &refused) && refused.Code == host.CodeRunExists {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("create the run: %w", err)
-		}
-	}
-	return nil
 }
 
 // report takes what a child did.

@@ -16,7 +16,7 @@ import (
 // the exchange and the adversary. The user's must agree with those kept. Settle reports whether the
 // directory keeps a demo.
 func (s *Settings) Settle(dir string, given func(flag string) bool) (kept bool, err error) {
-	of := Default(s.Exchange, s.Adversary)
+	of := Default(s.Chain, s.Exchange, s.Adversary)
 	if dir != "" {
 		was, found, err := Kept(dir)
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *Settings) Settle(dir string, given func(flag string) bool) (kept bool, 
 // Bucket reads the location of a bucket for all clients, or a file with one, and tests the bucket.
 // A location without a prefix gets a random one.
 func Bucket(ctx context.Context, value string) (bucket.Location, error) {
-	at, err := participant.Location("s3", value)
+	at, err := participant.Location("exchange", value)
 	if err != nil {
 		return at, err
 	}
@@ -66,7 +66,7 @@ func Bucket(ctx context.Context, value string) (bucket.Location, error) {
 	client := bucket.NewClient(bucket.S3Options{})
 	defer client.Close()
 	if err := (participant.Mining{Shared: true}).Probe(ctx, client, at, at, "demo"); err != nil {
-		return at, fmt.Errorf("--s3: %w", err)
+		return at, fmt.Errorf("--exchange: %w", err)
 	}
 	return at, nil
 }

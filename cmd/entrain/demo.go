@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/event"
@@ -20,14 +23,15 @@ import (
 // demoOptions are the demo's flags.
 type demoOptions struct {
 	demo.Settings
+	chain  []string
 	keep   string
-	s3     string
+	s3     string // location of a bucket, or a file with it; "" for the demo's own server
 	asJSON bool
 	plain  bool
 }
 
 func demoCommand(c console) *cobra.Command {
-	o := demoOptions{Settings: demo.Default(demo.Peers, "")}
+	o := demoOptions{Settings: demo.Default("", demo.Peers, "")}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Train a small Llama with a whole network on this machine",
@@ -42,11 +46,14 @@ stake. docs/security.md describes the kinds:
 ` + demo.Kinds(demo.Peers) + `
 
 With --exchange bucket results travel through S3 buckets, one for each client, on a server that the
-demo starts, or on that of --s3. Rounds are windows of the chain's height: a client commits to its
+demo starts, or below the location of one that stands there instead of bucket. Rounds are windows of the chain's height: a client commits to its
 whole update, and only after the window does the chain draw the quarter that it must show.
 Validators recompute some of the updates and score all of them, and scores determine what a client
 earns. The cheats of such a run:
 ` + demo.Kinds(demo.Buckets) + `
+
+With --chain solana the run is on a cluster of Solana in a process, from Python's solders, with the program
+of make solana, whose folder ENTRAIN_SOLANA names. docs/chains.md says what differs.
 
 On a terminal a window shows the run; q or Ctrl-C stops everything. With --keep DIR the demo keeps
 everything, and the same command continues from there.`,
@@ -56,7 +63,8 @@ everything, and the same command continues from there.`,
   entrain demo --adversary sign-flip --verification 25
   entrain demo --exchange bucket
   entrain demo --exchange bucket --adversary noise --json | tail -1 | jq .adversary_reward_share
-  entrain demo --exchange bucket --s3 s3://KEY:SECRET@localhost:9000/demo?tls=0`,
+  entrain demo --exchange s3://KEY:SECRET@localhost:9000/demo?tls=0
+  entrain demo --chain solana`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd.Context(), cmd.Flags().Changed); err != nil {
@@ -68,8 +76,8 @@ everything, and the same command continues from there.`,
 	cmd.AddCommand(demoCheatCommand(c))
 	f := cmd.Flags()
 	f.IntVar(&o.Clients, "clients", o.Clients, "`number` of clients; with --exchange bucket the default is 6")
-	f.StringVar(&o.Exchange, "exchange", o.Exchange, "how results travel: `peers` or bucket")
-	f.StringVar(&o.s3, "s3", "", "with --exchange bucket: the `location` of an S3 bucket in which all clients write, or a file that holds it;\nwithout --keep the demo removes in the end what they wrote (default: its own server, a bucket each)")
+	f.StringArrayVar(&o.chain, "chain", nil, "`URL` of what the run is on: solana for a cluster of Solana (default: a replica of entrain's own chain)")
+	f.StringVar(&o.Exchange, "exchange", o.Exchange, "how results travel: `peers`; bucket, one for each client on the demo's own server; or by the location of\nan S3 bucket in which all clients write, or a file that holds it. Without --keep the demo removes in the end what they wrote")
 	f.IntVar(&o.Validators, "validators", 2, "with --exchange bucket: `number` of validators")
 	f.DurationVar(&o.Window, "window", time.Second, "with --exchange bucket: window `duration`; results not finished by then are discarded")
 	f.Uint32Var(&o.Rounds, "rounds", o.Rounds, "`number` of rounds that train; with --exchange bucket, windows")
@@ -92,12 +100,15 @@ everything, and the same command continues from there.`,
 
 // settle fills in defaults and checks the flags.
 func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) error {
+	if len(o.chain) > 0 {
+		o.Chain = strings.Join(o.chain, " ")
+	}
+	if _, missing := os.Stat(o.Exchange); bucket.IsLocation(o.Exchange) || o.Exchange != demo.Peers && o.Exchange != demo.Buckets && missing == nil {
+		o.s3, o.Exchange = o.Exchange, demo.Buckets
+	}
 	kept, err := o.Settle(o.keep, given)
 	if err != nil || kept {
 		return err
-	}
-	if o.Exchange == demo.Peers && given("s3") {
-		return fmt.Errorf("--s3: only with --exchange %s", demo.Buckets)
 	}
 	if err := vulkan.Check(o.Device); err != nil {
 		return err

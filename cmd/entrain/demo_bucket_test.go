@@ -76,7 +76,7 @@ func TestDemoByBucketsRefusesWhatMakesNoSense(t *testing.T) {
 		{"--exchange bucket --window 10ms", "want 200ms"},
 		{"--exchange bucket --validators 0 --adversary noise", "no cheat is found"},
 		{"--exchange bucket --adversary copycat", "noise"},
-		{"--exchange bucket --s3 https://example.org/x", "--s3"},
+		{"--exchange https://example.org/x", "--exchange"},
 	} {
 		s := newShell(t)
 		err := run(t.Context(), s.console, append([]string{"demo", "--text", writeFile(t, filepath.Join(t.TempDir(), "text"), strings.Repeat("words ", 60_000))}, strings.Fields(c.args)...))

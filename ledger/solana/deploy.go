@@ -99,6 +99,12 @@ func (a *acting) upload(ctx context.Context, d solana.Deployment, file, written 
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
+// Airdrop gives a key SOL, in a 1,000,000,000th of it, on a cluster for trying things out.
+func (c *Client) Airdrop(ctx context.Context, to key.Public, lamports uint64) error {
+	var signature string
+	return c.call(ctx, &signature, "requestAirdrop", solana.Address(to), lamports)
+}
+
 // NewToken makes the key's token, unless it is there, and returns its mint. The key gets all of
 // the supply.
 func (c *Client) NewToken(ctx context.Context, k key.Private, supply uint64) (solana.Address, error) {

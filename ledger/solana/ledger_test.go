@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,6 +192,107 @@ func TestLostTransactionIsSignedAgainOnSolana(t *testing.T) {
 	post(t, w.url, "testLose", 2)
 	w.must(w.key(2), host.ToRun("lost", coordinator.Join{}))
 	w.until(w, "lost", func(s coordinator.State) bool { return s.Count() == 1 })
+}
+
+// While nodes lag that are asked for a transaction's outcome, and endpoints fail, it is not signed
+// again, long after its blockhash has expired: tokens would be paid twice.
+func TestNothingIsPaidTwiceOnSolana(t *testing.T) {
+	w := newWorld(t, 5, solana.Options{})
+	owner, to := w.key(1), w.key(2).Public()
+	w.As(owner) // for its SOL
+	mint, err := w.NewToken(t.Context(), owner, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paying, c := connect(t, w.url, solana.Options{Mint: mint})
+	post(t, w.url, "testBlind", 20) // 100 ms: four lives of a blockhash
+	done := make(chan error, 1)
+	paying.As(owner).Submit(t.Context(), host.Transfer{To: to, Amount: 400}, func(err error) { done <- err })
+	for range 3 {
+		c.cut.Store(true)
+		time.Sleep(20 * time.Millisecond)
+		c.cut.Store(false)
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	has, err := paying.Account(t.Context(), to)
+	if err != nil || has.Tokens != 400 {
+		t.Errorf("%d tokens arrived, %v; want 400", has.Tokens, err)
+	}
+	if has, err := paying.Account(t.Context(), owner.Public()); err != nil || has.Tokens != 600 || has.Lamports == 0 {
+		t.Errorf("%+v, %v", has, err)
+	}
+}
+
+// The program is put on a cluster by transactions of the loader, in two calls, and a run is made there.
+func TestDeployOnSolana(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(svm.Folder(t), "entrain.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := svm.Serve(t, chain.Program{}, 5*time.Millisecond, 150)
+	none, err := solana.NewClient(t.Context(), solana.Options{Endpoints: []string{url}, Poll: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	owner := key.FromSeed([32]byte{1})
+	if _, err := none.Deploy(t.Context(), owner, file, func(int, int) {}); host.CodeOf(err) != host.CodeFunds {
+		t.Errorf("without SOL: %v", err)
+	}
+	if err := none.Airdrop(t.Context(), owner.Public(), 1e12); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := none.Deploy(ctx, owner, file, func(done, all int) {
+		if done > all/2 {
+			cancel()
+		}
+	}); err == nil {
+		t.Error("a deployment that broke off has no error")
+	}
+	first := 0
+	at, err := none.Deploy(t.Context(), owner, file, func(done, all int) { first = max(first, done) })
+	if err != nil || first != len(file) {
+		t.Fatal(err, first)
+	}
+	if again, err := none.Deploy(t.Context(), owner, file, func(int, int) { t.Error("it was there") }); again != at || err != nil {
+		t.Error(again, err)
+	}
+	c, err := solana.NewClient(t.Context(), solana.Options{Program: at, Endpoints: []string{url}, Poll: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w := world{t, url, rich{c, t, url, &sync.Mutex{}, map[chain.Address]bool{}}, nil}
+	w.create("deployed", nil)
+	runs, err := c.Runs(t.Context())
+	if err != nil || len(runs) != 1 || runs[0].Name != "deployed" {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if _, err := solana.NewClient(t.Context(), solana.Options{Program: chain.Program{9}, Endpoints: []string{url}}); err == nil || !strings.Contains(err.Error(), "has no program") {
+		t.Errorf("no program there: %v", err)
+	}
+}
+
+func FuzzParsePlace(f *testing.F) {
+	f.Add("solana:https://api.devnet.solana.com#" + chain.Address(program).String() + ":" + chain.TokenProgram.String())
+	f.Add("solana:http://127.0.0.1:8899/?key=secret")
+	f.Add("solana:#:")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := solana.ParsePlace(text)
+		if err != nil {
+			return
+		}
+		if again, err := solana.ParsePlace(p.String()); err != nil || again != p {
+			t.Errorf("%q: %+v, then %+v, %v", text, p, again, err)
+		}
+		if plain, err := solana.ParsePlace(p.Plain()); err != nil || plain.Program != p.Program || plain.Mint != p.Mint {
+			t.Errorf("%q: plain %q, %v", text, p.Plain(), err)
+		}
+	})
 }
 
 // Nobody submits a Tick here but the ledger itself.

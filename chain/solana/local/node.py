@@ -33,6 +33,7 @@ queue, statuses, hashes = [], OrderedDict(), OrderedDict()
 owned = set()  # accounts that transactions have named
 changed = set()  # accounts that are not kept yet
 lose = 0  # transactions to lose
+blind = 0  # questions about outcomes to answer as a node would that lags behind
 
 # The process may be killed at any time, and then has what was committed. The machine must not be.
 kept = sqlite3.connect(flags.keep, check_same_thread=False, isolation_level=None)
@@ -199,6 +200,19 @@ def forget(n):
     lose = n
 
 
+def blinded(n):
+    global blind
+    blind = n
+
+
+def outcomes(signatures, options=None):
+    global blind
+    if blind > 0:
+        blind -= 1
+        return {"context": {"slot": 1}, "value": [None] * len(signatures)}
+    return context([statuses.get(s) for s in signatures])
+
+
 def newest(options=None):
     return context({"blockhash": next(reversed(hashes)), "lastValidBlockHeight": slot + slots - 1})
 
@@ -213,9 +227,10 @@ methods = {
     "getRecentPrioritizationFees": lambda keys=None: [{"slot": slot, "prioritizationFee": 0}],
     "simulateTransaction": simulate,
     "sendTransaction": send,
-    "getSignatureStatuses": lambda signatures, options=None: context([statuses.get(s) for s in signatures]),
+    "getSignatureStatuses": outcomes,
     "requestAirdrop": airdrop,
     "testLose": forget,
+    "testBlind": blinded,
     "testPut": put,
 }
 
