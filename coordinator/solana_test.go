@@ -163,6 +163,12 @@ func TestCostsOnSolana(t *testing.T) {
 	t.Logf("thousands of compute units by members:\n%s", b.String())
 	for _, what := range rows {
 		for k, n := range sizes {
+			bound, estimated := map[string]func(uint64) uint64{
+				"report": solana.ReportUnits, "report that closes a round and opens the next": solana.CloseUnits,
+			}[what]
+			if used := units[what][k]; estimated && (used > bound(uint64(n)) || used < bound(uint64(n))/3) {
+				t.Errorf("%s costs %d units with %d members, and the estimate is %d", what, used, n, bound(uint64(n)))
+			}
 			if n <= 1024 && units[what][k] > solana.UnitsMax {
 				t.Errorf("%s costs %d units with %d members, a transaction has %d", what, units[what][k], n, solana.UnitsMax)
 			}

@@ -23,7 +23,8 @@ type Preview struct {
 	Received uint64        `json:"received_bytes"`
 	Tokens   uint64        `json:"tokens"` // trained on in all
 	Theft    Theft         `json:"theft"`
-	Steps    []PreviewStep `json:"steps"` // the first, the last, and some between
+	Solana   *Fees         `json:"solana,omitempty"` // of a run there
+	Steps    []PreviewStep `json:"steps"`            // the first, the last, and some between
 }
 
 // PreviewStep is one step of a run.
@@ -109,7 +110,10 @@ func (p Preview) Write(out io.Writer) error {
 		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
 		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
-	return err
+	if err != nil || p.Solana == nil {
+		return err
+	}
+	return p.Solana.write(out, p.Members)
 }
 
 // chartRows is the height of a chart.

@@ -40,7 +40,7 @@ type DialOptions struct {
 func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	if slices.ContainsFunc(endpoints, solana.IsPlace) {
+	if OnSolana(endpoints) {
 		return dialSolana(ctx, endpoints, o)
 	}
 	var errs []error
@@ -60,6 +60,9 @@ func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain,
 	}
 	return nil, fmt.Errorf("reach the chain: %w; %s", errors.Join(errs...), advice)
 }
+
+// OnSolana reports whether endpoints are of a chain on Solana.
+func OnSolana(endpoints []string) bool { return slices.ContainsFunc(endpoints, solana.IsPlace) }
 
 // dialSolana connects to a chain on Solana. All endpoints are of the same cluster.
 func dialSolana(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {

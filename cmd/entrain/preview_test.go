@@ -66,3 +66,27 @@ min = 5
 	s.fails([]string{"run", "create", "-f", few}, refusal)
 	s.fails([]string{"run", "create", "-f", few, "--few-witnesses"}, "data.manifest")
 }
+
+// What a run costs on Solana grows with its members, whose reports then take several transactions.
+func TestPreviewOnSolana(t *testing.T) {
+	s := newShell(t)
+	file := func(members, percent int) string {
+		return writeFile(t, filepath.Join(t.TempDir(), "run.toml"), fmt.Sprintf("name = \"fees\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n"+
+			"[batch]\nstart = 1000\n[members]\nmin = 1\nstart = %d\ncapacity = %d\n[trust]\nverification_percent = %d\n", members, members, percent))
+	}
+	const chain = "--chain=solana:https://api.example.org"
+	few := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file(4, 0), "--json", chain).Solana
+	many := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file(1000, 0), "--json", chain).Solana
+	if few.Transactions != 5 || few.Round != 25_000 || many.Transactions != 32*4+1 || many.Rent < 5*few.Rent || many.Priority <= few.Priority {
+		t.Errorf("%+v and %+v", few, many)
+	}
+	if out := s.ok("run", "create", "--dry-run", "-f", file(4, 0), chain); !strings.Contains(out, "5 transactions and 0.000025 SOL") {
+		t.Error(out)
+	}
+	if out := s.ok("run", "create", "--dry-run", "-f", file(4, 5), chain); !strings.Contains(out, "Solana would refuse it") {
+		t.Error(out)
+	}
+	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file(4, 0), "--json"); p.Solana != nil {
+		t.Errorf("fees of another chain: %+v", p.Solana)
+	}
+}

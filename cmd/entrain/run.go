@@ -134,6 +134,11 @@ func (r runCreation) preview(c console, draft founding.Draft) error {
 	if err == nil {
 		p, err = founding.NewPreview(s)
 	}
+	if err == nil && onchain.OnSolana(c.endpoints(r.chain)) {
+		var fees founding.Fees
+		fees, err = founding.NewFees(s, p.Members)
+		p.Solana = &fees
+	}
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}

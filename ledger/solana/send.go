@@ -138,8 +138,7 @@ func (a *acting) simulate(ctx context.Context, signers []solana.Signer, list []s
 	if err != nil {
 		return 0, err
 	}
-	// A message costs more if another one comes before it, which joins or ends a phase.
-	return uint32(min(solana.UnitsMax, 2*r.Value.Units+100_000)), a.refusal(r.Value.Err, len(budget))
+	return solana.Asked(r.Value.Units), a.refusal(r.Value.Err, len(budget))
 }
 
 // priceMax bounds what is paid for a compute unit, in millionths of a lamport: 0.0014 SOL for the

@@ -1,0 +1,33 @@
+package solana
+
+// What the network takes, in lamports, of which 1,000,000,000 are a SOL.
+const (
+	SignatureFee = 5000 // for each signature of a transaction
+	rentBytes    = 128  // that an account counts besides its data
+	rentOfByte   = 6960 // that frees a byte of any rent
+)
+
+// Rent returns the lamports that an account of n bytes must hold.
+func Rent(n uint64) uint64 { return (rentBytes + n) * rentOfByte }
+
+// Transactions returns how many transactions a message of n bytes takes: those that write it into a
+// buffer, if it is long, and the one that applies it.
+func Transactions(n int) uint64 {
+	if n <= WritePart {
+		return 1
+	}
+	return uint64((n+WritePart-1)/WritePart) + 1
+}
+
+// ReportUnits bounds the compute units of a witness's report in a run with some members and without
+// checks of results, CloseUnits those of one after which a round ends and the next begins.
+// TestCostsOnSolana compares them with what it measures.
+func ReportUnits(members uint64) uint64 { return 14_000 + 128*members }
+func CloseUnits(members uint64) uint64  { return 50_000 + 720*members }
+
+// CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.
+const CommitUnits = 100_000
+
+// Asked returns the compute units that ledger/solana asks for a message that took some alone.
+// Another one before it may join, or end a phase.
+func Asked(units uint64) uint32 { return uint32(min(UnitsMax, 2*units+100_000)) }

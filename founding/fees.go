@@ -1,0 +1,72 @@
+package founding
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Fees are what a run costs on Solana, in lamports, of which 1,000,000,000 are a SOL.
+type Fees struct {
+	Rent     uint64 `json:"rent"`      // of the run's account, which its owner gets back
+	SpecRent uint64 `json:"spec_rent"` // of the specification and the name, which nobody gets back
+	// Of a round or window with Preview.Members members: all transactions, their fees, and what
+	// PriceStep for a compute unit adds to these.
+	Transactions uint64 `json:"transactions"`
+	Round        uint64 `json:"round"`
+	Priority     uint64 `json:"priority"`
+	NoReferee    bool   `json:"no_referee"` // the run asks for checks of results: it is refused
+}
+
+// PriceStep is a price of a compute unit, in millionths of a lamport.
+const PriceStep = 10_000
+
+// NewFees computes what a run with some members costs, from the measured costs of messages.
+func NewFees(s spec.Spec, members uint32) (Fees, error) {
+	text, err := s.Append(nil)
+	if err != nil {
+		return Fees{}, err
+	}
+	limits, config := s.Coordinator(key.Public{}, wire.Hash{}, wire.Hash{})
+	n := uint64(members)
+	witnesses := min(members, uint32(limits.Witnesses))
+	filter := bloom.Size(members, witnesses, committee.Quorum(witnesses)).Bytes()
+	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
+	f := Fees{
+		Rent: solana.Rent(solana.RunBytes(limits)), SpecRent: solana.Rent(solana.BufferBytes(len(text))) + solana.Rent(solana.NameBytes),
+		NoReferee: config.VerificationPercent > 0,
+	}
+	reports := uint64(witnesses)
+	// The last report ends a round, or a tick does.
+	f.Transactions = reports*solana.Transactions(len(report)) + 1
+	units := reports*uint64(solana.Asked(solana.ReportUnits(n))) + uint64(solana.Asked(solana.CloseUnits(n)))
+	if s.Exchange.Kind == spec.ExchangeBucket {
+		f.Transactions += n
+		units += n * uint64(solana.Asked(solana.CommitUnits))
+	}
+	f.Round = f.Transactions * solana.SignatureFee
+	f.Priority = units * PriceStep / 1_000_000
+	return f, nil
+}
+
+// write prints the fees of a run with some members.
+func (f Fees) write(out io.Writer, members uint32) error {
+	if f.NoReferee {
+		_, err := fmt.Fprint(out, "\nSolana would refuse it: no referee is there for trust.verification_percent above 0.\n")
+		return err
+	}
+	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }
+	_, err := fmt.Fprintf(out, "\nOn Solana the run's account holds %.3f SOL, which its owner gets back, and its specification %.3f SOL.\n"+
+		"With %d members a round takes %d transactions and %.6f SOL of fees, all members together, and for\n"+
+		"each %s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
+		sol(f.Rent), sol(f.SpecRent), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
+	return err
+}
