@@ -31,7 +31,7 @@
 //	Leave      = kind 15: 32 replica
 //	Require    = kind 16: String run | String release
 //	CloseRun   = kind 17: String run
-//	SetName    = kind 18: String name | String team
+//	SetName    = kind 18: String run | String name | String team
 //
 // The signature covers all bytes before it, in the domain "entrain/tx/2" (see package key). Expires
 // is in milliseconds since 1970. For example, the announcement of no addresses for run "a" on chain
@@ -64,8 +64,8 @@
 //
 // A key that the chain knows may have a name, and belong to a team (SetName). They are for people:
 // nothing is decided by them. They are unique, and so is what they look like; the table is bounded,
-// and the names of keys that have left are free again after a while. A name says who took it first,
-// not who somebody is: whatever shows it shows the key too.
+// and the names of keys that have left become free: each block looks at one. A name says who took
+// it first, not who somebody is: whatever shows it shows the key too.
 //
 // # Replicas
 //

@@ -168,6 +168,8 @@ func runOf(b Body) string {
 		return b.Run
 	case CloseRun:
 		return b.Run
+	case SetName:
+		return b.Run
 	}
 	return ""
 }
@@ -191,7 +193,7 @@ func (h *Host) Begin(b Block) {
 		h.expire(r)
 	}
 	h.closeIdle()
-	h.forgetNames()
+	h.forgetName()
 	h.balanced("the block's beginning")
 }
 

@@ -74,8 +74,6 @@ const (
 	// NameBytesMax bounds the name of a key and of a team, NamesMax their number (1.5 MB when full).
 	NameBytesMax = 24
 	NamesMax     = 1 << 14
-	// NamesEvery is the number of blocks after which the names of keys that have left are free.
-	NamesEvery = 1 << 12
 
 	// AllowedMax bounds the keys on a run's list, AdmitKeysMax the keys that one transaction adds
 	// or removes.

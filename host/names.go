@@ -11,8 +11,8 @@ import (
 // SetName gives the sender a name and a team, in place of those that it had; no name takes both
 // away. Names and teams are of [NameValid] characters. A name that looks like another key's, or
 // like a team, is refused, and so is a team that looks like a name or like another team. Anyone may
-// belong to a team.
-type SetName struct{ Name, Team string }
+// belong to a team. Run names one in which the sender has a part; a sender with tokens needs none.
+type SetName struct{ Run, Name, Team string }
 
 // Profile is what a key is called, and its team.
 type Profile struct {
@@ -24,7 +24,7 @@ type Profile struct {
 func (SetName) kind() uint8 { return kindSetName }
 
 func (s SetName) append(dst []byte) []byte {
-	return wire.AppendString(wire.AppendString(dst, s.Name), s.Team)
+	return wire.AppendString(wire.AppendString(wire.AppendString(dst, s.Run), s.Name), s.Team)
 }
 
 // named is a profile with what its names look like.
@@ -117,15 +117,15 @@ func (h *Host) setName(sender key.Public, s SetName) error {
 	n := &h.names
 	i, has := n.find(sender)
 	switch {
-	case s == SetName{}:
+	case s.Name == "" && s.Team == "":
 		if has {
 			n.list, n.kept = slices.Delete(n.list, i, i+1), false
 		}
 		return nil
 	case !NameValid(s.Name), s.Team != "" && !NameValid(s.Team):
 		return refuse(CodeName, quote(s.Name), ", team ", quote(s.Team), ": want 2 to ", NameBytesMax, " of a-z, 0-9 and inner '-', not only digits")
-	case !h.knownAnywhere(sender):
-		return refuse(CodeName, "only a key with tokens or a part in a run has a name: join one first")
+	case !h.known(sender, s):
+		return refuse(CodeName, "only a key with tokens or a part in run ", quote(s.Run), " has a name: join one first")
 	}
 	e := newNamed(Profile{Key: sender, Name: s.Name, Team: s.Team})
 	if err := n.free(e); err != nil {
@@ -143,15 +143,17 @@ func (h *Host) setName(sender key.Public, s SetName) error {
 	return nil
 }
 
-// forgetNames takes the names of keys that the chain does not know any more, every NamesEvery
-// blocks.
-func (h *Host) forgetNames() {
-	if h.height%NamesEvery != 0 {
+// forgetName looks at one name a block, in turn, and takes it if the chain does not know the key
+// any more. To look for a key in all runs costs milliseconds when they are full.
+func (h *Host) forgetName() {
+	n := &h.names
+	if len(n.list) == 0 {
 		return
 	}
-	before := len(h.names.list)
-	h.names.list = slices.DeleteFunc(h.names.list, func(e named) bool { return !h.knownAnywhere(e.Key) })
-	h.names.kept = h.names.kept && len(h.names.list) == before
+	i := int(h.height % uint64(len(n.list)))
+	if !h.knownAnywhere(n.list[i].Key) {
+		n.list, n.kept = slices.Delete(n.list, i, i+1), false
+	}
 }
 
 // sum returns the hash of the list. Code that changes the list must set kept to false.

@@ -48,7 +48,7 @@ func TestNamesCannotBeTakenForEachOther(t *testing.T) {
 		{"ann", "", "", CodeOK},
 		{"cat", "alice", "", CodeOK},
 	} {
-		c.want(step.want, c.tx(step.who, SetName{step.name, step.team}))
+		c.want(step.want, c.tx(step.who, SetName{"demo", step.name, step.team}))
 	}
 	want := map[string]string{"owner": "grace", "bob": "ada", "cat": "alice"}
 	list, root, err := OpenNames(c.host.ProveNames())
@@ -70,29 +70,35 @@ func TestNamesCannotBeTakenForEachOther(t *testing.T) {
 func TestNamesOfKeysThatHaveLeftAreFree(t *testing.T) {
 	c := newChain(t)
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
-	c.accept(c.tx("owner", SetName{"ada", ""}))
-	for n := range NamesMax - 1 {
-		e := newNamed(Profile{Key: public(string(wire.AppendU32(nil, uint32(n)))), Name: "none"})
-		c.host.names.list = append(c.host.names.list, e)
-	}
-	slices.SortFunc(c.host.names.list, func(a, b named) int { return a.Key.Compare(b.Key) })
+	c.accept(c.tx("owner", SetName{"demo", "ada", ""}))
 	c.accept(c.tx("ann", send("demo", coordinator.Join{})))
-	c.want(CodeListFull, c.tx("ann", SetName{"ann", ""}))
-	c.accept(c.tx("owner", SetName{"grace", ""})) // has its place
-	for c.height%NamesEvery != NamesEvery-1 {
-		c.height++
+	list := &c.host.names.list
+	for n := range NamesMax { // one more than there can be: the next block forgets one
+		*list = append(*list, newNamed(Profile{Key: public(string(wire.AppendU32(nil, uint32(n)))), Name: "none"}))
+	}
+	slices.SortFunc(*list, func(a, b named) int { return a.Key.Compare(b.Key) })
+	c.want(CodeListFull, c.tx("ann", SetName{"demo", "ann", ""}))
+	c.accept(c.tx("ann", SetName{"demo", "ann", ""}))
+	c.accept(c.tx("owner", SetName{"demo", "grace", ""})) // has its place
+	for turns := 0; len(*list) > 2; turns++ {
+		if turns > 2*NamesMax {
+			t.Fatalf("after %d blocks %d names are left", turns, len(*list))
+		}
+		c.host.height++
+		c.host.forgetName()
 	}
 	c.block()
-	c.accept(c.tx("ann", SetName{"ann", ""}))
-	if n := len(c.host.names.list); n != 2 {
-		t.Errorf("%d names, want those of the owner and the member", n)
+	for _, who := range []string{"owner", "ann"} {
+		if _, ok := c.host.names.find(public(who)); !ok {
+			t.Errorf("%s has lost its name: %v", who, c.host.names.list)
+		}
 	}
 }
 
 func FuzzOpenNames(f *testing.F) {
 	c := newChain(f)
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
-	c.accept(c.tx("owner", SetName{"ada", "reds"}))
+	c.accept(c.tx("owner", SetName{"demo", "ada", "reds"}))
 	f.Add(c.host.ProveNames())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		list, _, err := OpenNames(b)

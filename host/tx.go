@@ -217,7 +217,7 @@ func readBody(kind uint8, r *wire.Reader) (Body, error) {
 	case kindCloseRun:
 		return CloseRun{Run: readName(r)}, nil
 	case kindSetName:
-		return SetName{Name: r.String(NameBytesMax), Team: r.String(NameBytesMax)}, nil
+		return SetName{Run: readName(r), Name: r.String(NameBytesMax), Team: r.String(NameBytesMax)}, nil
 	}
 	return nil, wire.ErrUnknownKind
 }

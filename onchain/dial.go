@@ -18,6 +18,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/ledger/solana"
@@ -273,4 +274,25 @@ func RunNames(ctx context.Context, client ledger.Chain) ([]string, error) {
 		names[i] = r.Name
 	}
 	return names, err
+}
+
+// PartOf returns the name of a run in which a key has a part, "" if it has none.
+func PartOf(ctx context.Context, client ledger.Chain, k key.Public) (string, error) {
+	names, err := RunNames(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		snapshot, err := GetSnapshot(ctx, client, name)
+		if err != nil {
+			return "", err
+		}
+		s := snapshot.State
+		_, member := s.Find(k)
+		_, validator := s.Validator(k)
+		if member || validator || s.Config().Owner == k {
+			return name, nil
+		}
+	}
+	return "", nil
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/view"
@@ -62,7 +64,15 @@ A name is no proof of who somebody is: compare keys.`,
 			if s.Team != "" {
 				done += ", of team " + s.Team
 			}
-			return c.send(cmd.Context(), a, s, fmt.Sprintf("take the name %q", s.Name), done)
+			err := c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (_ host.Body, err error) {
+				s.Run, err = onchain.PartOf(cmd.Context(), client, self)
+				return s, err
+			})
+			if err != nil {
+				return fmt.Errorf("take the name %q: %w", s.Name, err)
+			}
+			c.say("%s", done)
+			return nil
 		},
 	}
 	a.flags(cmd)

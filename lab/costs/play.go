@@ -187,6 +187,7 @@ func (w *world) owners() {
 	w.sample(w.owner, host.Collect{Pool: "pool"})
 	w.sample(w.owner, host.ClosePool{Pool: "pool"})
 	w.sample(w.owner, host.Require{Run: runName, Program: "v1.0.0"})
+	w.sample(w.keys[w.n-1], host.SetName{Run: runName, Name: "ada", Team: "reds"})
 	node := w.keys[w.n-1]
 	w.sample(node, host.Delegate{Run: runName, Certificate: host.NewCertificate(w.owner, chainID, runName, node.Public(), w.h.TimeMs()+day)})
 	w.sample(w.owner, host.Revoke{Run: runName, Node: node.Public()})
