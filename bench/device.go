@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -90,21 +88,14 @@ type OnDevice struct {
 
 // MeasureDevice is MeasurePreset on a device, which o.Device names.
 func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
-	cfg, err := llama.Preset(preset)
+	preset, cfg, err := presetOf(preset)
 	if err != nil {
 		return m, err
-	}
-	if cfg.Numerics, err = llama.ParseNumerics(o.Numerics); err != nil {
-		return m, fmt.Errorf("--%w", err)
 	}
 	if err := errors.Join(o.check(), vulkan.Check(o.Device)); err != nil {
 		return m, err
 	}
-	var cache string
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "entrain")
-	}
-	devices, err := vulkan.Choose(o.Device, cache, cfg.Numerics, func(string) {})
+	devices, err := vulkan.Choose(o.Device, vulkan.Cache(), cfg.Numerics, func(string) {})
 	if err != nil {
 		return m, err
 	}

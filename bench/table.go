@@ -87,7 +87,6 @@ func threadsText(n int) string {
 // StepOptions say which step of a model to measure.
 type StepOptions struct {
 	Batch, Sequence, Threads, Steps int
-	Numerics                        string // as llama.Numerics are named
 	Device                          string // for MeasureDevice
 }
 
@@ -124,14 +123,21 @@ type Measured struct {
 // stepsMax bounds the numbers of StepOptions: a larger one is a mistake.
 const stepsMax = 1 << 20
 
-// MeasurePreset measures the training step of a preset.
+// presetOf returns the name and the configuration of a preset, which numerics may follow: 124m or
+// 124m,exact8.
+func presetOf(text string) (name string, cfg llama.Config, err error) {
+	name, numerics, _ := strings.Cut(text, ",")
+	if cfg, err = llama.Preset(name); err == nil {
+		cfg.Numerics, err = llama.ParseNumerics(numerics)
+	}
+	return name, cfg, err
+}
+
+// MeasurePreset measures the training step of a preset, as presetOf reads it.
 func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured, error) {
-	cfg, err := llama.Preset(preset)
+	preset, cfg, err := presetOf(preset)
 	if err != nil {
 		return Measured{}, err
-	}
-	if cfg.Numerics, err = llama.ParseNumerics(o.Numerics); err != nil {
-		return Measured{}, fmt.Errorf("--%w", err)
 	}
 	if err := o.check(); err != nil {
 		return Measured{}, err

@@ -23,7 +23,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
@@ -51,9 +50,16 @@ type Result struct {
 
 // A Scorer computes log-likelihoods with one model. It must not be used concurrently.
 type Scorer struct {
-	Model     *llama.Generator
+	Model     Model
 	Tokenizer tokenizer.Tokenizer
 	Context   int // tokens that the model can see
+}
+
+// A Model reads texts; llama.Generator is one.
+type Model interface {
+	// Follow reads a text from its beginning, and calls f with the logits after tokens i, i+1 and
+	// so on, until f returns false.
+	Follow(text []uint32, i int, f func(i int, logits []float32) bool) error
 }
 
 // Run scores the items. After each item it calls progress, if not nil, with the number done.

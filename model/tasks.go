@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
@@ -42,19 +43,44 @@ func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
 	return work, nil
 }
 
-// NewScorer reads the model of a checkpoint, to score tasks with, on pool.
-func NewScorer(dir string, pool *exact.Pool) (*eval.Scorer, error) {
+// NewScorer reads the model of a checkpoint, to score tasks with on a device, as --device names it,
+// or on pool. tell is told why a device is not used. The caller calls free at the end.
+func NewScorer(dir string, pool *exact.Pool, device string, tell func(text string)) (s *eval.Scorer, free func(), err error) {
 	m, err := Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	words, err := m.Tokenizer()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	reader, err := llama.NewGenerator(m.Config, m.Params, pool)
+	s = &eval.Scorer{Tokenizer: words, Context: m.Config.Context}
+	devices, err := vulkan.Choose(device, vulkan.Cache(), m.Config.Numerics, tell)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+		return nil, nil, err
 	}
-	return &eval.Scorer{Model: reader, Tokenizer: words, Context: m.Config.Context}, nil
+	if len(devices) == 0 {
+		reader, err := llama.NewGenerator(m.Config, m.Params, pool)
+		if err != nil {
+			return nil, nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
+		}
+		s.Model = reader
+		return s, func() {}, nil
+	}
+	reader, err := devices[0].NewReader(m.Config, min(m.Config.Context, readMost))
+	if err == nil {
+		if err = reader.Start(m.Params, 1, false); err == nil {
+			s.Model = reader
+			return s, func() {
+				reader.Close()
+				devices.Close()
+			}, nil
+		}
+		reader.Close()
+	}
+	devices.Close()
+	return nil, nil, fmt.Errorf("--device %s: %w", device, err)
 }
+
+// readMost bounds the tokens of a text on a device, which takes memory for as many.
+const readMost = 8192

@@ -144,7 +144,7 @@ def contestants(model, threads, o, program, python, shim, env):
     step = [python, HERE / "torch_step.py", *shape, "--mode"]
     all_of = {
         "entrain": Contestant("entrain", [program, "bench", *shape, "--json"], env),
-        "exact8": Contestant("entrain, exact8", [program, "bench", *shape, "--numerics", "exact8", "--json"], env),
+        "exact8": Contestant("entrain, exact8", [program, "bench", model + ",exact8", *shape[1:], "--json"], env),
         "installed": Contestant("PyTorch as installed, eager", [*step, "eager"], torch_env),
         "installed-compile": Contestant("PyTorch as installed, torch.compile", [*step, "compile"], torch_env),
         "eager": Contestant("PyTorch, MKL at AVX-512, eager", [*step, "eager"], torch_env | {"LD_PRELOAD": str(shim)}),

@@ -50,7 +50,7 @@ Measurements alternate, round after round, and medians are shown. Run nothing el
 takes a few minutes; --quick takes less than one and omits the larger models.
 
 With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that model on
-a batch of random tokens, and how much memory that takes. With --device it measures them on that
+a batch of random tokens, and how much memory that takes; 124m,exact8 has linear products in 8 bits. With --device it measures them on that
 GPU, and counts the bytes that go there and come back.
 
 With --device list it shows the GPUs and their drivers. It compares each one's arithmetic with the
@@ -58,7 +58,7 @@ processors', operation by operation, on ordinary and on hostile numbers, and in 
 small model. The mode is the fastest way of computing in which all bits are the same: native;
 guarded, where the GPU flushes subnormals; with fma in integers, where the GPU rounds it twice; or
 none, and then --device auto does not use the GPU.`,
-		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m --sequence 1024 --batch 1 --workers 1\n" +
+		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m,exact8 --sequence 1024 --batch 1 --workers 1\n" +
 			"  entrain bench --device list\n  entrain bench 124m --sequence 1024 --batch 4 --device vulkan:0",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,7 +91,6 @@ none, and then --device auto does not use the GPU.`,
 	workersFlag(cmd, &o.Threads)
 	deviceFlag(cmd, &o.Device)
 	f.Lookup("device").Usage = "with PRESET: `device` that computes, cpu, vulkan:N or auto; list shows and proves all GPUs"
-	f.StringVar(&o.Numerics, "numerics", "exact", "with PRESET: exact, or exact8 for linear products in 8 bits")
 	f.IntVar(&o.Steps, "steps", 5, "with PRESET: `number` of steps to measure, after one to warm up")
 	return cmd
 }

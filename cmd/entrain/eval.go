@@ -17,6 +17,7 @@ import (
 
 func evalCommand(c console) *cobra.Command {
 	var specs []string
+	var device string
 	var limit int
 	var asJSON bool
 	var from checkpointSource
@@ -50,10 +51,11 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 			defer release()
 			pool := exact.NewPool(runtime.GOMAXPROCS(0))
 			defer pool.Close()
-			scorer, err := model.NewScorer(dir, pool)
+			scorer, free, err := model.NewScorer(dir, pool, device, func(text string) { c.say("%s", text) })
 			if err != nil {
 				return err
 			}
+			defer free()
 			var results []eval.Result
 			for _, t := range work {
 				r, err := scorer.Run(cmd.Context(), t.Name, t.Items, progressOf(c, t))
@@ -78,6 +80,8 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	f.StringArrayVar(&specs, "task", nil, "`NAME=FILE` of a task; may be repeated")
 	f.IntVar(&limit, "items", 0, "score only the first `number` of records of each task; 0: all")
 	jsonFlag(cmd, &asJSON)
+	deviceFlag(cmd, &device)
+	f.Lookup("device").Usage = "`device` that reads the texts, as in entrain join"
 	return cmd
 }
 

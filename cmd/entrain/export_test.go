@@ -93,6 +93,7 @@ func TestEval(t *testing.T) {
 		{[]string{"--task", "piqa=nowhere"}, "nowhere"},
 		{[]string{"--task", "trivia=" + filepath.Join(records, "piqa.jsonl")}, "arc_challenge"},
 		{[]string{"--task", "hellaswag=" + filepath.Join(records, "piqa.jsonl")}, "line 1"},
+		{[]string{"--task", "piqa=" + filepath.Join(records, "piqa.jsonl"), "--device", "gpu"}, "want cpu, auto or vulkan:N"},
 	} {
 		if _, _, err := sh.run(append([]string{"model", "eval", dir}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("eval %s: %v, want an error with %q", c.args, err, c.want)

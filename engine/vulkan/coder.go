@@ -198,12 +198,15 @@ func (d *coder) check(s sampled, picks []uint16, step float32) error {
 	if err := gpu.Read(x, at(d.state, b.State)); err != nil {
 		return err
 	}
+	if err := same("a state", x, s.state); err != nil {
+		return err
+	}
 	for _, p := range picks[2*d.each*s.block:][:2*d.each] {
 		if i := int(p &^ distro.Minus); p != distro.None && i < len(whole) && math.Signbit(float64(whole[i])) != (p >= distro.Minus) {
 			return differs(fmt.Sprintf("vulkan: the device sends another sign than the processor, of coefficient %d of block %d", i, s.block))
 		}
 	}
-	return same("a state", x, s.state)
+	return nil
 }
 
 // apply updates the parameters by a set that Apply of the codec takes. params are what the host

@@ -283,6 +283,15 @@ func (d *Device) Close() {
 	}
 }
 
+// Cache returns where the user's proofs are kept, as Choose takes it; "" if there is no place.
+func Cache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "entrain")
+}
+
 // Choose returns the devices of a choice, or none for the processors. Auto compares products of
 // numerics. Explain is told why.
 func Choose(choice, cache string, n llama.Numerics, explain func(text string)) (all Devices, err error) {

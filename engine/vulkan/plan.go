@@ -69,6 +69,8 @@ type sizes struct {
 	// norm and the head. slots is the number of passes under way at once.
 	first, end, slots int
 	outer             bool
+
+	reads bool // it has no gradient, and passes keep nothing for a backward pass
 }
 
 // whole reports whether the device has the whole model.
@@ -129,7 +131,10 @@ func (s sizes) attended() (sequences, groups, queries int) {
 // allocate makes a model's memory with alloc, which returns n numbers.
 func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	rows, d := s.rows(), s.Hidden
-	m := &memory{params: s.weights(alloc), grad: s.weights(alloc)}
+	m := &memory{params: s.weights(alloc)}
+	if !s.reads {
+		m.grad = s.weights(alloc)
+	}
 	if s.inner {
 		m.mean, m.square = s.weights(alloc), s.weights(alloc)
 	}
@@ -180,7 +185,11 @@ func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
 	if s.outer {
 		x.tokens, x.results = alloc(s.words()), alloc(2*rows)
 	}
-	for range s.end - s.first {
+	for l := range s.end - s.first {
+		if s.reads && l > 0 { // a layer's output may replace its input
+			x.layers = append(x.layers, x.layers[0])
+			continue
+		}
 		var qk, invQK gpu.Words
 		if s.QKNorm {
 			qk, invQK = alloc(rows*s.turned()*s.HeadDim), alloc(rows*s.turned())

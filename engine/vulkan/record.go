@@ -101,6 +101,24 @@ func (r *recorder) loss(backward bool) {
 	}
 }
 
+// read records a forward pass up to the last norm's output in h.
+func (r *recorder) read() {
+	r.embed()
+	r.forward()
+	r.RMSNorm(r.c, r.m.h, r.m.last, r.m.params.norm, r.m.lastInv, r.m.dx, r.rows(), r.Hidden, r.Eps)
+}
+
+// logits records the head of n rows of h.
+func (r *recorder) logits(first, n int) {
+	m, d := r.m, r.Hidden
+	h, head := kernel.Rows(m.h.At(first*d), d), kernel.Rows(m.params.head, d)
+	if r.Numerics != llama.Exact8 {
+		r.product(m.logits, h, head, n, r.Vocab, d, d, false)
+		return
+	}
+	r.Gemm8(r.c, r.Pack(r.c, m.left, h, n, d, d), r.Pack(r.c, m.headOut, head, r.Vocab, d, d), m.logits, r.Vocab, false)
+}
+
 // head records the head and its loss, chunk by chunk. With backward it also sets dh, and adds to
 // the gradient of the head.
 func (r *recorder) head(backward bool) {

@@ -3,7 +3,9 @@ package vulkan
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
@@ -16,28 +18,37 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// twice is the first device, opened two times more.
-func twice(t *testing.T) Devices {
-	t.Helper()
-	first, cache := device(t), t.TempDir()
+// openedAgain is the first device, opened two times more with the proof of the first.
+var openedAgain = sync.OnceValues(func() (all Devices, err error) {
+	first, err := opened()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.MkdirTemp("", "entrain-vulkan")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(cache)
 	if err := first.remember(cache); err != nil {
+		return nil, err
+	}
+	return Choose("vulkan:0,vulkan:0", cache, llama.Exact, nil)
+})
+
+// several returns devices that are all the first one.
+func several(t *testing.T) Devices {
+	t.Helper()
+	first := device(t)
+	others, err := openedAgain()
+	if err != nil {
 		t.Fatal(err)
 	}
-	all := Devices{first}
-	for range 2 {
-		d, err := Open(0, cache)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(d.Close)
-		all = append(all, d)
-	}
-	return all
+	return append(Devices{first}, others...)
 }
 
 // Several devices compute the bits of one, however sequences are cut into passes.
 func TestSeveralDevicesAreOne(t *testing.T) {
-	devices := twice(t)
+	devices := several(t)
 	const seq, n = 40, 7
 	pool := exact.NewPool(1)
 	defer pool.Close()
@@ -89,7 +100,7 @@ func TestSeveralDevicesAreOne(t *testing.T) {
 // A member with several devices sends what one without sends, with and without inner steps, and goes
 // on when one of them goes wrong.
 func TestAMemberWithSeveralDevices(t *testing.T) {
-	devices := twice(t)[:2]
+	devices := several(t)[:2]
 	sparse := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 2, WeightDecay: 0.1, ClipNorm: 1}
 	for _, run := range []engine.Run{{Codec: codedWith}, {Codec: sparse, Inner: sparse.Inner()}} {
 		run.Model, run.Data, run.Sequence, run.Schedule = small, counted{}, 20, optim.Schedule{Kind: optim.Constant, Base: 3e-3}

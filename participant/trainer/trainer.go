@@ -5,8 +5,6 @@ package trainer
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/data"
@@ -124,11 +122,7 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 		m.Tell("no device masks tokens yet, as this data does: the processors compute")
 		return nil
 	}
-	var cache string
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "entrain")
-	}
-	if t.devices, err = vulkan.Choose(m.Device, cache, t.Model.Numerics, m.Tell); err != nil || len(t.devices) == 0 {
+	if t.devices, err = vulkan.Choose(m.Device, vulkan.Cache(), t.Model.Numerics, m.Tell); err != nil || len(t.devices) == 0 {
 		return err
 	}
 	var onDevice codec.Codec // of adapters it runs on the processors
