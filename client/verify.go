@@ -162,7 +162,7 @@ func (v *verification) say(m *Machine, cs *openCase, voting bool) {
 	if v.sending || cs.late(m) || !m.due(&v.sentAt, resendMs<<min(v.sends, 4)) {
 		return
 	}
-	msg := v.message(cs, voting)
+	msg := v.message(m.cfg.Self, cs, voting)
 	if msg == nil {
 		return
 	}
@@ -171,10 +171,11 @@ func (v *verification) say(m *Machine, cs *openCase, voting bool) {
 	m.do(Submit{msg})
 }
 
-func (v *verification) message(cs *openCase, voting bool) coordinator.Message {
+func (v *verification) message(self key.Public, cs *openCase, voting bool) coordinator.Message {
 	r := v.result
+	trace := dispute.Blind(self, r.Trace)
 	if voting {
-		t := coordinator.TieBreak{Dispute: cs.dispute.ID, Trace: r.Trace}
+		t := coordinator.TieBreak{Dispute: cs.dispute.ID, Trace: trace}
 		switch v.verdict {
 		case Same:
 			t.Vote = voteRight
@@ -189,7 +190,7 @@ func (v *verification) message(cs *openCase, voting bool) coordinator.Message {
 	case Same:
 		return coordinator.Pass{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Gradient: r.Gradient}
 	case Different:
-		return coordinator.Accuse{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Trace: r.Trace}
+		return coordinator.Accuse{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Trace: trace}
 	case Missing:
 		return coordinator.Unserved{Round: cs.Round, Member: cs.Member}
 	}

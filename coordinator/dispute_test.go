@@ -133,7 +133,7 @@ func (w *world) votes(id uint32, vote func(i Member) (dispute.Vote, wire.Hash)) 
 	d, _ := w.s.Dispute(id)
 	for _, v := range d.TieBreakers {
 		if kind, trace := vote(v.Member); kind != 0 {
-			if err := w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: kind, Trace: trace}); err != nil {
+			if err := w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: kind, Trace: dispute.Blind(w.s.Key(v.Member), trace)}); err != nil {
 				w.t.Fatalf("member %d votes %d: %v", v.Member, kind, err)
 			}
 		}
@@ -203,7 +203,7 @@ func TestDisputes(t *testing.T) {
 			w.accusation(t, c, honest, padded)
 			w.convicted("padded by the accuser", dispute.FalseAccusation, c.Verifier, c.Member)
 			w = base.clone(t)
-			accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: padded.root()}
+			accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: padded.blind(w.s.Key(c.Verifier))}
 			d := dispute.Dispute{ID: 1, Stage: dispute.StageDefending}
 			if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestDisputes(t *testing.T) {
 			}
 			// What is proven is the last operation, not the padding.
 			w = base.clone(t)
-			accuse.Trace = honest.root()
+			accuse.Trace = honest.blind(w.s.Key(c.Verifier))
 			if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +253,7 @@ func TestDisputes(t *testing.T) {
 func (w *world) accusation(t *testing.T, c dispute.Check, accused, accuser *trace) (int, uint64) {
 	t.Helper()
 	w.t = t
-	m := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(accused.result), Trace: accuser.root()}
+	m := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(accused.result), Trace: accuser.blind(w.s.Key(c.Verifier))}
 	if err := w.apply(w.s.Key(c.Verifier), m); err != nil {
 		t.Fatal(err)
 	}

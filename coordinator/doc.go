@@ -155,8 +155,9 @@
 //     root, which only a member that computed the gradient knows. A wrong root convicts the
 //     verifier (FalsePass). The verifier earns the share's sequences in points.
 //   - Accuse: the result was another. A dispute opens, in which the accuser is bound to the root
-//     of its own trace. If the commitment names another epoch, share or parameters than the check,
-//     its signer is convicted at once (WrongResult).
+//     of its own trace. It names a hash of its key and the root (dispute.Blind), and shows the root
+//     by its first Reveal. If the commitment names another epoch, share or parameters than the
+//     check, its signer is convicted at once (WrongResult).
 //   - Unserved: the author does not serve what is needed. A dispute opens in which only
 //     tie-breakers vote. Such disputes take half of the places at most.
 //
@@ -200,8 +201,10 @@
 // VerifyMs and four times (2 + the levels of the three trees) moves.
 //
 // At the end the accuser and the tie-breakers that voted for the outcome earn the share's sequences
-// in points. Tie-breakers that voted against what was proven get a doubt of 16. An accused that was
-// proven right has passed a check.
+// in points. A tie-breaker must have named the trace of the side that won, blind too, so that it
+// has computed it: what others name cannot be copied. If the accused gives up before the accuser
+// has shown its trace no vote can be compared, and none is paid. Tie-breakers that voted against
+// what was proven get a doubt of 16. An accused that was proven right has passed a check.
 //
 // A failure to serve cannot be proven, so the tie-breakers must agree. If all that vote, and at
 // least two where that many were drawn, were not served either, the author gets a strike: it is

@@ -235,7 +235,7 @@ func disputed(t testingT, sequences uint32) []State {
 	liar := compute(w.caseOf(c[1]), nil)
 	liar.result.Payload = wire.Sum("test/lie")
 	liar.end(dispute.Outcome(liar.result))
-	must(w.apply(w.s.Key(c[1].Verifier), Accuse{Round: 1, Member: c[1].Member, Commitment: w.sign(liar.result), Trace: honest.root()}))
+	must(w.apply(w.s.Key(c[1].Verifier), Accuse{Round: 1, Member: c[1].Member, Commitment: w.sign(liar.result), Trace: honest.blind(w.s.Key(c[1].Verifier))}))
 	keep()
 	w.votes(2, func(i Member) (dispute.Vote, wire.Hash) { return dispute.VoteWrong, honest.root() })
 	keep()

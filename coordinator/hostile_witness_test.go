@@ -318,7 +318,7 @@ func TestFalseUnservedLeavesPlacesForAccusations(t *testing.T) {
 	liar := compute(w.caseOf(c), func(_, _, _ uint32, words []uint32) []uint32 { words[0] ^= 1; return words })
 	liar.result.Payload = wire.Sum("junk")
 	liar.end(dispute.Outcome(liar.result))
-	if err := w.apply(w.s.Key(c.Verifier), Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.root()}); err != nil {
+	if err := w.apply(w.s.Key(c.Verifier), Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.blind(w.s.Key(c.Verifier))}); err != nil {
 		t.Errorf("with %d false reports open and %d refused, an accusation: %v", opened, busy, err)
 	}
 }

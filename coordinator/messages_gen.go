@@ -95,7 +95,7 @@ type Accuse struct {
 	Member Member
 	// The author's commitment.
 	Commitment dispute.Signed
-	// Root of the verifier's own trace of the step.
+	// Root of the verifier's own trace of the step, as dispute.Blind gives it.
 	Trace wire.Hash
 }
 
@@ -115,7 +115,7 @@ type TieBreak struct {
 	Dispute uint32
 	// What the tie-breaker found.
 	Vote dispute.Vote
-	// Root of its own trace; zero if it could not compute one.
+	// Root of its own trace, as dispute.Blind gives it; zero if it could not compute one.
 	Trace wire.Hash
 }
 

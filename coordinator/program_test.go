@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/key"
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/wire"
@@ -111,6 +112,9 @@ func (t *trace) end(outcome wire.Hash) *trace {
 }
 
 func (t *trace) root() wire.Hash { return bisect.Root(t.ops) }
+
+// blind returns the root as a verifier or tie-breaker names it.
+func (t *trace) blind(by key.Public) wire.Hash { return dispute.Blind(by, t.root()) }
 
 // move returns the next message of one side of a dispute; nil if it is not its turn.
 func (t *trace) move(d dispute.Dispute, side int) Message {

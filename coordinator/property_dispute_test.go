@@ -63,14 +63,14 @@ func TestOneHonestPartySuffices(t *testing.T) {
 			return parties[i].trace
 		}
 		own := play(c.Verifier, false)
-		accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: own.root()}
+		accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: own.blind(w.s.Key(c.Verifier))}
 		p.must(w.apply(w.s.Key(c.Verifier), accuse))
 		id := w.s.DisputesTotal()
 		d, _ := w.s.Dispute(id)
 		sure := p.below(uint32(len(d.TieBreakers)))
 		for k, v := range d.TieBreakers {
 			own := play(v.Member, uint32(k) == sure && !good[c.Verifier])
-			m := TieBreak{Dispute: id, Vote: dispute.VoteWrong, Trace: own.root()}
+			m := TieBreak{Dispute: id, Vote: dispute.VoteWrong, Trace: own.blind(w.s.Key(v.Member))}
 			if !good[v.Member] && p.chance(50) {
 				m.Vote = dispute.VoteRight
 			}
@@ -131,14 +131,14 @@ func TestHonestAccusedIsNeverConvicted(t *testing.T) {
 			}
 			return t
 		}
-		accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: liar(c.Verifier).root()}
+		accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(honest.result), Trace: liar(c.Verifier).blind(w.s.Key(c.Verifier))}
 		p.must(w.apply(w.s.Key(c.Verifier), accuse))
 		id := w.s.DisputesTotal()
 		d, _ := w.s.Dispute(id)
 		for _, v := range d.TieBreakers {
 			own := liar(v.Member)
 			if p.chance(80) {
-				p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: dispute.Vote(1 + p.below(2)), Trace: own.root()}))
+				p.must(w.apply(w.s.Key(v.Member), TieBreak{Dispute: id, Vote: dispute.Vote(1 + p.below(2)), Trace: own.blind(w.s.Key(v.Member))}))
 			}
 		}
 		w.fight(id, parties)
@@ -214,7 +214,7 @@ func FuzzApply(f *testing.F) {
 	c := w.s.Checks()[0]
 	honest := compute(w.caseOf(c), nil)
 	liar := compute(w.caseOf(c), bendAt([3]uint32{1, 0, 0}))
-	accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.root()}
+	accuse := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(liar.result), Trace: honest.blind(w.s.Key(c.Verifier))}
 	if err := w.apply(w.s.Key(c.Verifier), accuse); err != nil {
 		f.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func FuzzApply(f *testing.F) {
 	d, _ = descending.s.Dispute(1)
 	for k, m := range []Message{
 		liar.move(dispute.Dispute{ID: 1, Stage: dispute.StageDefending}, dispute.Accused), liar.move(d, dispute.Accused), honest.move(d, dispute.Accuser),
-		Evidence{Dispute: 1, Bytes: honest.evidence(1, 0, 0)}, TieBreak{Dispute: 1, Vote: dispute.VoteWrong, Trace: honest.root()},
+		Evidence{Dispute: 1, Bytes: honest.evidence(1, 0, 0)}, TieBreak{Dispute: 1, Vote: dispute.VoteWrong, Trace: honest.blind(w.s.Key(c.Verifier))},
 		Concede{Dispute: 1}, accuse, Claim{}, Fund{}, Deposit{Member: w.s.Key(0)},
 		Pass{Round: c.Round, Member: c.Member, Commitment: accuse.Commitment}, Unserved{Round: 1, Member: 2},
 		Equivocation{A: accuse.Commitment, B: w.sign(honest.result)},

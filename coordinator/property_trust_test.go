@@ -144,7 +144,7 @@ func (p *player) verdict(c dispute.Check) Message {
 	if k := p.w.s.Key(c.Member); k[2]&1 == 1 && !c.Reassigned {
 		return Unserved{Round: c.Round, Member: c.Member} // this crook serves nothing
 	}
-	return Accuse{Round: c.Round, Member: c.Member, Commitment: signed, Trace: own.root()}
+	return Accuse{Round: c.Round, Member: c.Member, Commitment: signed, Trace: own.blind(p.w.s.Key(c.Verifier))}
 }
 
 func (p *player) crookedVerdict(c dispute.Check) Message {
@@ -158,7 +158,7 @@ func (p *player) crookedVerdict(c dispute.Check) Message {
 	case 2:
 		return Unserved{Round: c.Round, Member: c.Member}
 	}
-	return Accuse{Round: c.Round, Member: c.Member, Commitment: signed, Trace: own.root()}
+	return Accuse{Round: c.Round, Member: c.Member, Commitment: signed, Trace: own.blind(p.w.s.Key(c.Verifier))}
 }
 
 // votes lets the tie-breakers of a dispute vote.
@@ -174,7 +174,7 @@ func (p *player) votes(d dispute.Dispute, crooks bool) (moved bool) {
 		}
 		k := w.s.Key(v.Member)
 		own := p.own(d.Check, v.Member, crooks)
-		m := TieBreak{Dispute: d.ID, Vote: dispute.VoteRight, Trace: own.root()}
+		m := TieBreak{Dispute: d.ID, Vote: dispute.VoteRight, Trace: own.blind(k)}
 		accused := w.s.Key(d.Accused)
 		switch {
 		case p.crook(k) && !crooks, p.crook(k) && p.chance(30):
@@ -206,7 +206,7 @@ func (p *player) moves(d dispute.Dispute, crooks bool) (moved bool) {
 		}
 		k := w.s.Key(i)
 		t := p.own(d.Check, i, true)
-		if side == dispute.Accuser && t.root() != d.Traces[dispute.Accuser] {
+		if side == dispute.Accuser && t.root() != d.Traces[dispute.Accuser] && t.blind(k) != d.Traces[dispute.Accuser] {
 			t = p.compute(d.Check, key.Public{})
 		}
 		m := t.move(d, side)

@@ -142,7 +142,7 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 	if name == "all" {
 		for _, c := range w.s.Checks() {
 			t := compute(w.caseOf(c), nil)
-			m := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(t.result), Trace: t.root()}
+			m := Accuse{Round: c.Round, Member: c.Member, Commitment: w.sign(t.result), Trace: t.blind(w.s.Key(c.Verifier))}
 			if err := w.apply(w.s.Key(c.Verifier), m); err != nil {
 				sc.fail(err)
 			}
@@ -182,7 +182,7 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 		}
 		sc.applied(name, m)
 	case "accuse":
-		sc.applied(name, Accuse{Round: check.Round, Member: member, Commitment: signed, Trace: own.root()})
+		sc.applied(name, Accuse{Round: check.Round, Member: member, Commitment: signed, Trace: own.blind(testKey(name))})
 	default:
 		sc.applied(name, Unserved{Round: check.Round, Member: member})
 	}
@@ -253,9 +253,9 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 		v := TieBreak{Dispute: id}
 		switch args[1] {
 		case "right":
-			v.Vote, v.Trace = dispute.VoteRight, t.root()
+			v.Vote, v.Trace = dispute.VoteRight, t.blind(testKey(name))
 		case "wrong":
-			v.Vote, v.Trace = dispute.VoteWrong, t.root()
+			v.Vote, v.Trace = dispute.VoteWrong, t.blind(testKey(name))
 		case "unserved":
 			v.Vote = dispute.VoteUnserved
 		}
@@ -264,6 +264,10 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 			v.Trace = wire.Hash{}
 		case "some":
 			v.Trace = wire.Hash{1}
+		case "accuser": // copied as it is
+			v.Trace = d.Traces[dispute.Accuser]
+		case "blind": // copied as if it were the root
+			v.Trace = dispute.Blind(testKey(name), d.Traces[dispute.Accuser])
 		}
 		m = v
 	case "defend":

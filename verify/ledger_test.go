@@ -189,16 +189,16 @@ func (c *court) dispute(v dispute.Check, accused, accuser *Player, wrong bool) (
 		messages, most = messages+1, max(most, len(coordinator.Append(nil, m)))
 		c.send(c.state.Key(member), 0, m)
 	}
-	post(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: c.signed[v.Member], Trace: accuser.Root()})
+	post(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: c.signed[v.Member], Trace: dispute.Blind(c.state.Key(v.Verifier), accuser.Root())})
 	id := c.state.DisputesTotal()
 	d, ok := c.state.Dispute(id)
 	if !ok {
 		c.t.Fatal("there is no dispute")
 	}
 	for _, b := range d.TieBreakers {
-		vote := coordinator.TieBreak{Dispute: id, Vote: dispute.VoteRight, Trace: accused.Root()}
+		vote := coordinator.TieBreak{Dispute: id, Vote: dispute.VoteRight, Trace: dispute.Blind(c.state.Key(b.Member), accused.Root())}
 		if wrong {
-			vote.Vote, vote.Trace = dispute.VoteWrong, accuser.Root()
+			vote.Vote, vote.Trace = dispute.VoteWrong, dispute.Blind(c.state.Key(b.Member), accuser.Root())
 		}
 		post(b.Member, vote)
 	}

@@ -307,7 +307,7 @@ func (d *Dispute) moves(before Dispute) []string {
 		say("the accused shows its trace %s", Short(d.Traces[0]))
 	}
 	if d.Traces[1] != before.Traces[1] && d.Traces[1] != "" {
-		say("the accuser's trace is %s", Short(d.Traces[1]))
+		say("the accuser names its trace as %s", Short(d.Traces[1]))
 	}
 	if d.Stage != before.Stage {
 		say("stage: %s", d.Stage)

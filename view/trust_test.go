@@ -71,7 +71,7 @@ func TestADisputeIsToldToItsEnd(t *testing.T) {
 	for _, m := range d.Moves {
 		moves = append(moves, m.Text)
 	}
-	const want = "member 0 accuses member 2; the accuser's trace is abababababab; stage: tie-breaking; tie-breaker 1: the accused is wrong; " +
+	const want = "member 0 accuses member 2; the accuser names its trace as abababababab; stage: tie-breaking; tie-breaker 1: the accused is wrong; " +
 		"the accused shows its trace cdcdcdcdcdcd; stage: descending; the traces differ in operations: operation 0, tile 0, slice 0, 0 levels to go; - against -; " +
 		"the traces differ in tiles: operation 5 (norm 5 of 4 sequences), tile 6, slice 0, 0 levels to go; - against -; " +
 		"over: member 2 (cacacacacaca) sent a result that its share of the data does not give in round 1: convicted of wrong result, reported by member 0, evidence efefefefefef; loses 5,000 tokens; its result of round 1 is in the model"

@@ -112,6 +112,15 @@ func WorkHash(run wire.Hash, round record.Round, member record.Member, gradient 
 	return wire.Sum("entrain/work", run[:], b, gradient[:])
 }
 
+// Blind returns what a verifier or tie-breaker names in place of the root of its trace, so that
+// others cannot vote with it before they have computed it too. The zero hash is its own.
+func Blind(by key.Public, root wire.Hash) wire.Hash {
+	if root.IsZero() {
+		return root
+	}
+	return wire.Sum("entrain/blind", by[:], root[:])
+}
+
 // Outcome returns the hash of the results that a commitment names: the payload and its length, the
 // optimizer state and the work. It is the last value of the step's trace.
 func Outcome(c Commitment) wire.Hash {

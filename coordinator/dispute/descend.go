@@ -25,7 +25,8 @@ func (s Cases) Defend(env Env, id uint32, trace wire.Hash, proof []wire.Hash) re
 	}
 	d.b.SetDefended(true)
 	d.b.SetTrace(Accused, trace)
-	if trace == d.b.Trace(Accuser) {
+	if d.s.blind(d.b.Accuser(), trace) == d.b.Trace(Accuser) {
+		d.b.SetTrace(Accuser, trace)
 		d.convictAccuser(env, FalseAccusation, env.Proof, true) // it accuses the result of its own trace
 	} else {
 		d.descend(env)
@@ -101,7 +102,13 @@ func (s Cases) Reveal(env Env, id uint32, nodes [bisect.Fan]wire.Hash) record.Er
 		return record.ErrReferee
 	case d.b.Revealed(side):
 		return record.ErrDuplicate
-	case bisect.Node(&nodes) != d.b.Node(side):
+	}
+	node := bisect.Node(&nodes)
+	if side == Accuser && !d.copy().opened() && d.s.blind(i, node) == d.b.Node(side) {
+		d.b.SetTrace(side, node)
+		d.b.SetNode(side, node)
+	}
+	if node != d.b.Node(side) {
 		return record.ErrNodes
 	}
 	if !d.b.Revealed(1 - side) {
@@ -168,6 +175,9 @@ func (s Cases) Evidence(env Env, id uint32, evidence []byte) record.Error {
 	truth, err := env.Referee.Judge(c.Case(), c.Op, c.Tile, c.Slice, c.Traces[Accuser], evidence)
 	if err != nil {
 		return record.ErrEvidence
+	}
+	if !c.opened() && d.s.blind(i, truth) == c.Nodes[Accuser] {
+		c.Nodes[Accuser] = truth // the whole trace is one slice
 	}
 	switch truth {
 	case c.Nodes[Accused]:

@@ -58,6 +58,11 @@ func (d dispute) tie(p uint32) TieVote {
 	return TieVote{Member: b.Member(), Vote: Vote(b.Vote()), Trace: b.Trace()}
 }
 
+// blind returns the root of a trace as member i names it before others may know it.
+func (s Cases) blind(i record.Member, root wire.Hash) wire.Hash {
+	return Blind(s.Place(i).Key(), root)
+}
+
 func (d dispute) putTie(p uint32, v TieVote) {
 	b := d.b.Tie(p)
 	b.SetMember(v.Member)
@@ -276,7 +281,7 @@ func (d dispute) replaceAccuser(env Env) bool {
 		if v.Vote != VoteWrong || v.Member == d.b.Accuser() || d.s.Place(v.Member).Ejected() {
 			continue
 		}
-		if d.b.Defended() && v.Trace == d.b.Trace(Accused) {
+		if d.b.Defended() && v.Trace == d.s.blind(v.Member, d.b.Trace(Accused)) {
 			continue // its vote contradicts its trace
 		}
 		d.b.SetAccuser(v.Member)
@@ -311,7 +316,7 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, prove
 	s, c := d.s, d.copy()
 	if proven {
 		for p := range d.ties() {
-			if v := d.tie(p); v.Vote == VoteWrong && v.Trace == c.Traces[Accuser] {
+			if v := d.tie(p); v.Vote == VoteWrong && v.Trace == s.blind(v.Member, c.Traces[Accuser]) {
 				s.Place(v.Member).SetDoubt(DoubtMax)
 				d.putTie(p, TieVote{Member: v.Member})
 			}
@@ -329,13 +334,20 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, prove
 	s.Convict(env, Charge{Member: c.Accuser, Offence: offence, Round: c.Round, By: by, Proof: proof})
 }
 
-// payVotes pays the tie-breakers that voted as the dispute ended. If that is proven the others come
-// under doubt.
+// payVotes pays the tie-breakers that voted as the dispute ended and named the trace of the side
+// that won, which nobody could copy. An accuser's trace that was never opened proves no vote. If
+// the end is proven, those that voted otherwise come under doubt.
 func (s Cases) payVotes(c Dispute, right Vote, proven bool) {
+	won, known := c.Traces[Accused], c.Defended
+	if right == VoteWrong {
+		won, known = c.Traces[Accuser], c.opened()
+	}
 	for _, v := range c.TieBreakers {
 		switch {
 		case v.Vote == right && v.Member != c.Accuser:
-			s.PayVerifier(v.Member, c.Sequences)
+			if known && v.Trace == s.blind(v.Member, won) {
+				s.PayVerifier(v.Member, c.Sequences)
+			}
 		case proven && v.Vote != right && (v.Vote == VoteRight || v.Vote == VoteWrong):
 			s.Place(v.Member).SetDoubt(DoubtMax)
 		}

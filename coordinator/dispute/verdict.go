@@ -92,8 +92,8 @@ const (
 // TieVote is a tie-breaker of a dispute and its vote.
 type TieVote struct {
 	Member record.Member
-	Vote   Vote // 0 = nothing yet
-	Trace  wire.Hash
+	Vote   Vote      // 0 = nothing yet
+	Trace  wire.Hash // the root of its trace, as Blind gives it
 }
 
 // Dispute is a copy of an open dispute.
@@ -107,17 +107,25 @@ type Dispute struct {
 	Stage       Stage
 	DeadlineMs  uint64 // for the stage, or for the moves that are due
 	TieBreakers []TieVote
-	Defended    bool         // the accused has shown its trace
-	Traces      [2]wire.Hash // roots, by sides; the accused's is zero until it is shown
-	Level       Level        // 0 until they descend
-	Op          uint32       // where the traces differ, as far as is known
-	Tile        uint32
-	Slice       uint32
-	Depth       uint8                 // levels of sixteen children left in this tree
-	Index       uint32                // index of the node within its depth, as in bisect.Children
-	Nodes       [2]wire.Hash          // the node at which they differ, by sides
-	Revealed    [2]bool               // the sides that have revealed the node's children
-	Children    [bisect.Fan]wire.Hash // the children that one side has revealed; else zero
+	Defended    bool // the accused has shown its trace
+	// Traces are the roots, by sides. The accused's is zero until it is shown; the accuser's is what
+	// Blind gives until its first Reveal.
+	Traces   [2]wire.Hash
+	Level    Level  // 0 until they descend
+	Op       uint32 // where the traces differ, as far as is known
+	Tile     uint32
+	Slice    uint32
+	Depth    uint8                 // levels of sixteen children left in this tree
+	Index    uint32                // index of the node within its depth, as in bisect.Children
+	Nodes    [2]wire.Hash          // the node at which they differ, by sides
+	Revealed [2]bool               // the sides that have revealed the node's children
+	Children [bisect.Fan]wire.Hash // the children that one side has revealed; else zero
+}
+
+// opened reports whether the accuser has shown its trace, by its first Reveal. A node below the
+// root cannot have the root's hash.
+func (d Dispute) opened() bool {
+	return d.Level != 0 && (d.Revealed[Accuser] || d.Nodes[Accuser] != d.Traces[Accuser])
 }
 
 // Case returns the dispute as the referee sees it.

@@ -183,7 +183,7 @@ func (c *cast) verdicts(s coordinator.State, k int, i coordinator.Member, say sa
 			case !wrong:
 				say(k, 0, pass, "passes %s's result", author)
 			default:
-				say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: all[0].Root()}, "accuses %s", author)
+				say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: dispute.Blind(s.Key(i), all[0].Root())}, "accuses %s", author)
 				if !v.Reassigned {
 					say(k, 0, coordinator.Unserved{Round: v.Round, Member: v.Member}, "is not served by %s", author)
 				}
@@ -194,7 +194,7 @@ func (c *cast) verdicts(s coordinator.State, k int, i coordinator.Member, say sa
 		pass.Gradient = wire.Sum("check/guess")
 		say(k, 0, pass, "passes %s's result unseen", author)
 		for _, t := range all {
-			say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: t.Root()}, "accuses %s with trace %q", author, t.Name)
+			say(k, 0, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: dispute.Blind(s.Key(i), t.Root())}, "accuses %s with trace %q", author, t.Name)
 		}
 		say(k, 0, coordinator.Unserved{Round: v.Round, Member: v.Member}, "says that %s serves nothing", author)
 	}
@@ -238,7 +238,7 @@ func (c *cast) disputeMoves(s coordinator.State, k int, i coordinator.Member, sa
 func (c *cast) votes(s coordinator.State, k int, d dispute.Dispute, lie bool, mine []Trace, say say) {
 	root := mine[0].Root()
 	vote := func(v dispute.Vote, trace wire.Hash, how string) {
-		say(k, 0, coordinator.TieBreak{Dispute: d.ID, Vote: v, Trace: trace}, "votes in dispute %d that %s", d.ID, how)
+		say(k, 0, coordinator.TieBreak{Dispute: d.ID, Vote: v, Trace: dispute.Blind(c.keys[k].Public(), trace)}, "votes in dispute %d that %s", d.ID, how)
 	}
 	author := c.name(s.Key(d.Accused))
 	switch {

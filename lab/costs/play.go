@@ -288,7 +288,7 @@ func (w *world) dispute() {
 		}
 		v := list[i]
 		signed, all := w.result(v, true)
-		w.say(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: all[0].Root()})
+		w.say(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: dispute.Blind(w.state().Key(v.Verifier), all[0].Root())})
 		at := slices.IndexFunc(w.state().Disputes(), func(d dispute.Dispute) bool { return d.Member == v.Member })
 		if at < 0 {
 			w.fail("no dispute is open")
@@ -296,7 +296,7 @@ func (w *world) dispute() {
 		}
 		d := w.state().Disputes()[at]
 		for _, t := range d.TieBreakers {
-			w.say(t.Member, coordinator.TieBreak{Dispute: d.ID, Vote: dispute.VoteWrong, Trace: all[0].Root()})
+			w.say(t.Member, coordinator.TieBreak{Dispute: d.ID, Vote: dispute.VoteWrong, Trace: dispute.Blind(w.state().Key(t.Member), all[0].Root())})
 		}
 		if i > 0 || len(w.sent) > 0 && kindOf(w.sent[len(w.sent)-1].body) == "Evidence" {
 			w.say(d.Accuser, coordinator.Concede{Dispute: d.ID})

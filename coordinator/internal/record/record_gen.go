@@ -867,7 +867,7 @@ func (b Dispute) SetSlice(v uint32) { binary.LittleEndian.PutUint32(b[136:], v) 
 func (b Dispute) Index() uint32     { return binary.LittleEndian.Uint32(b[140:]) }
 func (b Dispute) SetIndex(v uint32) { binary.LittleEndian.PutUint32(b[140:], v) }
 
-// Trace: roots of the traces of the accused and the accuser.
+// Trace: roots of the traces of the accused and the accuser; the latter's is blind until it is opened.
 func (b Dispute) Trace(i uint32) wire.Hash       { return wire.Hash(b[144+32*i:]) }
 func (b Dispute) SetTrace(i uint32, v wire.Hash) { copy(b[144+32*i:], v[:]) }
 
@@ -908,7 +908,7 @@ func (b Tie) SetMember(v Member) { binary.LittleEndian.PutUint32(b[0:], uint32(v
 func (b Tie) Vote() uint8     { return b[4] }
 func (b Tie) SetVote(v uint8) { b[4] = v }
 
-// Trace: root of its own trace.
+// Trace: root of its own trace, blind.
 func (b Tie) Trace() wire.Hash     { return wire.Hash(b[8:]) }
 func (b Tie) SetTrace(v wire.Hash) { copy(b[8:], v[:]) }
 
