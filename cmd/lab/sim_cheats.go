@@ -219,11 +219,16 @@ const (
 func (o simOptions) verdict(all []trial) (string, error) {
 	var b strings.Builder
 	var exposures []sim.Exposure
-	honest, undetected, within, sum := 0, 0, 0, 0.0
+	honest, fees, undetected, within, sum := 0, 0, 0, 0, 0.0
 	best, worst := math.Inf(1), math.Inf(-1)
 	for _, t := range all {
 		exposures = append(exposures, t.Report.Exposures...)
 		honest += t.Report.HonestConvicted
+		for _, v := range t.Report.Convictions {
+			if v.Kind == "" {
+				fees++
+			}
+		}
 		undetected += t.Report.Undetected
 		change := float64(t.Report.HeldOut)/max(float64(t.Honest), 1e-9) - 1
 		best, worst = min(best, change), max(worst, change)
@@ -235,7 +240,11 @@ func (o simOptions) verdict(all []trial) (string, error) {
 	n := float64(max(1, len(all)))
 	fmt.Fprintf(&b, "%d seeds of %d clients, %d of them cheats; %d %% of the results are recomputed; %d steps\n",
 		len(all), o.cfg.Clients, len(o.cfg.Adversaries), o.cfg.Verification, o.cfg.Steps)
-	fmt.Fprintf(&b, "honest members convicted of cheating: %d\n", honest)
+	fmt.Fprintf(&b, "honest members convicted of cheating: %d", honest)
+	if fees > honest {
+		fmt.Fprintf(&b, "; charged a fee: %d", fees-honest)
+	}
+	b.WriteByte('\n')
 	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%; at most %.0f %% higher in %d of %d seeds\n",
 		100*sum/n, 100*best, 100*worst, 100*lossWithin, within, len(all))
 	fmt.Fprintf(&b, "provable cheats not convicted within %d steps: %d\n\n", o.cfg.Steps, undetected)

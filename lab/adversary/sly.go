@@ -43,7 +43,45 @@ func sly() []Kind {
 					return []dispute.Signed{s}
 				}}, nil
 			}},
+		{Name: "denier", Tries: "a gang that does not work, serves nobody what would prove it, and says as verifier and tie-breaker that its fellows serve and that others do not", Gang: 2,
+			Sometimes: true, Offences: append([]dispute.Offence{dispute.Absence, dispute.NotServing}, wrongResult()...),
+			make: func(m *member) (hooks, error) {
+				return hooks{own: m.randomStep(m.sharedSecret), commit: m.conceal, say: m.deny, lies: aboutItself,
+					hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
+			}},
 	}
+}
+
+// deny says of fellows that they serve and are right, and of others that they serve nothing.
+func (m *member) deny(said coordinator.Message) (coordinator.Message, bool) {
+	switch said := said.(type) {
+	case coordinator.Accuse:
+		return m.denyOf(said.Round, said.Member, said), true
+	case coordinator.Pass:
+		return m.denyOf(said.Round, said.Member, said), true
+	case coordinator.Unserved:
+		return m.denyOf(said.Round, said.Member, said), true
+	case coordinator.TieBreak:
+		d, ok := m.state.Dispute(said.Dispute)
+		switch {
+		case ok && m.fellow(d.Accused):
+			return coordinator.TieBreak{Dispute: said.Dispute, Vote: dispute.VoteRight, Trace: m.noise()}, true
+		case ok && d.Unserved:
+			return coordinator.TieBreak{Dispute: said.Dispute, Vote: dispute.VoteUnserved}, true
+		}
+	}
+	return said, true
+}
+
+// denyOf is a denier's verdict on a result, in place of an honest one.
+func (m *member) denyOf(round coordinator.Round, author coordinator.Member, honest coordinator.Message) coordinator.Message {
+	if !m.fellow(author) {
+		return coordinator.Unserved{Round: round, Member: author}
+	}
+	if s, ok := m.seen[round][author]; ok {
+		return coordinator.Pass{Round: round, Member: author, Commitment: s, Gradient: m.secretOf(s.Commitment.Share)}
+	}
+	return honest
 }
 
 // inTurn cheats in the rounds for which when is true, and works in the others. It remembers in

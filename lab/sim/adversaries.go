@@ -165,7 +165,7 @@ func (n *network) convicted(s coordinator.State, c dispute.Conviction) {
 		Slashed: c.Slashed, Results: c.Results,
 	})
 	t.ejected[client] = t.ejected[client] || !c.Offence.Lesser()
-	if !n.cheats(client) && !(c.Offence.Lesser() && n.cfg.faulty()) {
+	if !n.cheats(client) && !(c.Offence.Lesser() && (n.cfg.faulty() || n.cfg.denied())) {
 		n.fail("client %d, an honest one, is convicted of %v in round %d", client, c.Offence, c.Round)
 	}
 	if k, _ := adversary.Find(kind); n.cheats(client) && !c.Offence.Lesser() && !k.Convicts(c.Offence) {
@@ -176,6 +176,18 @@ func (n *network) convicted(s coordinator.State, c dispute.Conviction) {
 // faulty reports whether crashes and the like make honest clients miss rounds, for which they may
 // pay a fee.
 func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages+c.Jumps > 0 }
+
+// denied reports whether there are enough deniers to have an honest member charged for not serving:
+// a verifier and two tie-breakers.
+func (c Config) denied() bool {
+	count := 0
+	for _, kind := range c.Adversaries {
+		if kind == "denier" {
+			count++
+		}
+	}
+	return count >= 3 && !c.Reformed
+}
 
 // expose records the probabilities with which adversaries' results of a round were checked, once
 // they have been drawn.

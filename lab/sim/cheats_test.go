@@ -22,6 +22,7 @@ func TestCheatsAreFoundOut(t *testing.T) {
 		"lazy-verifier false-accuser colluder colluder colluder",
 		"dodger halves stutter free-rider+late",
 		"blinder blinder blinder blinder",
+		"denier denier denier denier",
 	}
 	var all []Exposure
 	var measured [2]int // cheats whose checks were followed, by overlap
@@ -104,7 +105,7 @@ func TestSimulationsOfCheatsAreChecked(t *testing.T) {
 }
 
 func TestMixHasAllKinds(t *testing.T) {
-	mix := Mix(24)
+	mix := Mix(26)
 	for _, k := range adversary.Kinds() {
 		if n := len(slices.DeleteFunc(slices.Clone(mix), func(s string) bool { return s != k.Name })); n < max(1, k.Gang) {
 			t.Errorf("%d of %s among %v", n, k.Name, mix)
