@@ -22,6 +22,9 @@ type Kind struct {
 	// Sliceable reports whether the codec seals updates for an exchange by buckets: it is a
 	// [Sliceable].
 	Sliceable bool
+	// Followable reports whether the update of an accepted set can be written down: the codec is a
+	// [Followable].
+	Followable bool
 }
 
 // Options are the settings of a codec in a specification.
@@ -109,6 +112,25 @@ type Sliceable interface {
 	// into params.
 	StateSlice(params []float32, seed wire.Hash) []byte
 	PatchState(params []float32, stateSlice []byte) error
+}
+
+// A Followable is a codec whose update by a set of payloads can be written down, so that a member
+// without the payloads gets the same parameters from it.
+type Followable interface {
+	Codec
+	// UpdateLen returns the length in bytes of an update that moves every weight, the shortest.
+	// Most are little longer. UpdateMax returns that of the longest.
+	UpdateLen() int
+	UpdateMax() int
+	// Update appends to dst the update of the payloads of one round, of which there is at least
+	// one. It checks all of them first; if it fails, dst is unchanged.
+	Update(dst []byte, payloads [][]byte) ([]byte, error)
+	// CheckUpdate returns an error unless update is well formed. Everything that Update writes is,
+	// and no two well-formed updates mean the same.
+	CheckUpdate(update []byte) error
+	// Follow gives params the same bits as Apply with the payloads of the update. It checks the
+	// update first; if it fails, params is unchanged. It panics if params has the wrong length.
+	Follow(params []float32, update []byte, lr float32) error
 }
 
 // Find returns the kind with a name.

@@ -60,8 +60,8 @@ func Values(v Vector) []float32 {
 }
 
 // An Engine computes for one run. One goroutine at a time may call its methods, except that
-// Vector's methods, Check, Leaves, NewVector, Load, SetBytes, Trace and the Slicer's methods may
-// run beside any other on vectors that nothing changes.
+// Vector's methods, Check, Leaves, NewVector, Load, SetBytes, Trace, CheckUpdate and the Slicer's
+// methods may run beside any other on vectors that nothing changes.
 type Engine interface {
 	// ParamsLen returns the number of parameters, StateLen the number of elements in a member's
 	// optimizer state, and PayloadMax the length in bytes of the longest payload.
@@ -102,6 +102,9 @@ type Engine interface {
 	// Slicer returns what seals and reveals the run's updates. ok is false if the run's codec sends
 	// them whole.
 	Slicer() (s Slicer, ok bool)
+	// Follower returns what writes down and applies the run's updates. ok is false if the run's codec
+	// cannot write them down.
+	Follower() (f Follower, ok bool)
 	// Trace runs the program of a step and returns its trace.
 	Trace(ctx context.Context, p trace.Program, src trace.Sources) (*trace.Trace, error)
 
@@ -153,6 +156,19 @@ type Slicer interface {
 	Settle(state Vector, seed wire.Hash)
 	// StateSlice encodes the parameters where the seed draws.
 	StateSlice(params Vector, seed wire.Hash) []byte
+}
+
+// Follower is what an engine does for a run in which some members apply updates in place of the
+// payloads: [codec.Followable] defines each method.
+type Follower interface {
+	UpdateLen() int
+	UpdateMax() int
+	Update(dst []byte, payloads [][]byte) ([]byte, error)
+	CheckUpdate(update []byte) error
+
+	// Follow turns params into the next round's by the update of an accepted set whose payloads were
+	// made in that step. After an error params is as it was.
+	Follow(params Vector, update []byte, step uint32) error
 }
 
 // Source gives sequences of tokens by index; data.Set implements it. If a source has a method

@@ -77,10 +77,11 @@ func (e toy) HeldOut(context.Context, engine.Vector) (float32, error) { return 2
 func (e toy) Leaves(v engine.Vector) []wire.Hash {
 	return merkle.BlobLeaves(tensor.Bytes(engine.Values(v)))
 }
-func (e toy) Slicer() (engine.Slicer, bool) { return nil, false }
-func (e toy) ParamsLen() int                { return e.params }
-func (e toy) StateLen() int                 { return 4 }
-func (e toy) PayloadMax() int               { return 64 }
+func (e toy) Slicer() (engine.Slicer, bool)     { return nil, false }
+func (e toy) Follower() (engine.Follower, bool) { return nil, false }
+func (e toy) ParamsLen() int                    { return e.params }
+func (e toy) StateLen() int                     { return 4 }
+func (e toy) PayloadMax() int                   { return 64 }
 
 // world is a chain, a mesh and nodes on one virtual clock.
 type world struct {

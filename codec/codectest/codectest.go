@@ -1,6 +1,6 @@
 // Package codectest has the tests that every [codec.Codec] must pass, and those for a
-// [codec.Disputable] and a [codec.Sliceable]. A codec's own tests need only its rule, golden bytes
-// that pin its format, and the payloads that its decoder refuses.
+// [codec.Disputable], a [codec.Sliceable] and a [codec.Followable]. A codec's own tests need only
+// its rule, golden bytes that pin its format, and the payloads that its decoder refuses.
 //
 //	func TestCodec(t *testing.T) { codectest.Test(t, Config{Block: 8, TopK: 3}) }
 package codectest
@@ -45,6 +45,9 @@ func Test(t *testing.T, o codec.Options) {
 	made := newCodec(t, o, nil)
 	if d, ok := made.(codec.Disputable); ok {
 		t.Run("parts", func(t *testing.T) { testParts(t, d) })
+	}
+	if f, ok := made.(codec.Followable); ok {
+		t.Run("updates", func(t *testing.T) { testUpdates(t, o, f) })
 	}
 	if s, ok := made.(codec.Sliceable); ok {
 		t.Run("reveals", func(t *testing.T) { testReveals(t, s) })

@@ -173,3 +173,62 @@ func testSlices(t *testing.T, c codec.Sliceable) {
 		}
 	}
 }
+
+// testUpdates follows the updates of sets of all sizes, on every kernel, and malformed ones.
+func testUpdates(t *testing.T, o codec.Options, c codec.Followable) {
+	var set [][]byte
+	for m := range uint64(5) {
+		set = append(set, body(t, c, m))
+	}
+	if _, err := c.Update(nil, nil); err == nil {
+		t.Error("no payloads have an update")
+	}
+	if dst, err := c.Update([]byte("abc"), [][]byte{set[0], nil}); err == nil || string(dst) != "abc" {
+		t.Errorf("a malformed payload has an update: %v", err)
+	}
+	var update []byte
+	for n := 1; n <= len(set); n++ {
+		start := random(Layout.Len(), 8)
+		start[3] = float32(math.Copysign(0, -1))
+		want := slices.Clone(start)
+		if err := c.Apply(want, set[:n], rate); err != nil {
+			t.Fatal(err)
+		}
+		for i, kernel := range exact.Kernels() {
+			pool := exact.NewPoolOf(1+2*i, kernel)
+			f := newCodec(t, o, pool).(codec.Followable)
+			made, err := f.Update([]byte("abc"), set[:n])
+			if err != nil || !bytes.HasPrefix(made, []byte("abc")) || i > 0 && !bytes.Equal(made[3:], update) {
+				t.Fatalf("%s: another update of %d payloads: %v", kernel.Name(), n, err)
+			}
+			update = made[3:]
+			got := slices.Clone(start)
+			if err := f.Follow(got, update, rate); err != nil || !same(got, want) {
+				t.Fatalf("%s: who follows %d payloads has other parameters: %v", kernel.Name(), n, err)
+			}
+			pool.Close()
+		}
+		if err := c.CheckUpdate(update); err != nil || len(update) < c.UpdateLen() || len(update) > c.UpdateMax() {
+			t.Fatalf("an update of %d bytes, want %d to %d: %v", len(update), c.UpdateLen(), c.UpdateMax(), err)
+		}
+	}
+	params := random(Layout.Len(), 9)
+	kept := slices.Clone(params)
+	bad := [][]byte{nil, set[0], update[:len(update)/2], make([]byte, c.UpdateMax()+1)}
+	for i := range codec.HeaderLen {
+		other := slices.Clone(update)
+		other[i] ^= 1
+		bad = append(bad, other)
+	}
+	for _, b := range bad {
+		if err := c.Follow(params, b, rate); err == nil || c.CheckUpdate(b) == nil || !same(params, kept) {
+			t.Errorf("a bad update of %d bytes: %v", len(b), err)
+		}
+	}
+	if c.Check(update) == nil {
+		t.Error("an update passes for a payload")
+	}
+	if err := c.Follow(params, update, -1); err == nil || !same(params, kept) {
+		t.Errorf("a negative rate: %v", err)
+	}
+}

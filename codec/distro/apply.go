@@ -54,18 +54,19 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	return nil
 }
 
-// applyBlocks runs applyBlock on the blocks of one task.
+// applyBlocks applies the payloads to the blocks of one task.
 func (j *job) applyBlocks(w *exact.Worker, task int) {
 	s := &j.scratch[w.Index()]
-	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
-		j.applyBlock(w, s, &j.c.blocks[i])
-	}
+	j.each(task, func(b *block) {
+		j.c.loop.Fetch(j.params[b.offset:], b.shape.h, b.shape.w, b.stride)
+		j.move(b, j.direction(w, s, b))
+	})
 }
 
-func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
+// direction returns the inverse DCT of the votes on a block, in s.
+func (j *job) direction(w *exact.Worker, s *scratch, b *block) []float32 {
 	shape := b.shape
 	direction := s.a[:shape.h*shape.w]
-	j.c.loop.Fetch(j.params[b.offset:], shape.h, shape.w, b.stride)
 	if shape.byColumn != nil && j.c.loop.Sparse() && len(j.payloads)*shape.K <= len(direction)/sparseShare {
 		sums := s.b[:shape.w*shape.rows.ld]
 		j.count(b, sums, shape.byColumn, s)
@@ -74,6 +75,12 @@ func (j *job) applyBlock(w *exact.Worker, s *scratch, b *block) {
 		j.count(b, direction, shape.byRow, s)
 		shape.inverse(w, direction, s.b)
 	}
+	return direction
+}
+
+// move steps the weights of a block against the signs of its direction.
+func (j *job) move(b *block, direction []float32) {
+	shape := b.shape
 	for row := range shape.h {
 		x := j.params[b.offset+row*b.stride:][:shape.w]
 		j.c.loop.SignStep(x, direction[row*shape.w:][:shape.w], j.keep, j.lr)

@@ -13,6 +13,7 @@ type block struct {
 	stride int // from one of its rows to the next
 	state  int // offset of its coefficients, row-major, in the private state
 	bit    int // offset of its code in a payload after the header, in bits
+	signs  int // offset of its signs in an update after the header, in bytes
 	shape  *shape
 }
 
@@ -25,6 +26,7 @@ type cutter struct {
 	shapes       []*shape // at most four for a tensor
 	blocks       []block
 	state, bit   int
+	signs        int
 }
 
 // newCutter returns a cutter whose table is large enough for the blocks of the layout.
@@ -81,9 +83,10 @@ func (c *cutter) cut(t tensor.Tensor) {
 			for j := range across {
 				col, w := piece(cols, across, j)
 				s := c.shape(h, w)
-				c.blocks = append(c.blocks, block{offset: matrix + row*cols + col, stride: cols, state: c.state, bit: c.bit, shape: s})
+				c.blocks = append(c.blocks, block{offset: matrix + row*cols + col, stride: cols, state: c.state, bit: c.bit, signs: c.signs, shape: s})
 				c.state += h * w
 				c.bit += s.Bits
+				c.signs += (h*w + 7) / 8
 			}
 		}
 	}

@@ -98,7 +98,7 @@ type Config struct {
 
 // Kind implements [codec.Options].
 func (Config) Kind() codec.Kind {
-	return codec.Kind{Name: "distro", Disputable: countBlocks,
+	return codec.Kind{Name: "distro", Disputable: countBlocks, Followable: true,
 		Defaults: Config{Block: 64, TopK: 32, Decay: 0.95, WeightDecay: 0.1, ClipNorm: 1}}
 }
 
@@ -139,8 +139,10 @@ type Codec struct {
 	cfg    Config
 	n      int // elements of the layout
 	header codec.Header
+	update codec.Header // of updates
 	blocks []block
 	bits   int // total length of the codes
+	signs  int // that of the signs of an update, in bytes
 	words  int // length of the longest code
 	pool   *exact.Pool
 	loop   vec.Kernel
@@ -163,8 +165,10 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 		cfg:    cfg,
 		n:      layout.Len(),
 		header: codec.NewHeader(magic, layout, uint32(cfg.Block), uint32(cfg.TopK)),
+		update: codec.NewHeader(updateMagic, layout, uint32(cfg.Block)),
 		blocks: cut.blocks,
 		bits:   cut.bit,
+		signs:  cut.signs,
 		pool:   pool,
 		loop:   vec.For(pool.Kernel()),
 		spare:  make(chan *job, 4), // if more goroutines call at a time, some allocate

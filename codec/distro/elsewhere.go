@@ -164,5 +164,5 @@ func (c *Codec) ApplyBlock(i int, x []float32, payloads [][]byte, lr float32) {
 	alone := c.blocks[i]
 	alone.offset, alone.stride = 0, alone.shape.w
 	j.params, j.payloads, j.keep, j.lr = x, payloads, codec.Keep(lr, c.cfg.WeightDecay), lr
-	j.applyBlock(exact.NewWorker(c.pool.Kernel()), &j.scratch[0], &alone)
+	j.move(&alone, j.direction(exact.NewWorker(c.pool.Kernel()), &j.scratch[0], &alone))
 }

@@ -27,6 +27,9 @@ type job struct {
 	params   []float32 // arguments of Apply
 	payloads [][]byte
 	keep, lr float32
+
+	signs []byte   // results of Update
+	zeros [][]span // by task
 }
 
 // scratch is the work space of one worker.
@@ -64,7 +67,8 @@ func (c *Codec) get() *job {
 
 // put makes a job idle.
 func (c *Codec) put(j *job) {
-	j.state, j.grad, j.params, j.payloads = nil, nil, nil, nil // releases the caller's memory
+	// Releases the caller's memory.
+	j.state, j.grad, j.params, j.payloads, j.signs, j.zeros = nil, nil, nil, nil, nil, nil
 	select {
 	case c.spare <- j:
 	default:
@@ -73,3 +77,10 @@ func (c *Codec) put(j *job) {
 
 // tasks returns the number of tasks.
 func (c *Codec) tasks() int { return (len(c.blocks) + blocksPerTask - 1) / blocksPerTask }
+
+// each calls do with the blocks of one task.
+func (j *job) each(task int, do func(b *block)) {
+	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
+		do(&j.c.blocks[i])
+	}
+}

@@ -207,6 +207,13 @@ func testGolden(t *testing.T, e engine.Engine, run engine.Run, golden string) {
 		if err := e.Apply(params, set, step); err != nil {
 			t.Fatal(err)
 		}
+		if f, ok := e.Follower(); ok {
+			followed := e.Load(slices.Clone(before))
+			update, err := f.Update(nil, set)
+			if err := errors.Join(err, f.Follow(followed, update, step)); err != nil || !slices.Equal(engine.Values(followed), engine.Values(params)) {
+				t.Errorf("step %d: who follows the update has other parameters: %v", step, err)
+			}
+		}
 		if s, ok := e.Slicer(); ok {
 			if err := s.PatchState(before, s.StateSlice(params, seed)); err != nil || !slices.Equal(before, engine.Values(params)) {
 				t.Errorf("step %d: a state slice does not carry the step: %v", step, err)
