@@ -87,9 +87,12 @@ type PayloadFetched struct {
 }
 
 // Applied ends an Apply action: the driver holds the parameters of the start of round To.
+//
+// Update is the root of the update that made them, if it was followed or made.
 type Applied struct {
 	To     coordinator.Round
 	Params wire.Hash
+	Update wire.Hash
 	OK     bool
 }
 
@@ -188,11 +191,15 @@ type FetchPayload struct {
 
 // Apply makes the parameters of the start of round To from those of the round before, by the
 // payloads of round Of in this order; by the slices of them that Seed draws, if Seed is not zero.
+// Serve asks to make the update of the payloads and to serve it. If Update is not zero, it is the
+// root of an update that was fetched, to apply instead.
 type Apply struct {
 	To, Of   coordinator.Round
 	Seed     wire.Hash
 	Step     coordinator.Step // of the round in which the payloads were made
 	Payloads []wire.Hash
+	Serve    bool
+	Update   wire.Hash
 }
 
 // Heal fetches the parameters with the agreed hash, reusing what the driver holds of them.

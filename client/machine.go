@@ -17,7 +17,8 @@
 //   - training: compute this member's share, from the optimizer state it may begin with
 //     (lineage.go), and commit to it (train.go); in a run of buckets, reveal the slice that the
 //     next window draws (bucket.go);
-//   - results: learn the commitments of others, fetch and check their payloads (results.go);
+//   - results: learn the commitments of others, fetch and check their payloads (results.go), or
+//     follow those who did (follow.go);
 //   - witnessing: report what it holds when elected (witness.go);
 //   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes
 //     through (cases.go, verify.go, argue.go); prove it when a member signs two commitments for one
@@ -36,6 +37,9 @@ import (
 type Config struct {
 	Self       key.Public
 	PayloadMax uint32 // largest payload the run's codec can make, in bytes
+	// Update and UpdateMax are the lengths of the shortest and the longest update of an accepted set,
+	// in bytes, in a run of followers; 0 in others.
+	Update, UpdateMax uint64
 	// States holds, in a run that resumes another, the optimizer state from which a member's first
 	// result may begin, besides the fresh one.
 	States map[key.Public]wire.Hash
@@ -72,11 +76,13 @@ type Machine struct {
 	loadedState wire.Hash
 	exchange    exchange // set with the first state
 
-	aheadMs  int64 // of the own clock, before the ledger's
-	cases    []*openCase
-	duties   []*openCase // those in which this member may have to act
-	caseOf   map[Share]*openCase
-	unread   bool // a state, or a commitment that a case lacks, has come since the cases were named
+	aheadMs int64 // of the own clock, before the ledger's
+	cases   []*openCase
+	duties  []*openCase // those in which this member may have to act
+	caseOf  map[Share]*openCase
+	unread  bool // a state, or a commitment that a case lacks, has come since the cases were named
+	// shunned are those that named a wrong update, until that round.
+	shunned  map[key.Public]coordinator.Round
 	retained Retain
 	retains  bool // Retain was asked for
 	// Something has happened since then that may change what to retain.
@@ -126,6 +132,12 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 		m.trained(ev)
 	case PayloadFetched:
 		m.fetched(ev)
+	case UpdateNamed:
+		m.updateNamed(ev)
+	case UpdateMade:
+		m.updateMade(ev)
+	case UpdateFetched:
+		m.updateFetched(ev)
 	case Applied:
 		m.applied(ev)
 	case Healed:
@@ -197,6 +209,7 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	if s.Round() > before {
 		m.enterRound(s.Round())
 	}
+	m.judgeUpdates()
 	m.readCases()
 	m.unread = true
 }

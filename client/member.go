@@ -14,6 +14,7 @@ const (
 	reReportMs  = 1500
 	reHealMs    = 1000
 	reFetchMs   = 700
+	reFollowMs  = 300
 	reAskMs     = 600
 	republishMs = 2000
 	reRevealMs  = 300

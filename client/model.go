@@ -18,7 +18,8 @@ type model struct {
 	round    coordinator.Round
 	hash     wire.Hash
 	history  [historyLen]version
-	changed  bool // since Retain was asked for
+	changed  bool              // since Retain was asked for
+	doubted  coordinator.Round // whose parameters an update made that cannot be checked any more
 	applying bool
 	healing  bool
 	healAt   uint64
@@ -137,6 +138,18 @@ func (m *Machine) catchUp() {
 			m.model.set(q, m.model.hash)
 			continue
 		}
+		r, _ := m.state.At(a)
+		if update, follows := m.update(a); follows {
+			if !update.IsZero() {
+				m.model.applying, m.results(a).follow.unchecked = true, true
+				m.do(Apply{To: q, Of: a, Step: r.Step(), Update: update})
+			}
+			return
+		}
+		rs := m.results(a)
+		if m.follows(rs) {
+			m.fetchOpen(rs)
+		}
 		payloads, complete := m.accepted(a)
 		if !complete {
 			if m.exchange.outdated(round) {
@@ -148,10 +161,9 @@ func (m *Machine) catchUp() {
 			m.model.set(q, m.model.hash)
 			continue
 		}
-		r, _ := m.state.At(a)
 		seed, _ := m.exchange.seed(a)
-		m.model.applying = true
-		m.do(Apply{To: q, Of: a, Seed: seed, Step: r.Step(), Payloads: payloads})
+		m.model.applying, rs.follow.unchecked = true, false
+		m.do(Apply{To: q, Of: a, Seed: seed, Step: r.Step(), Payloads: payloads, Serve: m.follows(rs)})
 		return
 	}
 }
@@ -164,6 +176,13 @@ func (m *Machine) applied(ev Applied) {
 	}
 	if ev.To == m.model.round+1 {
 		m.model.set(ev.To, ev.Params)
+		if a, _ := m.duePrior(ev.To); a != 0 {
+			f := &m.results(a).follow
+			f.applied, f.used = ev.To, ev.Update
+			if !f.unchecked && !f.used.IsZero() {
+				m.judgeNamed(f, true) // it was made here
+			}
+		}
 	}
 }
 
@@ -188,7 +207,7 @@ func (m *Machine) healed(ev Healed) {
 	if !ev.OK {
 		return
 	}
-	m.model.history = [historyLen]version{}
+	m.model.history, m.model.doubted = [historyLen]version{}, 0
 	m.model.set(ev.Round, ev.Params)
 }
 

@@ -26,6 +26,7 @@ type network struct {
 	initial wire.Hash
 	settled map[coordinator.Round]map[coordinator.Member]bool // by round and member: whether the result was accepted
 	censor  func(coordinator.Message) bool                    // messages that never reach the coordinator
+	follow  *followTest                                       // nil in a run without followers
 }
 
 const stepMs = 50
@@ -96,9 +97,9 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	state, err := coordinator.New(coordinator.Limits{Members: 16, Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
+	state, err := coordinator.New(coordinator.Limits{Members: max(16, n), Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
-		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: 16, Witnesses: 8}))
+		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: max(16, n), Witnesses: 8}))
 	}
 	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[coordinator.Round]map[coordinator.Member]bool{}}
 	net.lose = func(from, to *peer) bool { return false }
@@ -119,7 +120,7 @@ func (net *network) add(name string, i uint32) *peer {
 // start begins with what the state file holds.
 func (p *peer) start() {
 	p.up = true
-	p.machine = New(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial})
+	p.machine = New(p.follow.config(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial}))
 	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[coordinator.Round]map[wire.Hash]authored{}, map[wire.Hash]bool{}
 	p.params, p.training, p.inbox, p.jobs, p.expelled = p.saved.Params, nil, nil, nil, nil
 	p.saved.Cases = nil
@@ -255,7 +256,7 @@ func (net *network) apply(sender key.Public, m coordinator.Message) error {
 func (net *network) compare() {
 	byRound := map[coordinator.Round]*peer{}
 	for _, p := range net.peers {
-		if !p.up {
+		if !p.up || p.follow != nil && p.follow.tainted[p.params] {
 			continue
 		}
 		round, hash, ok := p.machine.Round()
@@ -304,6 +305,9 @@ func (p *peer) gossip(a authored, to func(i int) bool) {
 
 func (p *peer) perform(a Action) {
 	if p.buckets() && p.bucket(a) {
+		return
+	}
+	if p.follow != nil && p.followed(a) {
 		return
 	}
 	switch a := a.(type) {

@@ -37,31 +37,19 @@ type results struct {
 	prepared bool        // expected and shares are filled
 	expected []bool      // by member: has a share in this round
 	shares   []wire.Hash // by member: hash of the share
-	known    [][]candidate
-	open     []place // of candidates whose payload is to be fetched, in the order in which they came
-	parked   []place // of those that could not be when they were looked at last
-	askedAt  uint64
-	asks     uint32
+	count    int         // of the expected
+	// witnesses is the number of those elected in the round; the next one has about as many.
+	witnesses int
+	follow    following
+	known     [][]candidate
+	open      []place // of candidates whose payload is to be fetched, in the order in which they came
+	parked    []place // of those that could not be when they were looked at last
+	askedAt   uint64
+	asks      uint32
 	// The members before these were found to lack nothing: see lacks.
 	unknown, unheld coordinator.Member
 	accepting       *accepting // nil until the accepted set is wanted
 }
-
-// accepting is how much of the accepted set of a round is there.
-type accepting struct {
-	chosen  []choice             // by member
-	lacking []coordinator.Member // whose result is not known or not held
-	renewed []coordinator.Member // of which a commitment has come since these were looked through
-}
-
-// choice is the index of a member's accepted result among the known ones, or one of these values.
-type choice int8
-
-const (
-	nothing  choice = -1 // not accepted, or split
-	notNamed choice = -2 // none of the known ones
-	untested choice = -3 // some of the known ones have not been looked at
-)
 
 // place locates a candidate: known[member][k].
 type place struct {
@@ -95,6 +83,9 @@ func (m *Machine) find(number coordinator.Round) *results {
 func (m *Machine) enterRound(now coordinator.Round) {
 	for i := 0; i < len(m.rounds); {
 		if m.rounds[i].number+keepRounds <= now {
+			if f := &m.rounds[i].follow; f.unchecked {
+				m.model.doubted = max(m.model.doubted, f.applied)
+			}
 			m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
 			continue
 		}
@@ -129,11 +120,13 @@ func (m *Machine) prepare(rs *results, r coordinator.RoundState) {
 	rs.prepared = true
 	rs.expected = make([]bool, n)
 	rs.shares = make([]wire.Hash, n)
+	rs.witnesses = len(r.Witnesses())
 	if !r.Trains() {
 		return
 	}
 	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		rs.expected[i] = true
+		rs.count++
 		rs.shares[i] = batch.Hash(spans)
 	})
 }
@@ -256,7 +249,9 @@ func (m *Machine) decideResults() {
 		if !rs.prepared || !ok {
 			continue
 		}
-		m.fetchOpen(rs)
+		if m.takes(rs) {
+			m.fetchOpen(rs)
+		}
 		m.askMissing(rs, func(i coordinator.Member) bool {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
@@ -315,7 +310,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 		return false
 	}
 	author := m.state.Member(c.commitment.Member).Key
-	from := append([]key.Public{author}, m.peers(rs.number+coordinator.Round(c.tries)*fromMax, fromMax)...)
+	from := append([]key.Public{author}, m.others(rs, c.tries)...)
 	c.tries += 1 - c.tries>>7
 	c.fetching = true
 	m.fetches = append(m.fetches, fetching{rs.number, c.commitment.Member, c.id, m.now})
@@ -380,117 +375,4 @@ func (m *Machine) keepOwn() {
 	_, later := m.exchange.(revealer) // then it is held once it is revealed
 	rs.replace(c.Member, candidate{commitment: c, id: c.ID(), held: !later})
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
-}
-
-// accepted returns the payloads of the accepted set of round a in canonical order, which is by
-// member. complete is false while a commitment or payload is missing; both are then being asked
-// for.
-func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete bool) {
-	r, ok := m.state.At(a)
-	if !ok {
-		return nil, false
-	}
-	rs := m.results(a)
-	rs.accept(r)
-	set, missing := rs.accepting, 0
-	there := func(i coordinator.Member) bool {
-		k := m.chosen(rs, i)
-		if k >= 0 && !rs.known[i][k].held {
-			m.fetch(rs, &rs.known[i][k])
-			return false
-		}
-		return k != notNamed
-	}
-	for _, i := range set.renewed {
-		there(i)
-	}
-	set.renewed = set.renewed[:0]
-	if m.reconsiders {
-		set.lacking = slices.DeleteFunc(set.lacking, there)
-		for _, i := range set.lacking {
-			if set.chosen[i] == notNamed {
-				missing++
-			}
-		}
-	}
-	// At other events as far as the first that lacks: all together, each is looked at once.
-	for len(set.lacking) > 0 && there(set.lacking[0]) {
-		set.lacking = set.lacking[1:]
-	}
-	if missing > 0 {
-		m.askMissing(rs, func(i coordinator.Member) bool { return set.chosen[i] == notNamed })
-	}
-	if len(set.lacking) > 0 {
-		return nil, false
-	}
-	for i, k := range set.chosen {
-		if k >= 0 {
-			payloads = append(payloads, rs.known[i][k].commitment.Payload)
-		}
-	}
-	return payloads, true
-}
-
-// accept begins to look for the accepted set of a round, which is final, if nothing has yet.
-func (rs *results) accept(r coordinator.RoundState) {
-	if rs.accepting != nil {
-		return
-	}
-	rs.accepting = &accepting{chosen: make([]choice, len(rs.known))}
-	for i := range rs.known {
-		rs.accepting.chosen[i] = nothing
-		if r.Accepted(coordinator.Member(i)) {
-			rs.accepting.chosen[i] = untested
-			rs.accepting.lacking = append(rs.accepting.lacking, coordinator.Member(i))
-		}
-	}
-}
-
-// chosen returns which of the known results of a member is its accepted one. The accepted set is
-// being looked for.
-func (m *Machine) chosen(rs *results, member coordinator.Member) choice {
-	k := &rs.accepting.chosen[member]
-	if *k == untested {
-		*k = m.choose(rs, member)
-	}
-	return *k
-}
-
-func (m *Machine) choose(rs *results, member coordinator.Member) choice {
-	if c := m.selected(rs, member); c != nil {
-		return choice(slices.IndexFunc(rs.known[member], func(o candidate) bool { return o.id == c.id }))
-	}
-	if m.split(rs, member) {
-		return nothing
-	}
-	return notNamed
-}
-
-// split reports whether no commitment of this member can have a quorum, known or not, so that no
-// member applies any. Either the member gave different witnesses different commitments, or a
-// witness says that it holds a result and names none. An unknown commitment may be in the reports
-// that name none of the known ones, and in those that name several, which only liars send: fewer
-// than a third of the elected.
-func (m *Machine) split(rs *results, member coordinator.Member) bool {
-	a, known := rs.number, rs.known[member]
-	r, ok := m.state.At(a + coordinator.Round(m.run.Overlap))
-	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
-		return false
-	}
-	attested, ok := m.state.At(a)
-	if !ok {
-		return false
-	}
-	explained := uint32(0)
-	for _, rep := range r.Reports() {
-		salt := m.state.Key(rep.Member)
-		for k := range known {
-			if rep.Commitments.Has(r.Filter(), salt[:], known[k].id) {
-				explained++
-				break
-			}
-		}
-	}
-	elected := uint32(len(r.Witnesses()))
-	return attested.Holders(member)-min(attested.Holders(member), explained)+(elected-1)/3 < r.Quorum()
 }

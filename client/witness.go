@@ -17,7 +17,7 @@ type reports struct {
 // RoundWitness it reports what it holds.
 func (m *Machine) decideWitness(r coordinator.RoundState) {
 	now := r.Number()
-	if m.witness.waits || m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) {
+	if m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) || !m.vouches() || m.witness.waits {
 		return
 	}
 	if m.witness.round == now && m.now < m.witness.sentAt+reReportMs {

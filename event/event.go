@@ -77,10 +77,12 @@ type Committed struct {
 	Commitment wire.Hash          `json:"commitment,omitzero"` // its ID
 }
 
-// Fetched reports that the payload of another member arrived.
+// Fetched reports that the payload of another member arrived, or the update that a round's accepted
+// set makes.
 type Fetched struct {
 	Round   coordinator.Round  `json:"round,omitempty"`
 	Member  coordinator.Member `json:"member,omitempty"`
+	Update  bool               `json:"update,omitempty"` // of no member
 	Seconds float64            `json:"seconds,omitempty"`
 	Bytes   uint64             `json:"bytes,omitempty"`
 }

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"maps"
 	"sync"
 
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
@@ -12,14 +14,16 @@ import (
 
 // blobs are what peers may fetch by its root. Network goroutines read them while the loop writes.
 type blobs struct {
-	mu     sync.RWMutex // guards byRoot
+	mu     sync.RWMutex // guards what follows
 	byRoot map[wire.Hash]*blob
+	// updates names the updates made here, by the round of their payloads. They are among byRoot.
+	updates map[coordinator.Round]client.Update
 }
 
-// blob is a payload, which has bytes, or parameters or an optimizer state, whose floats are encoded
-// chunk by chunk when they are asked for.
+// blob is a payload or an update, which has bytes, or parameters or an optimizer state, whose
+// floats are encoded chunk by chunk when they are asked for.
 type blob struct {
-	round  coordinator.Round // payloads are dropped with their round; the others by drop
+	round  coordinator.Round // blobs of bytes are dropped with their round; the others by drop
 	leaves []wire.Hash
 	bytes  []byte
 	floats engine.Vector
@@ -91,6 +95,7 @@ func (s *blobs) forget(before coordinator.Round) {
 			delete(s.byRoot, root)
 		}
 	}
+	maps.DeleteFunc(s.updates, func(round coordinator.Round, _ client.Update) bool { return round < before })
 }
 
 // Leaves implements p2p.Source.

@@ -49,7 +49,10 @@ type server interface {
 	// askSpans asks which sequences a member was given in a round that the state no longer has.
 	askSpans(a client.AskSpans)
 
-	// fetchBlob gets an optimizer state or parameters for a recomputation.
+	// askUpdate asks witnesses for the update of an accepted set.
+	askUpdate(a client.AskUpdate)
+
+	// fetchBlob gets an optimizer state or parameters for a recomputation, or an update.
 	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))
 }
 

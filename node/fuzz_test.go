@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -20,9 +21,18 @@ func FuzzAnswer(f *testing.F) {
 	s.put(author.Public(), &signed, signed.Commitment.ID(), nil)
 	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 2}))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
+	updates := &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
+	root := updates.putMade(newUpdate(3, []byte("update")))
+	f.Add([]byte{questionUpdate, 3, 0, 0, 0})
 	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {
-		answer := (&handler{commitments: s}).Answer(author.Public(), request)
+		answer := (&handler{commitments: s, blobs: updates}).Answer(author.Public(), request)
+		if len(request) > 0 && request[0] == questionUpdate {
+			if want := wire.AppendU64(wire.AppendHash(nil, root), 6); len(answer) > 0 && !bytes.Equal(answer, want) {
+				t.Fatalf("%x is answered by %x", request, answer)
+			}
+			return
+		}
 		if len(answer) > p2p.MaxAnswer {
 			t.Fatalf("an answer of %d bytes", len(answer))
 		}

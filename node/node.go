@@ -102,6 +102,9 @@ type Config struct {
 	Loop   loop.Loop
 	// Engine computes one job at a time, never on the loop.
 	Engine engine.Engine
+	// Follow says that members that do not attest a round's results apply their update in place of
+	// the payloads, if that is smaller. All members of a run must agree on it.
+	Follow bool
 	// Bucket is how results travel in a run of buckets, which does not need Listen.
 	Bucket *Bucket
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
@@ -181,7 +184,8 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	exchange exchange
-	slicer   engine.Slicer // nil in a run that sends whole updates
+	slicer   engine.Slicer   // nil in a run that sends whole updates
+	follower engine.Follower // nil in a run without followers
 	// own updates that were committed to, by round, until they cannot be revealed any more
 	sealed      map[coordinator.Round][]byte
 	blobs       *blobs
@@ -237,11 +241,16 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.engine.node = n
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
-	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}}
+	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
 	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
-	n.machine = client.New(client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Select: cfg.Select})
+	machine := client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Select: cfg.Select}
+	if f, ok := cfg.Engine.Follower(); ok && cfg.Follow {
+		n.follower = f
+		machine.Update, machine.UpdateMax = uint64(f.UpdateLen()), uint64(f.UpdateMax())
+	}
+	n.machine = client.New(machine)
 	n.slicer, _ = cfg.Engine.Slicer()
 	n.instance.addr = n.instanceAddr()
 	n.sealed = map[coordinator.Round][]byte{}
@@ -347,6 +356,14 @@ func (n *Node) perform(a client.Action) {
 		n.reveal(a)
 	case client.Lack, client.AskLacks, client.Copy, client.FindCopy:
 		n.help(a)
+	case client.AskUpdate:
+		if x, ok := n.exchange.(server); ok {
+			x.askUpdate(a)
+		}
+	case client.MakeUpdate:
+		n.makeUpdate(a)
+	case client.FetchUpdate:
+		n.fetchUpdate(a)
 	case client.Apply:
 		n.apply(a)
 	case client.Heal:

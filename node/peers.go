@@ -34,10 +34,13 @@ import (
 //
 //	question: u8 2 | batch.Hash of the spans
 //	answer:   spans
+//
+// In a run of followers, a third question is for an update (askUpdate).
 
 const (
 	questionCommitments = 1
 	questionSpans       = 2
+	questionUpdate      = 3
 	// spansMax bounds the spans of an answer, which are of one round.
 	spansMax = 64
 	// questionMembersMax bounds a question; the machine asks for 256 members at a time.
@@ -257,7 +260,7 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return p2p.Accept
 }
 
-// Answer answers a question for commitments or spans.
+// Answer answers a question for commitments, spans or an update.
 func (h *handler) Answer(_ key.Public, request []byte) []byte {
 	r := wire.NewReader(request)
 	switch r.U8() {
@@ -266,6 +269,10 @@ func (h *handler) Answer(_ key.Public, request []byte) []byte {
 	case questionSpans:
 		if hash := r.Hash(); r.Done() == wire.OK {
 			return h.spans(hash)
+		}
+	case questionUpdate:
+		if round := r.U32(); r.Done() == wire.OK {
+			return h.answerUpdate(coordinator.Round(round))
 		}
 	}
 	return nil

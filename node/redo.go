@@ -32,7 +32,7 @@ type SavedSet struct {
 	To           coordinator.Round
 	Step         coordinator.Step
 	From, Params wire.Hash
-	Payloads     [][]byte // as Engine.Apply takes them
+	Payloads     [][]byte // as Engine.Apply takes them, or the update that they make alone
 }
 
 // saveSet writes down a set that was applied, unless the sets since the last save are larger than
@@ -79,7 +79,7 @@ func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*ver
 	}
 	values := n.cfg.Engine.Load(slices.Clone(engine.Values(v.values)))
 	for _, s := range way {
-		if err := n.cfg.Engine.Apply(values, s.Payloads, uint32(s.Step)); err != nil {
+		if err := n.applySet(values, s.Payloads, s.Step); err != nil {
 			return v, round, err
 		}
 	}

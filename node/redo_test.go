@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -51,6 +52,11 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 		{"buckets", func() *world {
 			return newBucketWorld(t, 12, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).mine},
+		{"followers", func() *world {
+			return newWorld(t, 60, 3, func(cfg *coordinator.Config) { cfg.EpochMs, cfg.Witnesses = 600_000, 1 })
+		}, func(w *world, i int, adjust ...func(*Config)) *testNode {
+			return w.start(i, append(adjust, func(cfg *Config) { cfg.Engine, cfg.Follow = writing{w.toy}, true })...)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.world()
@@ -94,6 +100,11 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 			for i := range disks {
 				if len(disks[i].sets) > 0 && disks[i].most > 60 {
 					t.Errorf("disk %d has %d sets, once %d", i, len(disks[i].sets), disks[i].most)
+				}
+				if updates := slices.ContainsFunc(disks[i].sets, func(v SavedSet) bool {
+					return len(v.Payloads) == 1 && bytes.HasPrefix(v.Payloads[0], updateMagic)
+				}); updates != (c.name == "followers") {
+					t.Errorf("disk %d keeps updates: %v", i, updates)
 				}
 			}
 		})

@@ -173,25 +173,48 @@ func (n *Node) memberName(i coordinator.Member) string {
 	return fmt.Sprintf("%d (%x)", i, k[:4])
 }
 
+// payloads returns payloads, or their slices that a seed draws. ok is false if one is not here.
+func (n *Node) payloads(roots []wire.Hash, seed wire.Hash) (list [][]byte, ok bool) {
+	list = make([][]byte, len(roots))
+	for i, root := range roots {
+		if list[i], ok = n.blobs.payload(n.revealKey(root, seed)); !ok {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
 // apply makes the next round's parameters.
 func (n *Node) apply(a client.Apply) {
 	from := n.params.current
-	payloads := make([][]byte, len(a.Payloads))
-	for i, root := range a.Payloads {
-		b, ok := n.blobs.payload(n.revealKey(root, a.Seed))
-		if !ok || from == nil {
-			n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
-			return
-		}
-		payloads[i] = b
+	roots := a.Payloads
+	if !a.Update.IsZero() {
+		roots = []wire.Hash{a.Update}
+	}
+	payloads, ok := n.payloads(roots, a.Seed)
+	if !ok || from == nil {
+		n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
+		return
 	}
 	from.uses++
 	v := &version{values: n.params.buffer()}
+	results := len(a.Payloads)
+	if r, ok := n.state.At(a.Of); ok && !a.Update.IsZero() {
+		results = int(r.AcceptedCount())
+	}
+	var own *blob
 	var failed error
 	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
 			n.cfg.Engine.Copy(v.values, from.values)
-			if failed = n.cfg.Engine.Apply(v.values, payloads, uint32(a.Step)); failed == nil {
+			if a.Serve {
+				var update []byte
+				if update, failed = n.follower.Update(nil, payloads); failed != nil {
+					return
+				}
+				own, payloads = newUpdate(a.Of, update), [][]byte{update}
+			}
+			if failed = n.applySet(v.values, payloads, a.Step); failed == nil {
 				v.leaves = n.cfg.Engine.Leaves(v.values)
 				v.root = merkle.Root(v.leaves)
 			}
@@ -207,16 +230,28 @@ func (n *Node) apply(a client.Apply) {
 				n.step(client.Applied{To: a.To})
 				return
 			}
+			update := a.Update
+			if a.Serve {
+				update = n.blobs.putMade(own)
+			}
 			n.setCurrent(v)
 			if x, ok := n.exchange.(publisher); ok {
 				x.applied(a, v)
 			}
-			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: len(payloads), Params: v.root})
-			n.step(client.Applied{To: a.To, Params: v.root, OK: true})
+			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: results, Params: v.root})
+			n.step(client.Applied{To: a.To, Params: v.root, Update: update, OK: true})
 			n.saveSometimes()
 			n.evaluate(a.Step)
 			n.inspect(a.Step)
 		}})
+}
+
+// applySet applies an accepted set: its payloads, or its update alone.
+func (n *Node) applySet(params engine.Vector, set [][]byte, step coordinator.Step) error {
+	if n.follower != nil && len(set) == 1 && n.follower.CheckUpdate(set[0]) == nil {
+		return n.follower.Follow(params, set[0], uint32(step))
+	}
+	return n.cfg.Engine.Apply(params, set, uint32(step))
 }
 
 // evaluate measures the held-out loss after every few steps, behind whatever the engine is doing.

@@ -23,7 +23,7 @@ peers Connected Known
 trained Epoch Round Step Loss LR GradNorm Tokens Seconds Bytes PeakShare
 signed Epoch Round Member Commitment
 committed Epoch Round Member Loss Bytes Commitment
-fetched Round Member Seconds Bytes
+fetched Round Member Seconds Bytes Update
 applied Round Step Results Params
 evaluated Step HeldOut Params
 sample Step Params Prompt Text

@@ -71,6 +71,9 @@ func (s *sums) take(now time.Time, ev event.Event) bool {
 	case event.Committed:
 		s.of(now, ev.Round).hear(ev)
 	case event.Fetched:
+		if ev.Update {
+			return false
+		}
 		h := s.of(now, ev.Round)
 		h.Fetched++
 		h.Came += ev.Bytes

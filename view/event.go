@@ -43,6 +43,12 @@ func (f *Fold) event(ms uint64, who string, got event.Event) {
 			f.commitment(ev.Round, ev.Member, ev.Commitment.String())
 		}
 	case event.Fetched:
+		if ev.Update {
+			if own {
+				f.transfer(Transfer{TimeMs: ms, What: "update", Member: -1, Round: ev.Round, Bytes: ev.Bytes, Seconds: ev.Seconds})
+			}
+			break
+		}
 		f.arrived(ev.Round, ev.Member)
 		if ev.Member < coordinator.Member(len(f.members)) {
 			m := &f.members[ev.Member]

@@ -230,7 +230,7 @@ type Network struct {
 // Transfer is one payload, or the model, that came here.
 type Transfer struct {
 	TimeMs  uint64            `json:"time_ms"`
-	What    string            `json:"what"`   // payload or model
+	What    string            `json:"what"`   // payload, update or model
 	Member  int               `json:"member"` // whose payload; -1: none
 	Round   coordinator.Round `json:"round"`
 	Bytes   uint64            `json:"bytes"`
