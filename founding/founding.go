@@ -56,11 +56,15 @@ func (d Draft) Complete() (spec.Spec, []byte, error) {
 	if err != nil {
 		return s, nil, err
 	}
+	chosen, err := chooseAggregate(&s)
+	if err != nil {
+		return s, nil, err
+	}
 	if d.Resume {
 		if err := d.resume(&s); err != nil {
 			return s, nil, fmt.Errorf("--resume: %w", err)
 		}
-	} else if !filled && d.From == "" {
+	} else if !filled && !chosen && d.From == "" {
 		return s, d.Text, nil
 	}
 	text, err := s.Append(nil)

@@ -151,14 +151,14 @@ func TestDraftsAreCompleted(t *testing.T) {
 	dir, hash := prepared(t)
 	const sequence = "[data]\nsequence = 32\n"
 	s, text, err := Draft{Text: []byte(small + sequence), Data: dir}.Complete()
-	if err != nil || s.Data.Manifest != hash || !strings.Contains(string(text), hash) {
+	if err != nil || s.Data.Manifest != hash || !strings.Contains(string(text), hash) || !s.Followers() {
 		t.Fatalf("manifest %q, want %s: %v", s.Data.Manifest, hash, err)
 	}
 	if again, err := spec.Parse(text, all.Kinds()); err != nil || again != s {
 		t.Errorf("the published text means something else: %v", err)
 	}
 	// What is complete is published as its author wrote it.
-	whole := small + sequence + "manifest = \"" + hash + "\"\n"
+	whole := small + sequence + "manifest = \"" + hash + "\"\n[exchange]\naggregate = \"none\"\n"
 	if _, text, err = (Draft{Text: []byte(whole), Data: dir}).Complete(); err != nil || string(text) != whole {
 		t.Errorf("a complete text was changed: %v", err)
 	}

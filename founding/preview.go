@@ -20,11 +20,12 @@ type Preview struct {
 	Members  uint32        `json:"members"` // that it takes to begin
 	// Received is the number of bytes that each of Members members receives, and on average sends,
 	// in a round.
-	Received uint64        `json:"received_bytes"`
-	Tokens   uint64        `json:"tokens"` // trained on in all
-	Theft    Theft         `json:"theft"`
-	Solana   *Fees         `json:"solana,omitempty"` // of a run there
-	Steps    []PreviewStep `json:"steps"`            // the first, the last, and some between
+	Received  uint64        `json:"received_bytes"`
+	Aggregate *Aggregate    `json:"aggregate,omitempty"` // nil if there is no choice
+	Tokens    uint64        `json:"tokens"`              // trained on in all
+	Theft     Theft         `json:"theft"`
+	Solana    *Fees         `json:"solana,omitempty"` // of a run there
+	Steps     []PreviewStep `json:"steps"`            // the first, the last, and some between
 }
 
 // PreviewStep is one step of a run.
@@ -49,6 +50,7 @@ func NewPreview(s spec.Spec) (p Preview, err error) {
 		return p, err
 	}
 	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload
+	p.Aggregate = newAggregate(s, p.Needs)
 	p.Tokens = s.First() * uint64(s.Data.Sequence)
 	steps := s.Steps - s.Before()
 	n, last := min(PreviewStepsMax, uint64(steps)), uint64(steps-1)
@@ -110,6 +112,9 @@ func (p Preview) Write(out io.Writer) error {
 		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
 		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
+	if err == nil && p.Aggregate != nil {
+		_, err = fmt.Fprintln(out, p.Aggregate)
+	}
 	if err != nil || p.Solana == nil {
 		return err
 	}

@@ -20,6 +20,11 @@ type Exchange struct {
 	// buckets. A round trains for exactly one window. The default is 60. In such runs
 	// times.round_train is only an estimate of a window's duration, which members use to plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
+	// Aggregate is what members download of a round's results between peers: "none", every payload,
+	// or "followers": a member that was not elected to attest the results downloads the update that
+	// they make, of one bit a parameter, if that is less. That takes codec distro. If the key is
+	// left out it means none; `entrain run create` sets what is best for the run.
+	Aggregate string `toml:"aggregate,omitempty"`
 }
 
 // Scores defines who scores the members' work, and what the work earns. Tokens are whole.
@@ -43,6 +48,15 @@ const (
 	ExchangePeers  = "peers"
 	ExchangeBucket = "bucket"
 )
+
+// Values of Exchange.Aggregate.
+const (
+	AggregateNone      = "none"
+	AggregateFollowers = "followers"
+)
+
+// Followers reports whether members that do not attest results may follow those that do.
+func (s Spec) Followers() bool { return s.Exchange.Aggregate == AggregateFollowers }
 
 // windowBlocksDefault makes a window one minute long on a chain with one block a second.
 const windowBlocksDefault = 60
@@ -111,6 +125,15 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	case ExchangePeers, ExchangeBucket:
 	default:
 		fault("exchange.kind: %q is unknown; choose %q or %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
+	}
+	switch s.Exchange.Aggregate {
+	case "", AggregateNone:
+	case AggregateFollowers:
+		if s.Buckets() || !s.Optimizer.Kind().Followable {
+			fault("exchange.aggregate: %q needs exchange.kind = %q and optimizer.codec = %q", AggregateFollowers, ExchangePeers, "distro")
+		}
+	default:
+		fault("exchange.aggregate: %q is unknown; choose %q or %q", s.Exchange.Aggregate, AggregateNone, AggregateFollowers)
 	}
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)

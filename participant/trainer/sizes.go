@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/spec"
@@ -15,6 +16,9 @@ type Sizes struct {
 	Model      uint64 `json:"model_bytes"`   // fetched once
 	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
 	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
+	// Update is about the size of what all results of a round do to the parameters, 0 if the codec
+	// cannot write it down.
+	Update uint64 `json:"update_bytes,omitempty"`
 	// DeviceMemory is what --device takes of a GPU's memory besides, and DeviceLeast what it takes at
 	// least, for one sequence at a time.
 	DeviceMemory uint64 `json:"device_memory_bytes"`
@@ -27,12 +31,12 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	if err != nil {
 		return z, err
 	}
-	codec, err := s.Optimizer.New(model.Layout(), nil)
+	made, err := s.Optimizer.New(model.Layout(), nil)
 	if err != nil {
 		return z, fmt.Errorf("the run's codec: %w", err)
 	}
 	n := uint64(model.Layout().Len())
-	state, work := uint64(codec.StateLen()), n
+	state, work := uint64(made.StateLen()), n
 	if inner := s.Inner(); inner != nil {
 		state += uint64(inner.StateLen(int(n)))
 		work = 4 * n // the gradient, the parameters on the way, and the optimizer's moments
@@ -55,11 +59,14 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		frozen = uint64(whole.Layout().Len())
 		merged, model = 3*frozen, whole
 	}
-	onDevice := codec
+	onDevice := made
 	if frozen > 0 {
 		onDevice = nil
 	}
-	z = Sizes{Parameters: n, Frozen: frozen, Model: 4 * (n + frozen), Payload: uint64(codec.PayloadMax())}
+	z = Sizes{Parameters: n, Frozen: frozen, Model: 4 * (n + frozen), Payload: uint64(made.PayloadMax())}
+	if f, ok := made.(codec.Followable); ok {
+		z.Update = uint64(f.UpdateLen())
+	}
 	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil, onDevice) }
 	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
 	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
