@@ -21,6 +21,7 @@ func adversariesCommand(c console) *cobra.Command {
 				kinds []adversary.Kind
 			}{
 				{"members of runs between peers", adversary.Kinds()},
+				{"members of runs of followers", adversary.Misleaders()},
 				{"miners of runs by buckets", adversary.Miners()},
 			} {
 				fmt.Fprintf(c.out, "%s:\n", list.title)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func writeText(t *testing.T, text string) string {
 
 func TestAllAdversariesAreListed(t *testing.T) {
 	out := ok(t, "adversaries")
-	for _, k := range append(adversary.Kinds(), adversary.Miners()...) {
+	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders(), adversary.Miners()) {
 		if !strings.Contains(out, "  "+k.Name+" ") {
 			t.Errorf("no line of %s in\n%s", k.Name, out)
 		}

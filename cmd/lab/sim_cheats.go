@@ -237,6 +237,11 @@ func (o simOptions) verdict(all []trial) (string, error) {
 			within++
 		}
 	}
+	misled, rounds := 0, 0
+	for _, t := range all {
+		misled += t.Report.Misled
+		rounds += int(t.Report.Rounds) * (o.cfg.Clients - len(o.cfg.Adversaries))
+	}
 	n := float64(max(1, len(all)))
 	fmt.Fprintf(&b, "%d seeds of %d clients, %d of them cheats; %d %% of the results are recomputed; %d steps\n",
 		len(all), o.cfg.Clients, len(o.cfg.Adversaries), o.cfg.Verification, o.cfg.Steps)
@@ -247,9 +252,12 @@ func (o simOptions) verdict(all []trial) (string, error) {
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%; at most %.0f %% higher in %d of %d seeds\n",
 		100*sum/n, 100*best, 100*worst, 100*lossWithin, within, len(all))
+	if o.cfg.Followers {
+		fmt.Fprintf(&b, "rounds that an honest member held other parameters than were agreed on: %d of %d\n", misled, rounds)
+	}
 	fmt.Fprintf(&b, "provable cheats not convicted within %d steps: %d\n\n", o.cfg.Steps, undetected)
 	fmt.Fprintf(&b, "%-18s %6s %10s %8s   %s\n", "kind", "cheats", "convicted", "fees", "offences; rounds from the cheat to the conviction, mean and largest")
-	for _, k := range adversary.Kinds() {
+	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders()) {
 		o.kindLine(&b, k, all)
 	}
 	random := prng.New(wire.Sum("entrain/sim/ties"), "fit")

@@ -131,6 +131,9 @@ type hooks struct {
 	lies func(own bool) bool
 	// hides reports whether a blob is kept from peers.
 	hides func(wire.Hash) bool
+	// update receives the update of a round that the member applied, and returns what to name to
+	// followers and to serve in its place.
+	update func([]byte) []byte
 	// check receives every payload that the node takes from others. It is called off the loop,
 	// without the lock.
 	check func(payload []byte)

@@ -17,7 +17,8 @@ type Kind struct {
 	Tries string
 	// Gang is the number of identities it takes, or 0 if each acts alone.
 	Gang int
-	// Offences lists what it is convicted of, depending on how it defends itself.
+	// Offences lists what it is convicted of, depending on how it defends itself. It is empty if it
+	// leaves no proof.
 	Offences []dispute.Offence
 	// Checked reports whether its results are wrong, so that recomputing one of them exposes it.
 	Checked bool
@@ -36,8 +37,15 @@ func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Les
 
 // Find returns the named kind among those of runs that exchange between peers. The name "a+b" is
 // that of a member that is an a for two rounds and a b for the next two, in turn; neither may need
-// a gang.
-func Find(name string) (Kind, bool) { return find(Kinds(), name) }
+// a gang or be among the [Misleaders].
+func Find(name string) (Kind, bool) {
+	for _, k := range Misleaders() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return find(Kinds(), name)
+}
 
 // FindMiner returns the named kind among those of runs that exchange by buckets.
 func FindMiner(name string) (Kind, bool) { return find(Miners(), name) }
@@ -64,7 +72,7 @@ func names(kinds []Kind) string {
 	return strings.Join(list, ", ")
 }
 
-// Kinds returns all kinds of runs that exchange between peers.
+// Kinds returns all kinds of runs that exchange between peers, besides the [Misleaders].
 func Kinds() []Kind {
 	return slices.Concat(trainers(), messengers(), officials(), sly())
 }

@@ -86,6 +86,9 @@ func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 // publish.
 func (h handler) Answer(from key.Public, request []byte) []byte {
 	answer := h.Handler.Answer(from, request)
+	if h.m.hooks.update != nil && len(request) > 0 && request[0] == questionUpdate {
+		return h.answerUpdate(answer)
+	}
 	if h.m.hooks.commit == nil || len(request) == 0 || request[0] != questionCommitments {
 		return answer
 	}
@@ -109,8 +112,11 @@ func (h handler) Answer(from key.Public, request []byte) []byte {
 	return out
 }
 
-// questionCommitments is the kind of a request for commitments: see package node.
-const questionCommitments = 1
+// Kinds of requests: see package node.
+const (
+	questionCommitments = 1
+	questionUpdate      = 3
+)
 
 // Leaves implements p2p.Source.
 func (h handler) Leaves(root wire.Hash) ([]wire.Hash, bool) {

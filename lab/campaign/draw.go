@@ -44,7 +44,7 @@ func (d *draws) peers(seed uint64) sim.Config {
 	c := sim.Config{
 		Seed: seed, Clients: d.between(clientsMin, clientsMax), Steps: uint32(d.between(stepsMin, stepsMax)),
 		Overlap: uint8(d.between(0, 1)), Delay: d.millis(1, 150), Jitter: d.millis(0, 100),
-		BySpeed: d.between(0, 3) == 0, Limit: limit,
+		BySpeed: d.between(0, 3) == 0, Limit: limit, Followers: seed%3 == 0,
 	}
 	if d.between(0, 2) > 0 {
 		c.Loss = float64(d.between(0, 15)) / 100
@@ -130,6 +130,7 @@ var simplifications = []func(Config) (Config, bool){
 	peers(zero(func(c *sim.Config) *uint8 { return &c.Overlap })),
 	peers(zero(func(c *sim.Config) *uint16 { return &c.Witnesses })),
 	peers(zero(func(c *sim.Config) *bool { return &c.BySpeed })),
+	peers(zero(func(c *sim.Config) *bool { return &c.Followers })),
 	peers(dropFirst),
 	peers(dropLast),
 	peers(fewerClients),

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/wire"
@@ -12,6 +14,8 @@ type invariants struct {
 	// params holds the hash of the parameters at the start of each round, from the first
 	// participant that computed it.
 	params map[coordinator.Round]wire.Hash
+	// claims holds instead those of each honest participant, by client, where some may be misled.
+	claims map[coordinator.Round]map[int]wire.Hash
 	// settled holds the rounds whose accepted sets were inspected, paid those whose parameters were.
 	settled, paid map[coordinator.Round]bool
 	// accepted holds the accepted sequences as disjoint spans, in order.
@@ -26,6 +30,7 @@ type invariants struct {
 func (n *network) inspect() {
 	c := &n.check
 	if c.params == nil {
+		c.claims = map[coordinator.Round]map[int]wire.Hash{}
 		c.params, c.settled, c.paid = map[coordinator.Round]wire.Hash{}, map[coordinator.Round]bool{}, map[coordinator.Round]bool{}
 	}
 	v, ok := n.chain.Host().View(runName)
@@ -50,6 +55,7 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 	if s.Rollbacks() != c.rollback {
 		c.rollback = s.Rollbacks()
 		clear(c.params)
+		clear(c.claims)
 	}
 	if c.rollback > 0 && s.Phase() != coordinator.RoundTrain && s.Phase() != coordinator.RoundWitness {
 		return // only some have rolled back
@@ -66,6 +72,13 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 		if r, ok := s.At(round); !ok || c.rollback > 0 && r.Epoch() != s.Epoch() {
 			continue
 		}
+		if n.misled {
+			if c.claims[round] == nil {
+				c.claims[round] = map[int]wire.Hash{}
+			}
+			c.claims[round][p.index] = hash
+			continue
+		}
 		first, seen := c.params[round]
 		if !seen {
 			c.params[round] = hash
@@ -73,11 +86,8 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 			n.fail("client %d holds %s at round %d, the others %s", p.index, hash, round, first)
 		}
 	}
-	for round := range c.params {
-		if round+8 < s.Round() {
-			delete(c.params, round)
-		}
-	}
+	maps.DeleteFunc(c.params, func(round coordinator.Round, _ wire.Hash) bool { return round+8 < s.Round() })
+	maps.DeleteFunc(c.claims, func(round coordinator.Round, _ map[int]wire.Hash) bool { return round+8 < s.Round() })
 }
 
 // inspectState checks the rounds that became final.
@@ -90,6 +100,11 @@ func (n *network) inspectState(s coordinator.State) {
 		}
 		if agreed, ok := r.Agreed(); ok && !c.paid[number] {
 			c.paid[number] = true
+			for _, hash := range c.claims[number] {
+				if hash != agreed {
+					n.report.Misled++
+				}
+			}
 			if first, seen := c.params[number]; seen && first != agreed && s.Rollbacks() == c.rollback {
 				n.fail("round %d: agreed on %s, computed was %s", number, agreed, first)
 			}

@@ -7,7 +7,8 @@
 // While it runs it checks what must always hold, after every event:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
-//   - honest participants that hold the parameters of the same round hold the same bits;
+//   - honest participants that hold the parameters of the same round hold the same bits (where some
+//     may be misled, those that differ are counted once the round's are agreed on);
 //   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
 //     the accepted work;
 //   - the run finishes within its virtual time.
@@ -33,6 +34,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/adversary"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -72,6 +74,11 @@ type Config struct {
 	// Witnesses is the number of witnesses of a round; 0 means one for each member, up to 32.
 	Witnesses uint16 `json:",omitempty"`
 
+	// Followers is whether members that attest nothing follow (exchange.aggregate).
+	Followers bool `json:",omitempty"`
+	// Everybody has the run begin once all clients are there.
+	Everybody bool `json:",omitempty"`
+
 	// BySpeed divides batches, twice as large, by stated speeds rather than equally.
 	BySpeed bool `json:",omitempty"`
 
@@ -104,37 +111,6 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return event.Marshal(head(e), e.Event)
 }
 
-// Report is the result of a run.
-type Report struct {
-	Rounds    uint32            `json:"rounds"`
-	Steps     uint32            `json:"steps"`
-	Epochs    coordinator.Epoch `json:"epochs"`
-	Rollbacks uint32            `json:"rollbacks"`
-	Crashes   int               `json:"crashes"`
-	Heals     int               `json:"heals"`
-	Virtual   time.Duration     `json:"virtual_ns"`
-	Params    wire.Hash         `json:"params"` // last agreed hash
-	Log       wire.Hash         `json:"log"`    // of all events in order
-	LossFirst float32           `json:"loss_first"`
-	LossLast  float32           `json:"loss_last"`
-	// loss of the final parameters on held-out text
-	HeldOut float32 `json:"heldout"`
-	Points  uint64  `json:"points"` // of all members
-	// honest participants with the agreed parameters at the end
-	Holders int `json:"holders"`
-
-	// With Verification:
-	Convictions []Conviction `json:"convictions,omitempty"`
-	// of more than an absence; never above 0
-	HonestConvicted int `json:"honest_convicted"`
-	// adversaries with a provable cheat that were not convicted
-	Undetected int        `json:"undetected,omitempty"`
-	Checks     uint32     `json:"checks,omitempty"` // checks drawn
-	Passed     uint32     `json:"passed,omitempty"` // checks passed
-	Disputes   uint32     `json:"disputes,omitempty"`
-	Exposures  []Exposure `json:"exposures,omitempty"`
-}
-
 // network is a running simulation.
 type network struct {
 	cfg        Config
@@ -162,6 +138,7 @@ type network struct {
 	report     Report
 	log        hash.Hash
 	broken     error
+	misled     bool // honest participants may be, by adversaries
 	clean      func() error
 }
 
@@ -227,8 +204,14 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	if cfg.Witnesses > 0 {
 		s.Members.Witnesses = cfg.Witnesses
 	}
+	if cfg.Followers {
+		s.Exchange.Aggregate = spec.AggregateFollowers
+	}
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
+	if cfg.Everybody {
+		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients), sec(6)
+	}
 	if len(cfg.Adversaries) > 0 {
 		// Everyone is there from the start, so no adversary comes too late to be found out. Later
 		// nobody waits for expelled members.
@@ -271,6 +254,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
 		bodies: map[event.Committed][]byte{}, answers: map[question]answer{},
 	}
+	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
 		return nil, err
 	}
