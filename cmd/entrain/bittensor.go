@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/chain/bittensor"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -24,6 +28,9 @@ type subnetOptions struct {
 // blockTime is how often Bittensor makes a block; a wait looks for new ones several times as often.
 const blockTime = 12 * time.Second
 
+// finney is a node of Bittensor's main chain.
+const finney = "wss://entrypoint-finney.opentensor.ai"
+
 func bittensorCommand(c console) *cobra.Command {
 	var o subnetOptions
 	cmd := group("bittensor", "Connect a run to a subnet of Bittensor",
@@ -33,7 +40,7 @@ the key that they have in the run. Validators set the subnet's weights by the ru
 docs/chains.md says what each chain gives and costs.`,
 		bittensorStatusCommand(c, &o), bittensorRegisterCommand(c, &o), bittensorCommitCommand(c, &o), bittensorWeightsCommand(c, &o))
 	f := cmd.PersistentFlags()
-	f.StringVar(&o.endpoint, "endpoint", "wss://entrypoint-finney.opentensor.ai", "`URL` of a node of Bittensor's chain")
+	f.StringVar(&o.endpoint, "endpoint", finney, "`URL` of a node of Bittensor's chain")
 	f.Uint16Var(&o.netuid, "netuid", 0, "`number` of the subnet")
 	f.StringVar(&o.hotkey, "hotkey", "", "`file` of the hotkey, as btcli makes it in ~/.bittensor/wallets/NAME/hotkeys")
 	_ = cmd.MarkPersistentFlagFilename("hotkey")
@@ -170,15 +177,14 @@ give one. Both keys sign: nobody else can claim your work. A new commitment repl
 
 func bittensorWeightsCommand(c console, o *subnetOptions) *cobra.Command {
 	var chain []string
-	var dry bool
 	cmd := &cobra.Command{
 		Use:   "weights RUN | RUN@HOST | TICKET",
 		Short: "Set a subnet's weights by a run's scores",
 		Long: `Sets the weights of a validator's hotkey: each hotkey that has committed to a member of the run gets
 weight in proportion to the member's score, as the run's chain has combined it from all validators. A
-member that several hotkeys name counts once, for the lowest number. Run it again after each scoring
-period; the subnet limits how often.`,
-		Example: "  entrain bittensor weights my-run --netuid 12 --dry-run\n" +
+member that several hotkeys name counts once, for the lowest number. Without --hotkey it shows the scores,
+and sets nothing. entrain validate --bittensor sets them after each scoring period.`,
+		Example: "  entrain bittensor weights my-run --netuid 12\n" +
 			"  entrain bittensor weights my-run --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
@@ -190,7 +196,7 @@ period; the subnet limits how often.`,
 			}
 			var hot bittensor.Key
 			var s bittensor.Subnet
-			if dry {
+			if o.hotkey == "" {
 				s, err = o.open(ctx)
 			} else {
 				hot, s, err = o.signer(ctx)
@@ -202,15 +208,9 @@ period; the subnet limits how often.`,
 			if err != nil {
 				return err
 			}
-			scores := map[uint16]float64{}
+			var scores map[uint16]float64
 			if err := c.onRun(ctx, chain, to, func(_ ledger.Chain, on onchain.Run) error {
-				s := on.Snapshot.State
-				scores = bittensor.Scores(neurons, func(pub key.Public) float64 {
-					if i, ok := s.Find(pub); ok && s.Member(i).Scored {
-						return float64(s.Member(i).Score) / score.One
-					}
-					return 0
-				})
+				scores = scoresOf(neurons, on.Snapshot.State)
 				return nil
 			}); err != nil {
 				return err
@@ -220,7 +220,7 @@ period; the subnet limits how often.`,
 					fmt.Fprintf(c.out, "%d %s %.4f\n", n.UID, n.Member, v)
 				}
 			}
-			if dry {
+			if o.hotkey == "" {
 				return nil
 			}
 			c.say("waiting for a block; one comes every %v", blockTime)
@@ -232,6 +232,96 @@ period; the subnet limits how often.`,
 		},
 	}
 	chainFlag(cmd, &chain)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the scores, and set nothing")
 	return cmd
+}
+
+// scoresOf returns the scores of a run's members by the numbers of their hotkeys.
+func scoresOf(neurons []bittensor.Neuron, s coordinator.State) map[uint16]float64 {
+	return bittensor.Scores(neurons, func(pub key.Public) float64 {
+		if i, ok := s.Find(pub); ok && s.Member(i).Scored {
+			return float64(s.Member(i).Score) / score.One
+		}
+		return 0
+	})
+}
+
+// A weigher sets a subnet's weights by a run's scores. It has a connection of its own each time,
+// because periods can be hours apart.
+type weigher struct {
+	subnetOptions
+	hotkey  bittensor.Key
+	settled chan uint32 // periods
+}
+
+// newWeigher finds the hotkey and the node as btcli does, and checks that the hotkey is registered
+// on the subnet.
+func (c console) newWeigher(ctx context.Context, netuid uint16) (*weigher, error) {
+	w := &weigher{settled: make(chan uint32, 1)}
+	wallets := c.env("BT_WALLET_PATH")
+	if wallets == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("say where the wallets are with BT_WALLET_PATH: %w", err)
+		}
+		wallets = filepath.Join(home, ".bittensor", "wallets")
+	}
+	file := filepath.Join(wallets, cmp.Or(c.env("BT_WALLET_NAME"), "default"), "hotkeys", cmp.Or(c.env("BT_WALLET_HOTKEY"), "default"))
+	w.endpoint, w.netuid = cmp.Or(c.env("BT_SUBTENSOR_CHAIN_ENDPOINT"), finney), netuid
+	var err error
+	if w.hotkey, err = bittensor.ReadKey(file); err != nil {
+		return nil, fmt.Errorf("hotkey: %w; name another with BT_WALLET_NAME and BT_WALLET_HOTKEY", err)
+	}
+	s, err := w.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s, of BT_SUBTENSOR_CHAIN_ENDPOINT or by default: %w", w.endpoint, err)
+	}
+	switch _, registered, err := s.UID(ctx, w.hotkey.Account()); {
+	case err != nil:
+		return nil, err
+	case !registered:
+		return nil, fmt.Errorf("%s is not registered on subnet %d; entrain bittensor register does it", w.hotkey.Account(), netuid)
+	}
+	return w, nil
+}
+
+// tell says that a period is settled. Only the newest counts.
+func (w *weigher) tell(period uint32) {
+	select {
+	case <-w.settled:
+	default:
+	}
+	w.settled <- period
+}
+
+// run sets the weights after each period, until settled is closed or ctx ends. What fails is said,
+// and tried again after the next period.
+func (w *weigher) run(ctx context.Context, c console, l ledger.Reader, run string) {
+	for period := range w.settled {
+		n, err := w.set(ctx, l, run)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			c.say("period %d: the weights on subnet %d are not set: %v; the next period tries again", period, w.netuid, err)
+		default:
+			c.say("period %d: set the weights of %d hotkeys on subnet %d", period, n, w.netuid)
+		}
+	}
+}
+
+func (w *weigher) set(ctx context.Context, l ledger.Reader, run string) (n int, err error) {
+	s, err := w.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	neurons, err := s.Neurons(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now, err := onchain.GetSnapshot(ctx, l, run)
+	if err != nil {
+		return 0, err
+	}
+	scores := scoresOf(neurons, now.State)
+	return len(scores), s.SetWeights(ctx, w.hotkey, scores)
 }

@@ -46,14 +46,14 @@ stake. docs/security.md describes the kinds:
 ` + demo.Kinds(demo.Peers) + `
 
 With --exchange bucket results travel through S3 buckets, one for each client, on a server that the
-demo starts, or below the location of one that stands there instead of bucket. Rounds are windows of the chain's height: a client commits to its
-whole update, and only after the window does the chain draw the quarter that it must show.
-Validators recompute some of the updates and score all of them, and scores determine what a client
-earns. The cheats of such a run:
+demo starts, or below the location of one that stands there instead of bucket. Rounds are windows of
+the chain's height: a client commits to its whole update, and only after the window does the chain
+draw the quarter that it must show. Validators recompute some of the updates and score all of them,
+and scores determine what a client earns. The cheats of such a run:
 ` + demo.Kinds(demo.Buckets) + `
 
-With --chain solana the run is on a cluster of Solana in a process, from Python's solders, with the program
-of make solana, whose folder ENTRAIN_SOLANA names. docs/chains.md says what differs.
+With --chain solana the run is on a cluster of Solana in a process, from Python's solders, with the
+program of make solana, whose folder ENTRAIN_SOLANA names. docs/chains.md says what differs.
 
 On a terminal a window shows the run; q or Ctrl-C stops everything. With --keep DIR the demo keeps
 everything, and the same command continues from there.`,

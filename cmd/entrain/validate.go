@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type validateOptions struct {
 	keyFile string
 	sample  uint32
 	payee   string
+	netuid  uint16 // of Bittensor; 0: none
 	asJSON  bool
 }
 
@@ -32,12 +34,17 @@ average. Once a period it sends its scores to the chain: first their hash, then 
 nobody can copy them. Validators are paid for being close to the scores that all of them, by stake
 and trust, agree on.
 
+With --bittensor it also sets the weights of a subnet of Bittensor by the run's scores, after each period.
+The hotkey and the node are those of btcli: $BT_WALLET_PATH, $BT_WALLET_NAME, $BT_WALLET_HOTKEY and
+$BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told, and does not end the validator.
+
 It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; when a
 period is settled, higher stakes replace the lowest, which can then be claimed. The state directory
 holds its findings, with a line for each evaluation in scores.jsonl; entrain score --state shows
 them. The next call continues from there, even within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
+  entrain validate my-run --bittensor 12
   entrain validate my-run.ticket --json | jq -c 'select(.event == "scored") | {member, score, verdict}'`,
 		Args:              needTarget,
 		ValidArgsFunction: c.completeRuns,
@@ -60,6 +67,7 @@ them. The next call continues from there, even within a period.`,
 	f.Uint32Var(&o.sample, "recompute", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
 	f.Uint64Var(&o.Stake, "stake", 1, "stake this many `tokens` for a seat; paid back when you give the seat up")
 	poolFlag(cmd, &o.Pool)
+	f.Uint16Var(&o.netuid, "bittensor", 0, "`NETUID` of a subnet whose weights are set by the run's scores (0: none)")
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
 	privateFlag(cmd, &o.Private)
 	jsonFlag(cmd, &o.asJSON)
@@ -97,6 +105,18 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	defer unlock()
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
+	var weights *weigher
+	if o.netuid > 0 {
+		if weights, err = c.newWeigher(ctx, o.netuid); err != nil {
+			return fmt.Errorf("--bittensor %d: %w", o.netuid, err)
+		}
+		show := o.Observe
+		o.Observe = func(ev participant.ValidatorEvent) {
+			if show(ev); ev.Event == "period" {
+				weights.tell(ev.Period)
+			}
+		}
+	}
 	o.Tell = func(text string) { c.say("%s", text) }
 	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
 	if err != nil {
@@ -106,7 +126,18 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if !o.asJSON {
 		c.say("validating run %q on chain %q as %s; state in %s; Ctrl-C stops", o.Target.Run, v.Client.ChainID(), o.Key.Public(), o.State)
 	}
-	return v.Run(ctx)
+	if weights == nil {
+		return v.Run(ctx)
+	}
+	set := make(chan struct{})
+	go func() {
+		weights.run(ctx, c, v.Client, o.Target.Run)
+		close(set)
+	}()
+	err = v.Run(ctx)
+	close(weights.settled)
+	<-set // the last period's, unless ctx has ended
+	return err
 }
 
 // validatorShown returns functions that print a validator's events. Events of every window are only

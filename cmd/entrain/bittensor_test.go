@@ -1,0 +1,28 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What keeps a validator from setting a subnet's weights is said before it takes a seat, with the names that btcli has for it.
+func TestValidateForASubnetSaysWhatIsMissing(t *testing.T) {
+	s := newShell(t)
+	wallets := t.TempDir()
+	s.env["BT_WALLET_PATH"], s.env["BT_WALLET_NAME"] = wallets, "me"
+	args := []string{"validate", "a-run", "--bittensor", "12"}
+	s.fails(args, "--bittensor 12", filepath.Join(wallets, "me", "hotkeys", "default"), "BT_WALLET_HOTKEY")
+	if err := os.MkdirAll(filepath.Join(wallets, "me", "hotkeys"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(wallets, "me", "hotkeys", "mine"), `{"secretSeed":"0x`+strings.Repeat("17", 32)+`"}`)
+	s.env["BT_WALLET_HOTKEY"] = "mine"
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	s.env["BT_SUBTENSOR_CHAIN_ENDPOINT"] = strings.Replace(stranger.URL, "http", "ws", 1)
+	s.fails(args, "--bittensor 12", "BT_SUBTENSOR_CHAIN_ENDPOINT", "no endpoint of a Bittensor chain")
+}
