@@ -138,13 +138,16 @@ const (
 func Default(chain, exchange, adversary string) Settings {
 	s := Settings{Chain: chain, Clients: 4, Rounds: 240, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
 	switch {
-	case chain == Solana:
+	case chain == Solana && !s.buckets():
 		// A round waits for three or four transactions, one after the other.
 		s.Clients, s.Rounds, s.Verification = 8, 50, 0
 	case s.buckets():
 		// Two idle cores compute the shares of eight processes in less than half a window. A window
 		// never closes early: these take two minutes.
 		s.Clients, s.Verification, s.Validators, s.Window, s.Rounds = 6, 0, 2, time.Second, 120
+		if chain == Solana { // a commitment takes three or four of its blocks
+			s.Window, s.Rounds = 3*time.Second, 40
+		}
 	case adversary != "":
 		s.Verification = verificationOfCheats
 	}
@@ -172,6 +175,9 @@ func (s Settings) cheats() int {
 
 // blockTime returns the time between blocks.
 func (s Settings) blockTime() time.Duration {
+	if s.Chain == Solana {
+		return solanaBlock
+	}
 	if s.buckets() || s.Adversary != "" {
 		return slowBlock
 	}
@@ -183,9 +189,7 @@ func (s Settings) Check() error {
 	switch {
 	case s.Chain != "" && s.Chain != Solana:
 		return fmt.Errorf("chain %q: want %s", s.Chain, Solana)
-	case s.Chain == Solana && s.buckets():
-		return fmt.Errorf("chain %s: only with --exchange %s", Solana, Peers)
-	case s.Chain == Solana && (s.Verification > 0 || s.Adversary != ""):
+	case s.Chain == Solana && (s.Verification > 0 || s.Adversary != "" && !s.buckets()):
 		return fmt.Errorf("chain %s: it has no referee yet, which a cheat takes to convict: leave out --verification and --adversary", Solana)
 	}
 	if s.Exchange != Peers && s.Exchange != Buckets {

@@ -38,7 +38,7 @@ func TestDemoOnSolanaRefusesWhatMakesNoSense(t *testing.T) {
 		{"--chain mars", "want solana"},
 		{"--chain solana --adversary sign-flip", "no referee"},
 		{"--chain solana --verification 5", "no referee"},
-		{"--chain solana --exchange bucket", "--exchange peers"},
+		{"--chain solana --exchange bucket --verification 5", "no referee"},
 		{"--chain solana", "make solana"},
 	} {
 		s := newShell(t)

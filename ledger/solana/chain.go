@@ -176,17 +176,16 @@ func (c *Client) Admission(ctx context.Context, run string) (host.Admission, err
 
 // Status implements ledger.Chain.
 func (c *Client) Status(ctx context.Context) (ledger.Status, error) {
-	s := ledger.Status{Chain: c.chain, Current: true, BlockMs: uint64(slotTime.Milliseconds())}
-	slot, list, err := c.accounts(ctx, nil, solana.Clock, c.mint)
+	s := ledger.Status{Chain: c.chain, Current: true, BlockMs: slotMs}
+	var err error
+	if s.Height, s.TimeMs, err = c.now(ctx); err != nil || c.mint == (solana.Address{}) {
+		return s, err
+	}
+	_, list, err := c.accounts(ctx, nil, c.mint)
 	if err != nil {
 		return s, err
 	}
-	if list[0] == nil || len(list[0].Data) != clockBytes {
-		return s, errors.New("the cluster has no clock")
-	}
-	r := wire.NewReader(list[0].Data[clockSeconds:])
-	s.Height, s.TimeMs = slot, r.U64()*1000
-	if m := list[1]; c.mint != (solana.Address{}) && m != nil && len(m.Data) == solana.MintBytes {
+	if m := list[0]; m != nil && len(m.Data) == solana.MintBytes {
 		r := wire.NewReader(m.Data[mintSupply:])
 		s.Supply = r.U64()
 	}
@@ -195,6 +194,27 @@ func (c *Client) Status(ctx context.Context) (ledger.Status, error) {
 
 // Names implements ledger.Chain: keys have none.
 func (c *Client) Names(context.Context) ([]host.Profile, error) { return nil, errNames }
+
+// slotMs is how long a slot of Solana takes.
+const slotMs = 400
+
+// now returns the newest slot and the cluster's time, in milliseconds since 1970.
+func (c *Client) now(ctx context.Context) (slot, ms uint64, err error) {
+	slot, list, err := c.accounts(ctx, nil, solana.Clock)
+	if err == nil {
+		ms, err = clockOf(list[0])
+	}
+	return slot, ms, err
+}
+
+// clockOf reads the account of the cluster's time.
+func clockOf(a *account) (ms uint64, err error) {
+	if a == nil || len(a.Data) != clockBytes {
+		return 0, errors.New("the cluster has no clock")
+	}
+	r := wire.NewReader(a.Data[clockSeconds:])
+	return r.U64() * 1000, nil
+}
 
 // Pools implements ledger.Chain: there are none.
 func (c *Client) Pools(context.Context) ([]string, error) { return nil, errPools }

@@ -257,15 +257,14 @@ func (c *Client) read(ctx context.Context, run solana.Address) (s ledger.Snapsho
 	if list[0].Owner != solana.Address(c.program) {
 		return s, nil, unsound(errors.New("belongs to another program"))
 	}
-	if list[1] == nil || len(list[1].Data) != clockBytes {
-		return s, nil, unsound(errors.New("the cluster has no clock"))
-	}
 	data = list[0].Data
 	if s.State, err = coordinator.Open(solana.State(data)); err != nil {
 		return s, nil, unsound(err)
 	}
-	seconds := wire.NewReader(list[1].Data[clockSeconds:])
-	s.Height, s.TimeMs = slot, seconds.U64()*1000
+	if s.TimeMs, err = clockOf(list[1]); err != nil {
+		return s, nil, unsound(err)
+	}
+	s.Height = slot
 	return s, data, nil
 }
 

@@ -37,7 +37,6 @@ func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 // tick sends a Tick whenever one would change the run's newest state.
 func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot) {
 	var last ledger.Snapshot
-	var seen time.Time // when last came
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
 	for {
@@ -45,19 +44,20 @@ func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapsh
 		case <-ctx.Done():
 			return
 		case last = <-news:
-			seen = time.Now()
 			wake.Reset(untilDeadline(last) + a.turn(last))
 			continue
 		case <-wake.C:
 		}
-		if due(last, time.Since(seen), a.poll) {
+		next := a.poll
+		if height, ms, err := a.now(ctx); err == nil && due(last, height, ms) {
+			next = tickAgain
 			a.Submit(ctx, host.ToRun(run, coordinator.Tick{}), func(err error) {
 				if err != nil {
 					a.log.Debug("ending a phase", "run", run, "err", err)
 				}
 			})
 		}
-		wake.Reset(tickAgain)
+		wake.Reset(next)
 	}
 }
 
@@ -81,13 +81,9 @@ func untilDeadline(s ledger.Snapshot) time.Duration {
 	return min(time.Hour, time.Duration(deadline-s.TimeMs)*time.Millisecond)
 }
 
-// slotTime is how long a slot takes.
-const slotTime = 400 * time.Millisecond
-
-// due reports whether a Tick would change a state, some time after it was read.
-func due(s ledger.Snapshot, after, poll time.Duration) bool {
-	slot := min(slotTime, poll)
-	env := coordinator.Env{NowMs: s.TimeMs + uint64(after.Milliseconds()), Height: s.Height + uint64(after/slot)}
+// due reports whether a Tick would change a state at a height and a time.
+func due(s ledger.Snapshot, height, ms uint64) bool {
+	env := coordinator.Env{NowMs: max(s.TimeMs, ms), Height: max(s.Height, height)}
 	state, err := coordinator.Attach(bytes.Clone(s.State.Bytes()))
 	return err == nil && state.Apply(env, coordinator.Tick{}) == nil && !bytes.Equal(state.Bytes(), s.State.Bytes())
 }
