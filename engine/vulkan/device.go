@@ -1,8 +1,9 @@
-// Package vulkan computes losses and gradients on GPUs, through Vulkan 1.2, to the bits of package
-// llama. A Model is what engine/cpu takes instead of its own.
+// Package vulkan computes on GPUs, through Vulkan 1.2, to the bits of package llama: losses,
+// gradients, inner steps, codec distro and the hashes of what these leave. A Model is what
+// engine/cpu takes instead of its own; several devices share one by its layers.
 //
-// A device takes part only after a proof on this very machine (Prove): operations on operands of
-// each class, hostile products, and a step of a small model, all compared with package exact. The
+// A device takes part only after a proof on this very machine (Open): operations on operands of
+// each class, hostile products, and a step of small models, all compared with package exact. The
 // fastest mode of computing that passes is taken. While it computes, random tiles are computed
 // again on the processor; after the first difference the engine leaves the device for good.
 package vulkan

@@ -81,7 +81,7 @@ func newPipeline(all Devices, cfg llama.Config, seq, most int, inner bool) (*pip
 		s := p.sizes
 		s.first, s.end, s.outer = first, first+layers, i == 0
 		s.slots = len(all) + 1
-		s.sequences = min(p.sequences, max(1, (most+2*len(all)-1)/(2*len(all)))) // of a pass
+		s.sequences = min(p.sequences, passSize(most, len(all)))
 		m, err := newStage(all[i].k, s)
 		if err != nil {
 			p.Close()
@@ -94,6 +94,10 @@ func newPipeline(all Devices, cfg llama.Config, seq, most int, inner bool) (*pip
 	}
 	return p, nil
 }
+
+// passSize returns how many of n sequences a pass takes. With four passes for each device, a device
+// waits for the first pass, and at the end for the last, for less than a fifth of the time.
+func passSize(n, devices int) int { return (n + 4*devices - 1) / (4 * devices) }
 
 // split returns the number of layers of each of n devices, so that with the head the first has no
 // more to compute than the others.
@@ -220,11 +224,11 @@ type running struct {
 
 // run computes passes over n sequences.
 func (p *pipeline) run(tokens []uint32, n int, weight float32, backward bool) (float32, error) {
-	if err := p.check(tokens, n); err != nil {
+	if err := p.check(tokens, n); err != nil || n == 0 {
 		return 0, err
 	}
 	r := &running{pipeline: p, weight: weight, backward: backward, finished: make(chan struct{})}
-	size := min(p.sequences, max(1, (n+2*len(p.stages)-1)/(2*len(p.stages))))
+	size := min(p.sequences, passSize(n, len(p.stages)))
 	for from := 0; from < n; from += size {
 		r.tokens = append(r.tokens, tokens[from*(p.seq+1):min(from+size, n)*(p.seq+1)])
 	}

@@ -49,7 +49,7 @@ func several(t *testing.T) Devices {
 // Several devices compute the bits of one, however sequences are cut into passes.
 func TestSeveralDevicesAreOne(t *testing.T) {
 	devices := several(t)
-	const seq, n = 40, 7
+	const seq, n = 33, 5
 	pool := exact.NewPool(1)
 	defer pool.Close()
 	for _, c := range []struct {
