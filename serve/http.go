@@ -276,7 +276,14 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	var asked request
 	if err := json.Unmarshal(body, &asked); err != nil {
-		writeError(w, http.StatusBadRequest, "", fmt.Errorf("the request is no JSON of a completion: %w", err))
+		param, reason := "", err.Error()
+		if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			what := strings.ReplaceAll(of.Value, "array", "list")
+			if param, reason = of.Field, "it is a "+what; param != "" {
+				reason = param + " must not be a " + what
+			}
+		}
+		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is no JSON of a completion: %s", reason))
 		return
 	}
 	if name := asked.unknown(); name != "" {

@@ -171,6 +171,9 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 		"one token less": func(r *Receipt) { r.Tokens = r.Tokens[:11] },
 		"one token more": func(r *Receipt) { r.Tokens = append(r.Tokens, 1) },
 		"no answer":      func(r *Receipt) { r.Tokens = nil },
+		"no such token":  func(r *Receipt) { r.Tokens[3] = 1 << 31 },
+		"a long answer":  func(r *Receipt) { r.Tokens = append(r.Tokens, make([]uint32, 1e5)...) },
+		"a longer limit": func(r *Receipt) { r.Most = 1 << 40 },
 		"another end":    func(r *Receipt) { r.End = endStop },
 		"another seed":   func(r *Receipt) { r.Seed = strings.Repeat("1", 64) },
 		"another prompt": func(r *Receipt) { r.Prompt[0] ^= 1 },
@@ -250,6 +253,9 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	server := start(t, m, 1)
 	for body, want := range map[string]string{
 		`{`:                                            "no JSON",
+		`{"prompt":"a","max_tokens":"x"}`:              "max_tokens must not be a string",
+		`{"prompt":"a","max_tokens":1e30}`:             "max_tokens must not be a number",
+		`[]`:                                           "it is a list",
 		`{"prompt":"a","model":"gpt-4"}`:               "no model",
 		`{"prompt":"a","n":2}`:                         "n: not supported",
 		`{"prompt":"a","echo":true}`:                   "echo",

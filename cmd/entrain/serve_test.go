@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // A model is served, answers, and the receipt of an answer is verified; a changed one is not.
@@ -47,6 +49,13 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 	}
 	path := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(answer))
 	s.ok("model", "verify", dir, path)
+	// A run in which this user takes part names its newest checkpoint.
+	s.console.places.Data = t.TempDir()
+	runs := filepath.Join(s.console.places.Data, participant.MemberState)
+	if err := errors.Join(os.Mkdir(runs, 0o700), os.Symlink(dir, filepath.Join(runs, "small-01234567"))); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("model", "verify", "small", path)
 	for _, c := range []struct {
 		old, new string
 		status   int

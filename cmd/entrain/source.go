@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +16,8 @@ import (
 )
 
 // aboutAddresses is what helps say of checkpoints that are elsewhere.
-const aboutAddresses = `CHECKPOINT may also be an address, as join --upload takes it: s3://host/bucket/prefix, hf://owner/name or
+const aboutAddresses = `CHECKPOINT may also be the name of a run in which this user takes part on this machine: its newest checkpoint.
+Or it is an address, as join --upload takes it: s3://host/bucket/prefix, hf://owner/name or
 https://host/directory. The newest checkpoint there is fetched into the user's cache directory, compared with
 its manifest, and used from there the next time. --hash says which one it must be: the hash of the parameters,
 as the chain has it (entrain status), makes it certain that the model is the run's. The cache keeps the
@@ -46,7 +49,7 @@ func (c console) fetcher(name string) (f model.Fetcher, err error) {
 	return f, err
 }
 
-// local returns a directory with the checkpoint that the user names by a directory or an
+// local returns a directory with the checkpoint that the user names by a directory, a run or an
 // address. The directory stays until release is called.
 func (s checkpointSource) local(ctx context.Context, c console, name string) (dir string, release func(), err error) {
 	var want wire.Hash
@@ -54,6 +57,9 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 		if want, err = wire.ParseHash(s.hash); err != nil {
 			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
+	}
+	if _, err := os.Stat(name); err != nil && !depot.IsAddress(name) {
+		name = cmp.Or(c.places.OnlyState(name), name)
 	}
 	f, err := c.fetcher(name)
 	if err != nil {
@@ -74,7 +80,7 @@ func (c console) progress() func(done, total uint64) {
 }
 
 // needCheckpoint are the arguments of commands that read a checkpoint.
-var needCheckpoint = between(1, 1, "one checkpoint, a directory or an address")
+var needCheckpoint = between(1, 1, "one checkpoint, a directory, a run or an address")
 
 // completeDirs completes arguments with directories.
 func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
