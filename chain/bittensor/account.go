@@ -34,8 +34,15 @@ func checksum(body []byte) []byte {
 // MarshalText returns the account's SS58 address.
 func (a Account) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// addressMax bounds the length of an SS58 address of 35 bytes: decoding takes time in proportion to
+// the square of the length.
+const addressMax = 52
+
 // ParseAccount reads an SS58 address.
 func ParseAccount(s string) (a Account, err error) {
+	if len(s) > addressMax {
+		return a, fmt.Errorf("%q... is no SS58 address: it has %d characters, not 48", s[:addressMax], len(s))
+	}
 	b, err := base58.Decode(s)
 	switch {
 	case err != nil || len(b) != 35:

@@ -38,6 +38,13 @@ func seeded(t testing.TB, seed string) Key {
 }
 
 // The addresses are those that subkey prints for //Alice and //Bob.
+// A decoder of base 58 takes minutes for these bytes.
+func TestEndlessAddressesAreRefusedUnread(t *testing.T) {
+	if _, err := ParseAccount(strings.Repeat("z", 8<<20)); err == nil || len(err.Error()) > 200 {
+		t.Errorf("an address of 8 MiB: %.200v", err)
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	for want, k := range map[string]Key{
 		"5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY": alice(t), "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty": bob(t),

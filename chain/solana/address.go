@@ -29,8 +29,15 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// addressMax is the length of the longest address in base 58, whose decoding takes time in
+// proportion to the square of its length.
+const addressMax = 44
+
 // ParseAddress is the inverse of String.
 func ParseAddress(s string) (a Address, err error) {
+	if len(s) > addressMax {
+		return a, fmt.Errorf("%q... is no address of Solana: it has %d characters, not 32 to 44", s[:addressMax], len(s))
+	}
 	b, err := base58.Decode(s)
 	if err != nil || len(b) != len(a) {
 		return a, fmt.Errorf("%q is no address of Solana: 32 to 44 letters and digits in base 58", s)
