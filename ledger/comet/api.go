@@ -56,7 +56,7 @@ type api struct {
 func serve(ctx context.Context, r *Replica, e *engine) error {
 	conns := connsOf(descriptors())
 	a := &api{
-		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.node.ConsensusReactor().WaitSync,
+		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.behind,
 		watchers: newPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
 	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is

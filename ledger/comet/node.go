@@ -171,6 +171,26 @@ func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err er
 	return e.node.Start()
 }
 
+// behindMost is how many blocks a replica may lack and be current: votes on the next ones are under
+// way.
+const behindMost = 10
+
+// behind reports whether the replica lacks blocks: it is fetching them, or most of its peers have
+// more. The latter is so where peers have deleted the blocks that it needs.
+func (e *engine) behind() bool {
+	if e.node.ConsensusReactor().WaitSync() {
+		return true
+	}
+	own := e.node.BlockStore().Height()
+	ahead, peers := 0, e.node.Switch().Peers().Copy()
+	for _, p := range peers {
+		if s, ok := p.Get(cmttypes.PeerStateKey).(interface{ GetHeight() int64 }); ok && s.GetHeight() > own+behindMost {
+			ahead++
+		}
+	}
+	return 2*ahead > len(peers)
+}
+
 func (e *engine) openDB(c *cmtconfig.DBContext) (dbm.DB, error) {
 	db, err := cmtconfig.DefaultDBProvider(c)
 	if err != nil {

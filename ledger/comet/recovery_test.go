@@ -1,9 +1,11 @@
 package comet
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	cmtstore "github.com/cometbft/cometbft/store"
 
@@ -45,6 +47,61 @@ func TestAReplicaRecoversAsTheManualSays(t *testing.T) {
 	}
 	if s := w.agree(); s.Height == 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A replica without sync cannot get blocks that the others have deleted, and says that it is not
+// current.
+func TestAReplicaThatCannotCatchUpIsNotCurrent(t *testing.T) {
+	t.Parallel()
+	w := newNetwork(t, 1)
+	op := signer("op")
+	for range behindMost {
+		if err := w.pay(w.client(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := w.running[0].app.lights.Load()
+	state, err := kept.states.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := kept.blocks.PruneBlocks(kept.blocks.Height(), state); err != nil {
+		t.Fatal(err)
+	}
+	i := w.prepare()
+	file := filepath.Join(w.dirs[i], settingsFile)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings map[string]any
+	if err := json.Unmarshal(b, &settings); err != nil || settings["sync"] == nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	delete(settings, "sync")
+	if b, err = json.Marshal(settings); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start(i)
+	c := newClient(t, w.running[i].Endpoint())
+	end := time.After(4 * time.Second) // CometBFT stops asking for blocks after one
+	for tick := time.Tick(100 * time.Millisecond); ; {
+		select {
+		case <-end:
+			return
+		case <-tick:
+		}
+		s, err := c.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Current {
+			t.Fatalf("%+v", s)
+		}
 	}
 }
 
