@@ -42,32 +42,33 @@ func (s *setStore) LoadSets() ([]SavedSet, error) { return slices.Clone(s.sets),
 // the run had agreed on then stays agreed, although no state file has it.
 func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		world func() *world
-		start func(*world, int, ...func(*Config)) *testNode
+		name    string
+		members int
+		world   func() *world
+		start   func(*world, int, ...func(*Config)) *testNode
 	}{
-		{"peers", func() *world {
+		{"peers", 3, func() *world {
 			return newWorld(t, 60, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).start},
-		{"buckets", func() *world {
+		{"buckets", 3, func() *world {
 			return newBucketWorld(t, 12, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).mine},
-		{"followers", func() *world {
-			return newWorld(t, 60, 3, func(cfg *coordinator.Config) { cfg.EpochMs, cfg.Witnesses = 600_000, 1 })
+		{"followers", 5, func() *world {
+			return newWorld(t, 60, 5, func(cfg *coordinator.Config) { cfg.EpochMs, cfg.Witnesses = 600_000, 1 })
 		}, func(w *world, i int, adjust ...func(*Config)) *testNode {
 			return w.start(i, append(adjust, func(cfg *Config) { cfg.Engine, cfg.Follow = writing{w.toy}, true })...)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.world()
-			disks := make([]setStore, 3)
+			disks := make([]setStore, c.members)
 			begin := func(i int) {
 				c.start(w, i, func(cfg *Config) {
 					disks[i].memStore = cfg.Store.(*memStore)
 					cfg.Store = &disks[i]
 				})
 			}
-			for i := range 3 {
+			for i := range disks {
 				begin(i)
 			}
 			unsaved := func() bool {
@@ -80,10 +81,10 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 				return w.state().Step() > 6
 			}
 			w.until(10*time.Minute, unsaved)
-			for i := range 3 {
+			for i := range disks {
 				w.crash(i)
 			}
-			for i := range 3 {
+			for i := range disks {
 				begin(i)
 			}
 			step := w.state().Step()
@@ -93,7 +94,9 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 				}
 				return w.finished()
 			})
-			w.agree(0, 1, 2)
+			for i := range disks {
+				w.agree(i)
+			}
 			if n := w.state().Rollbacks(); n > 1 || w.state().Step() < step {
 				t.Errorf("%d rollbacks", n)
 			}
