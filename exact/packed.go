@@ -25,7 +25,7 @@ func (w *Worker) Pack(b *Packed, k, n int, src []float32, brs, bcs int) {
 	}
 }
 
-// PackedLine is what the columns of a panel are a divisor of, with every kernel.
+// PackedLine is a multiple of the number of columns in a panel, with every kernel.
 const PackedLine = 32
 
 // Columns returns columns [from, to) of b, which shares their memory. from must be a multiple of
