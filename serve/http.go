@@ -111,7 +111,7 @@ func (s *Server) noModel(name string) error {
 // nothing.
 type request struct {
 	Model             string          `json:"model"`
-	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list with one text
+	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list with one of these
 	chat.Conversation                 // in place of the prompt
 	MaxTokens         *int            `json:"max_tokens"`
 	MaxAnswer         *int            `json:"max_completion_tokens"` // the same, of a chat
@@ -205,6 +205,7 @@ func (s *Server) question(r *request, converse bool) (Question, error) {
 		return q, fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsAsked)
 	}
 	var texts []string
+	var lists [][]uint32
 	switch {
 	case converse:
 		var err error
@@ -219,6 +220,8 @@ func (s *Server) question(r *request, converse bool) (Question, error) {
 	case json.Unmarshal(r.Prompt, &q.Prompt) == nil:
 	case json.Unmarshal(r.Prompt, &texts) == nil && len(texts) == 1:
 		q.Prompt = s.Model.encode(texts[0])
+	case json.Unmarshal(r.Prompt, &lists) == nil && len(lists) == 1:
+		q.Prompt = lists[0]
 	default:
 		return q, errors.New("prompt: neither one text nor one list of tokens")
 	}

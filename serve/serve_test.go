@@ -265,6 +265,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"prompt":"a","logit_bias":{"5":1}}`:          "logit_bias",
 		`{"prompt":"a","presence_penalty":1}`:          "presence_penalty",
 		`{"prompt":"a","frequency_penalty":1}`:         "frequency_penalty",
+		`{"prompt":[[1],[2]]}`:                         "prompt",
 		`{"prompt":["a","b"]}`:                         "prompt",
 		`{}`:                                           "prompt",
 		`{"prompt":[]}`:                                "empty",
@@ -297,6 +298,12 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	r.Body.Close()
 	if c, _, _ := post(t, server, `{"prompt":"a","max_tokens":10000,"seed":3}`); c.Usage["total_tokens"] > m.config.Context {
 		t.Errorf("an answer of %v tokens outgrows the context", c.Usage)
+	}
+	one, _, _ := post(t, server, `{"prompt":[84,104],"seed":3}`)
+	for _, prompt := range []string{`"Th"`, `["Th"]`, `[[84,104]]`} { // a list may have one prompt
+		if c, status, _ := post(t, server, `{"prompt":`+prompt+`,"seed":3}`); status != 200 || fmt.Sprint(c.Receipt) != fmt.Sprint(one.Receipt) {
+			t.Errorf("prompt %s: status %d, %+v", prompt, status, c)
+		}
 	}
 	for path, want := range map[string]int{"/v1/models": 200, "/v1/models/tiny": 200, "/v1/models/x": 404, "/": 404, "/v1/embeddings": 404} {
 		r, err := http.Get(server.URL + path)
