@@ -2,10 +2,12 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -134,7 +136,7 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 	referees := func(spec []byte) (dispute.Referee, error) {
 		asked = append(asked, bytes.Clone(spec))
 		if len(asked) == 1 {
-			return nil, &TxError{Code: CodeBadSpec}
+			return nil, errors.New(strings.Repeat("x", 1<<17)) // quotes what a stranger wrote
 		}
 		return fakeReferee{}, nil
 	}
@@ -143,7 +145,9 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &chain{t: t, host: h}
-	c.want(CodeNoReferee, c.tx("owner", verified("demo")))
+	if err := c.host.Deliver(c.tx("owner", verified("demo"))); CodeOf(err) != CodeNoReferee || len(err.Error()) > refusalMax+200 {
+		t.Errorf("refused as %.80v...", err)
+	}
 	c.want(CodeOK, c.tx("owner", createRun("plain", "owner", 4)))
 	c.want(CodeOK, c.tx("owner", verified("demo")))
 	if len(asked) != 2 || !bytes.Equal(asked[1], testSpec) {

@@ -304,7 +304,8 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	}
 	r := &run{name: name, spec: slices.Clone(c.Spec), changedMs: h.timeMs}
 	if err := r.appoint(c.Config, h.rules); err != nil {
-		return refuse(CodeNoReferee, err)
+		why := err.Error() // may quote the specification, which a stranger wrote
+		return refuse(CodeNoReferee, why[:min(len(why), refusalMax)])
 	}
 	var err error
 	if r.state, err = coordinator.New(c.Limits, c.Config, h.env(r, sender)); err != nil {
@@ -315,6 +316,9 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	h.runs = slices.Insert(h.runs, i, r)
 	return nil
 }
+
+// refusalMax bounds the text of a refusal, which replicas keep for those who wait for it.
+const refusalMax = 2 << 10
 
 // appoint makes the run's referee if it needs one.
 func (r *run) appoint(c coordinator.Config, rules Rules) (err error) {
