@@ -70,7 +70,7 @@ func dialCluster(ctx context.Context, dir *directory) (ledger.Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := solana.NewClient(ctx, solana.Options{Program: at.Program, Mint: at.Mint, Endpoints: []string{at.Endpoint}, Poll: 2 * solanaBlock})
+	c, err := solana.NewClient(ctx, solana.Options{Program: at.Program, Mint: at.Mint, Endpoints: []string{at.Endpoint}})
 	if err != nil {
 		return nil, err
 	}

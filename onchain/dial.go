@@ -82,14 +82,8 @@ func dialSolana(ctx context.Context, endpoints []string, o DialOptions) (ledger.
 		options.Program, options.Mint = p.Program, p.Mint
 		options.Endpoints = append(options.Endpoints, p.Endpoint)
 	}
-	if AllLoopback(endpoints) {
-		options.Poll = localPoll
-	}
 	return solana.NewClient(ctx, options)
 }
-
-// localPoll is how often a cluster on this machine is asked, whose blocks come as fast as it likes.
-const localPoll = 200 * time.Millisecond
 
 // reason returns why an address does not answer, without the words of Go's HTTP client.
 func reason(err error) error {

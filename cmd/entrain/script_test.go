@@ -2,16 +2,24 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	chain "github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/chain/solana/local"
+	"github.com/entrain-network/entrain/chain/solana/svm"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/onchain"
 )
 
@@ -21,7 +29,19 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"keep": scriptKeep, "chain": scriptChain, "member": scriptMember,
+			"keep": scriptKeep, "chain": scriptChain, "member": scriptMember, "airdrop": scriptAirdrop,
+			// Starts a cluster of Solana without the program in $PROGRAM.
+			"solana": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("CLUSTER", "solana:"+svm.Serve(t, chain.Program{}, 5*time.Millisecond, 150))
+				ts.Setenv("PROGRAM", filepath.Join(svm.Folder(t), "entrain.so"))
+			},
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "solana" {
+				return false, fmt.Errorf("no such condition: %s", cond)
+			}
+			_, missing := local.Programs(os.Getenv)
+			return missing == nil, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
@@ -48,6 +68,20 @@ func scriptChain(ts *testscript.TestScript, _ bool, args []string) {
 		cancel()
 		ts.Check(<-ended)
 	})
+}
+
+// scriptAirdrop gives KEYs SOL.
+func scriptAirdrop(ts *testscript.TestScript, _ bool, args []string) {
+	place, err := solana.ParsePlace(ts.Getenv("CLUSTER"))
+	ts.Check(err)
+	client, err := solana.NewClient(context.Background(), solana.Options{Endpoints: []string{place.Endpoint}})
+	ts.Check(err)
+	for _, text := range args {
+		k, err := key.ParsePublic(text)
+		ts.Check(err)
+		ts.Check(client.Airdrop(context.Background(), k, 20e9))
+	}
+	ts.Check(client.Close())
 }
 
 // scriptMember makes the key in FILE a member of RUN, which does nothing.

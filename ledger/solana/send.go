@@ -195,7 +195,7 @@ func (a *acting) refusal(text json.RawMessage, before int) error {
 	}
 	n := *inner.Custom
 	if n == 1012 {
-		return errors.New("the run is not finished, or still holds tokens: its members claim them first")
+		return errors.New("the run is not finished, or still holds tokens: its members claim theirs, and entrain run close --refund takes back the treasury")
 	}
 	code, known := codes[n]
 	switch {
