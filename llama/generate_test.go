@@ -216,6 +216,31 @@ func TestSamplingFollowsTheLogits(t *testing.T) {
 	}
 }
 
+// However many choices are asked for, they are the first of all choices in order.
+func TestTheLikeliestAreTheFirstInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32}
+	for range 200 {
+		logits := make([]float32, 1+r.IntN(3000))
+		for i := range logits {
+			logits[i] = float32(r.NormFloat64())
+			if r.IntN(3) == 0 {
+				logits[i] = special[r.IntN(len(special))]
+			}
+		}
+		var all []choice
+		for i, l := range logits {
+			all = append(all, choice{uint32(i), l})
+		}
+		slices.SortFunc(all, better)
+		for _, n := range []int{1, 2, 1 + r.IntN(len(logits)), 1 + len(logits)/10, len(logits)} {
+			if n = min(n, len(logits)); !slices.Equal(likeliest(logits, n), all[:n]) {
+				t.Fatalf("the %d likeliest of %d are others", n, len(logits))
+			}
+		}
+	}
+}
+
 func TestGenerateRepeatsItselfFromTheSameSeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	cfg := goldenConfig
