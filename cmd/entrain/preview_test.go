@@ -56,6 +56,14 @@ min = 5
 			t.Errorf("%d steps: %d shown, the last %d", steps, len(p.Steps), got)
 		}
 	}
+	if a := p.Aggregate; a == nil || a.Members != 256 || a.None != 255*p.Needs.Payload || a.Followers != a.Update+3*32*p.Needs.Payload ||
+		a.Chosen != "followers" || !strings.Contains(out, `The run has "followers".`) {
+		t.Errorf("%+v, in\n%s", a, out)
+	}
+	small := writeFile(t, filepath.Join(t.TempDir(), "small.toml"), "name = \"small\"\n[members]\ncapacity = 96\n")
+	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", small, "--json"); p.Aggregate.Chosen != "none" {
+		t.Errorf("of 96 members: %+v", p.Aggregate)
+	}
 	s.fails([]string{"run", "create", "--dry-run"}, "-f FILE")
 
 	few := writeFile(t, filepath.Join(t.TempDir(), "few.toml"), "name = \"few\"\nsteps = 1000\n[members]\ncapacity = 64\nwitnesses = 3\n")
