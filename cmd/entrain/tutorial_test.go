@@ -9,7 +9,10 @@ import (
 )
 
 // goesOn are the tutorial's commands that do not end by themselves, or need somebody else.
-var goesOn = []string{"chain start", "join", "watch", "audit", "relay", "status --state"}
+var goesOn = []string{
+	"chain start", "join", "watch", "audit", "relay", "status --state",
+	"model", "data prepare -o chats", "run create -f chats.toml",
+}
 
 // What the tutorial says to type works, in its order.
 func TestTutorial(t *testing.T) {

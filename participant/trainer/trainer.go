@@ -118,10 +118,6 @@ func (t *Trainer) base() ([]float32, error) {
 
 // take opens the device that m names, and makes its model part of o.
 func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
-	if t.Set.Manifest().Masked && m.Device != "" && m.Device != vulkan.CPU {
-		m.Tell("no device masks tokens yet, as this data does: the processors compute")
-		return nil
-	}
 	if t.devices, err = vulkan.Choose(m.Device, vulkan.Cache(), t.Model.Numerics, m.Tell); err != nil || len(t.devices) == 0 {
 		return err
 	}
