@@ -9,7 +9,7 @@ import (
 
 // Accounts that deploying needs on every cluster.
 var (
-	loaderProgram = must("BPFLoaderUpgradeab1e11111111111111111111111")
+	LoaderProgram = must("BPFLoaderUpgradeab1e11111111111111111111111")
 	rentSysvar    = must("SysvarRent111111111111111111111111111111111")
 )
 
@@ -46,8 +46,8 @@ func NewDeployment(author Address, file []byte) Deployment {
 }
 
 // Program is where the program will be, Buffer where its bytes are gathered.
-func (d Deployment) Program() Program { return Program(At(d.author, "p-"+d.label, loaderProgram)) }
-func (d Deployment) Buffer() Address  { return At(d.author, "b-"+d.label, loaderProgram) }
+func (d Deployment) Program() Program { return Program(At(d.author, "p-"+d.label, LoaderProgram)) }
+func (d Deployment) Buffer() Address  { return At(d.author, "b-"+d.label, LoaderProgram) }
 
 // The sizes of a program's accounts, and where its bytes begin in the buffer.
 const (
@@ -62,8 +62,8 @@ func (d Deployment) ProgramBytes() uint64 { return programBytes }
 // Begin makes the buffer.
 func (d Deployment) Begin(rent uint64) []Instruction {
 	return []Instruction{
-		NewAccountAt(d.author, "b-"+d.label, loaderProgram, rent, d.BufferBytes()),
-		{Program: loaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}}},
+		NewAccountAt(d.author, "b-"+d.label, LoaderProgram, rent, d.BufferBytes()),
+		{Program: LoaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}}},
 	}
 }
 
@@ -74,20 +74,20 @@ const DeployPart = 900
 func (d Deployment) Write(offset int, part []byte) Instruction {
 	le := binary.LittleEndian
 	data := le.AppendUint64(le.AppendUint32([]byte{1, 0, 0, 0}, uint32(offset)), uint64(len(part)))
-	return Instruction{Program: loaderProgram, Data: append(data, part...), Accounts: []AccountRef{{d.Buffer(), false, true}, {d.author, true, false}}}
+	return Instruction{Program: LoaderProgram, Data: append(data, part...), Accounts: []AccountRef{{d.Buffer(), false, true}, {d.author, true, false}}}
 }
 
 // End makes the program of the buffer, whose rent becomes the program's.
 func (d Deployment) End(rent uint64) ([]Instruction, error) {
 	program := Address(d.Program())
-	data, _, err := Derived(loaderProgram, program[:])
+	data, _, err := Derived(LoaderProgram, program[:])
 	if err != nil {
 		return nil, err
 	}
 	return []Instruction{
-		NewAccountAt(d.author, "p-"+d.label, loaderProgram, rent, programBytes),
+		NewAccountAt(d.author, "p-"+d.label, LoaderProgram, rent, programBytes),
 		{
-			Program: loaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
+			Program: LoaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
 			Accounts: []AccountRef{{d.author, true, true}, {data, false, true}, {program, false, true}, {d.Buffer(), false, true},
 				{Address: rentSysvar}, {Address: Clock}, {Address: SystemProgram}, {d.author, true, false}},
 		},

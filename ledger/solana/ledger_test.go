@@ -245,6 +245,18 @@ func TestDeployOnSolana(t *testing.T) {
 	if err := none.Airdrop(t.Context(), owner.Public(), 1e12); err != nil {
 		t.Fatal(err)
 	}
+	spoilt := key.FromSeed([32]byte{3})
+	for _, at := range []chain.Address{chain.Address(chain.NewDeployment(chain.Address(spoilt.Public()), file).Program()), chain.MintAt(chain.Address(spoilt.Public()))} {
+		if err := none.Airdrop(t.Context(), key.Public(at), 1e9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := none.Deploy(t.Context(), spoilt, file, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "use another key") {
+		t.Errorf("a stranger's gift to the program's address: %v", err)
+	}
+	if _, err := none.NewToken(t.Context(), spoilt, 5); err == nil || !strings.Contains(err.Error(), "use another key") {
+		t.Errorf("a stranger's gift to the token's address: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := none.Deploy(ctx, owner, file, func(done, all int) {
 		if done > all/2 {

@@ -103,17 +103,19 @@ func (c *Client) ask(ctx context.Context, at string, answer any, method string, 
 
 // account is an account, or a part of one.
 type account struct {
-	Lamports uint64
-	Owner    solana.Address
-	Data     []byte
+	Lamports   uint64
+	Owner      solana.Address
+	Executable bool
+	Data       []byte
 }
 
 // UnmarshalJSON reads what getMultipleAccounts and getProgramAccounts return.
 func (a *account) UnmarshalJSON(text []byte) error {
 	var v struct {
-		Lamports uint64   `json:"lamports"`
-		Owner    string   `json:"owner"`
-		Data     []string `json:"data"`
+		Lamports   uint64   `json:"lamports"`
+		Owner      string   `json:"owner"`
+		Executable bool     `json:"executable"`
+		Data       []string `json:"data"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil {
 		return err
@@ -125,7 +127,7 @@ func (a *account) UnmarshalJSON(text []byte) error {
 	if a.Owner, err = solana.ParseAddress(v.Owner); err != nil {
 		return err
 	}
-	a.Lamports = v.Lamports
+	a.Lamports, a.Executable = v.Lamports, v.Executable
 	a.Data, err = base64.StdEncoding.DecodeString(v.Data[0])
 	return err
 }

@@ -122,7 +122,7 @@ def show(a, options):
     part = options.get("dataSlice")
     if part:
         data = data[part["offset"] : part["offset"] + part["length"]]
-    return {"lamports": a.lamports, "owner": str(a.owner), "data": [base64.b64encode(data).decode(), "base64"], "executable": False,
+    return {"lamports": a.lamports, "owner": str(a.owner), "data": [base64.b64encode(data).decode(), "base64"], "executable": a.executable,
             "rentEpoch": 0, "space": len(bytes(a.data))}
 
 
