@@ -93,10 +93,11 @@ func dataShowCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show DIR|FILE",
 		Short: "Show what a data set holds, and its hash; or what is in a file",
-		Long: `Shows what a data set holds and its hash. With --verify, every shard is read and compared with the manifest.
+		Long: `Shows what a data set holds and its hash. With --verify, every shard is read and compared with the
+manifest.
 
-Of a file that a data set could be made from (text, JSON, parquet, arrow, tokens of llm.c or Megatron) it shows
-what "data prepare" would find in it.`,
+Of a file that a data set could be made from (text, JSON, parquet, arrow, tokens of llm.c or
+Megatron) it shows what "data prepare" would find in it.`,
 		Example: "  entrain data show ./corpus\n  entrain data show ./corpus --verify\n  entrain data show ./posts.jsonl.zst --field body",
 		Args:    needDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
