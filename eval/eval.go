@@ -26,8 +26,10 @@ import (
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
-// An Item is one question.
+// An Item is one question. Its prompt is Head, Shots and Context.
 type Item struct {
+	Head    string // what the task is, for each subject; "" of most tasks
+	Shots   string // solved examples: see [Shots]
 	Context string
 	// Before holds a context for each choice in place of Context, where choices differ there; else
 	// it is nil.
@@ -121,17 +123,23 @@ func (s *Scorer) Item(item Item) ([]float64, error) {
 	}
 	scores := make([]float64, len(item.Choices))
 	for k, choice := range item.Choices {
-		before := item.Context
-		if item.Before != nil {
-			before = item.Before[k]
-		}
-		v, err := s.choice(before, choice)
+		v, err := s.choice(item.Prompt(k), choice)
 		if err != nil {
 			return nil, fmt.Errorf("choice %d: %w", k+1, err)
 		}
 		scores[k] = v
 	}
 	return scores, nil
+}
+
+// Prompt returns what choice k is the continuation of.
+func (item Item) Prompt(k int) string { return item.Head + item.Shots + item.question(k) }
+
+func (item Item) question(k int) string {
+	if item.Before != nil {
+		return item.Before[k]
+	}
+	return item.Context
 }
 
 // choice returns the log-likelihood of a choice after a context.

@@ -33,7 +33,7 @@ func TestContextsAreThoseOfTheHarness(t *testing.T) {
 		}
 		for i, item := range items {
 			// The anatomy of MMLU's prompt differs by subject, of which the harness was told one for all.
-			got := item.Context
+			got := item.Prompt(0)
 			if task == "mmlu" {
 				_, got, _ = strings.Cut(got, "\n\n")
 				_, want[i], _ = strings.Cut(want[i], "\n\n")
@@ -68,10 +68,7 @@ func TestQuestionsAreThoseOfTheHarness(t *testing.T) {
 				t.Fatalf("%s: item %d is %+v, want %+v", task, i, item, want[i])
 			}
 			for k, pair := range want[i].Pairs {
-				before := item.Context
-				if item.Before != nil {
-					before = item.Before[k]
-				}
+				before := item.Prompt(k)
 				if before != pair[0] || item.Choices[k] != pair[1] {
 					t.Errorf("%s: choice %d of item %d is %q after %q, want %q", task, k, i, item.Choices[k], before, pair)
 				}
@@ -80,9 +77,54 @@ func TestQuestionsAreThoseOfTheHarness(t *testing.T) {
 	}
 }
 
+// testdata/shots.json was printed by tests/interop/shots.py: the prompts that lm-evaluation-harness 0.4.13 makes with examples. Those of ARC
+// are drawn from 40, of which it takes few by a set and many by a pool.
+func TestPromptsWithExamplesAreThoseOfTheHarness(t *testing.T) {
+	b, err := os.ReadFile("testdata/shots.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks map[string]map[int][][][2]string
+	if err := json.Unmarshal(b, &tasks); err != nil || len(tasks) != 5 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	for task, byShots := range tasks {
+		items, examples := read(t, task, 0), read(t, task, 0)
+		if _, err := os.Stat("testdata/" + task + ".examples.jsonl"); err == nil {
+			examples = readFile(t, task, "testdata/"+task+".examples.jsonl", 0)
+		}
+		if task == "mmlu" { // the harness was asked for one subject
+			items = items[len(items)-1:]
+		}
+		for n, want := range byShots {
+			got, err := Shots(task, items, examples, n)
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%s with %d examples: %d items, want %d; %v", task, n, len(got), len(want), err)
+			}
+			for i, item := range got {
+				for k, pair := range want[i] {
+					if before := item.Prompt(k); before != pair[0] || item.Choices[k] != pair[1] {
+						t.Errorf("%s with %d examples: choice %d of item %d is %q after %q, want %q", task, n, k, i, item.Choices[k], before, pair)
+					}
+				}
+			}
+		}
+	}
+	for _, n := range []int{0, ShotsMax + 1, 4} {
+		if _, err := Shots("arc_easy", read(t, "arc_easy", 0), read(t, "arc_easy", 0), n); err == nil {
+			t.Errorf("%d examples of 3 are no error", n)
+		}
+	}
+}
+
 func read(t *testing.T, task string, limit int) []Item {
 	t.Helper()
-	f, err := os.Open("testdata/" + task + ".jsonl")
+	return readFile(t, task, "testdata/"+task+".jsonl", limit)
+}
+
+func readFile(t *testing.T, task, path string, limit int) []Item {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +147,7 @@ func TestChoicesAndAnswers(t *testing.T) {
 	if arc := read(t, "arc_easy", 0); arc[0].Gold != 3 || arc[1].Gold != 0 || len(arc[1].Choices) != 3 {
 		t.Errorf("answers of ARC are %+v", arc)
 	}
-	if mmlu := read(t, "mmlu", 1); len(mmlu) != 1 || mmlu[0].Choices[0] != " A" || !strings.Contains(mmlu[0].Context, "about world history.") {
+	if mmlu := read(t, "mmlu", 1); len(mmlu) != 1 || mmlu[0].Choices[0] != " A" || !strings.Contains(mmlu[0].Head, "about world history.") {
 		t.Errorf("MMLU is read as %+v", mmlu)
 	}
 	for i, item := range read(t, "boolq", 0) {

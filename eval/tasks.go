@@ -187,12 +187,13 @@ func mmlu(b []byte) (Item, error) {
 		return Item{}, err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "The following are multiple choice questions (with answers) about %s.\n\n%s\n", strings.ReplaceAll(r.Subject, "_", " "), strings.TrimSpace(r.Question))
+	text.WriteString(strings.TrimSpace(r.Question) + "\n")
 	for i, c := range r.Choices {
 		fmt.Fprintf(&text, "%c. %s\n", 'A'+i, c)
 	}
 	text.WriteString("Answer:")
-	return checked(Item{Context: text.String(), Choices: []string{" A", " B", " C", " D"}, Gold: int(r.Answer)}, nil)
+	head := "The following are multiple choice questions (with answers) about " + strings.ReplaceAll(r.Subject, "_", " ") + ".\n\n"
+	return checked(Item{Head: head, Context: text.String(), Choices: []string{" A", " B", " C", " D"}, Gold: int(r.Answer)}, nil)
 }
 
 func piqa(b []byte) (Item, error) {

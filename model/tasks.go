@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/entrain-network/entrain/engine/vulkan"
@@ -18,7 +19,8 @@ type NamedItems struct {
 	Items []eval.Item
 }
 
-// ReadTasks reads tasks, each given as NAME=FILE; at most limit records of each, unless that is 0.
+// ReadTasks reads tasks, each given as NAME=FILE, or as NAME:N=FILE,EXAMPLES with N examples before
+// each question; at most limit records of each, unless that is 0.
 func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
 	if len(specs) == 0 {
 		return nil, errors.New("say what to score: --task NAME=FILE")
@@ -26,21 +28,45 @@ func ReadTasks(specs []string, limit int) ([]NamedItems, error) {
 	var work []NamedItems
 	for _, s := range specs {
 		name, path, ok := strings.Cut(s, "=")
+		name, shots, few := strings.Cut(name, ":")
 		if !ok {
-			return nil, fmt.Errorf("--task %q: want NAME=FILE", s)
+			return nil, fmt.Errorf("--task %q: want NAME=FILE, or NAME:N=FILE,EXAMPLES", s)
 		}
-		file, err := os.Open(path)
+		path, examples, _ := strings.Cut(path, ",")
+		items, err := readItems(name, path, limit)
 		if err != nil {
 			return nil, err
 		}
-		items, err := eval.Read(name, file, limit)
-		file.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		if few {
+			n, err := strconv.Atoi(shots)
+			if err != nil || examples == "" {
+				return nil, fmt.Errorf("--task %q: want NAME:N=FILE,EXAMPLES: a number, and a file of examples, the task's train split (dev of mmlu)", s)
+			}
+			pool, err := readItems(name, examples, 0)
+			if err != nil {
+				return nil, err
+			}
+			if items, err = eval.Shots(name, items, pool, n); err != nil {
+				return nil, fmt.Errorf("--task %q: %w", s, err)
+			}
+			name += ":" + shots
 		}
 		work = append(work, NamedItems{name, items})
 	}
 	return work, nil
+}
+
+func readItems(task, path string, limit int) ([]eval.Item, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	items, err := eval.Read(task, file, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return items, nil
 }
 
 // NewScorer reads the model of a checkpoint, to score tasks with on a device, as --device names it,

@@ -108,7 +108,7 @@ func (i *inspector) promptTokens() (n int) {
 func (i *inspector) taskTokens(w model.NamedItems) (n int) {
 	for _, item := range w.Items {
 		for _, c := range item.Choices {
-			n += (len(item.Context) + len(c)) / 3
+			n += (len(item.Prompt(0)) + len(c)) / 3
 		}
 	}
 	return n
