@@ -96,8 +96,13 @@ func (f *fetching) small(ctx context.Context, file string, most int) ([]byte, er
 }
 
 // unknown fetches a file whose size and hash nobody stated.
-func (f *fetching) unknown(ctx context.Context, create atomicfile.Create, file string) (err error) {
-	out, err := create(file)
+func (f *fetching) unknown(ctx context.Context, create atomicfile.Create, file string) error {
+	return f.unknownAs(ctx, create, file, file)
+}
+
+// unknownAs is unknown that writes the file under another name.
+func (f *fetching) unknownAs(ctx context.Context, create atomicfile.Create, file, as string) (err error) {
+	out, err := create(as)
 	if err != nil {
 		return err
 	}

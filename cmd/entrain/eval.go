@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -22,25 +23,31 @@ func evalCommand(c console) *cobra.Command {
 	var asJSON bool
 	var from checkpointSource
 	cmd := &cobra.Command{
-		Use:   "eval CHECKPOINT --task NAME=FILE...",
+		Use:   "eval CHECKPOINT --task NAME...",
 		Short: "Score a model on multiple-choice tasks",
 		Long: `Scores the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
-used, on multiple-choice tasks, with no examples in the prompt, as EleutherAI's lm-evaluation-harness does:
-acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has
-the greatest per character. --json also prints the log-likelihood of every choice.
+used, on multiple-choice tasks, as EleutherAI's lm-evaluation-harness does, with the same examples: acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has the
+greatest per character. --json also prints the log-likelihood of every choice.
 
 ` + aboutAddresses + `
 
-A task's file holds a JSON record a line, with the fields of its data set on Hugging Face. Tasks:
+NAME fetches a task's records from Hugging Face once, into the user's cache directory; NAME:N puts N solved
+examples before each question. NAME=FILE, or NAME:N=FILE,EXAMPLES, reads them from files instead: a JSON
+record a line, with the fields of the data set; examples are its train split, of mmlu its dev split. Tasks:
 
   ` + strings.Replace(strings.Join(eval.Tasks(), ", "), ", openbookqa", ",\n  openbookqa", 1),
-		Example: `  entrain model eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
+		Example: `  entrain model eval ./checkpoint --task hellaswag --task arc_challenge:25
+  entrain model eval ./checkpoint --task hellaswag=hellaswag_val.jsonl --task piqa=piqa_valid.jsonl
   entrain model eval ./state --task mmlu=anatomy.jsonl --items 100 --json
   entrain model eval https://models.example.org/my-run --task arc_challenge=ARC-Challenge-Test.jsonl`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			work, err := model.ReadTasks(specs, limit)
+			files, err := c.taskFiles(cmd.Context(), specs)
+			if err != nil {
+				return err
+			}
+			work, err := model.ReadTasks(files, limit)
 			if err != nil {
 				return err
 			}
@@ -77,12 +84,21 @@ A task's file holds a JSON record a line, with the fields of its data set on Hug
 	}
 	from.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&specs, "task", nil, "`NAME=FILE` of a task; may be repeated")
+	f.StringArrayVar(&specs, "task", nil, "`NAME[:N][=FILE]` of a task; may be repeated")
 	f.IntVar(&limit, "items", 0, "score only the first `number` of records of each task; 0: all")
 	jsonFlag(cmd, &asJSON)
 	deviceFlag(cmd, &device)
 	f.Lookup("device").Usage = "`device` that reads the texts, as in entrain join"
 	return cmd
+}
+
+// taskFiles names the files of tasks, which it fetches if need be.
+func (c console) taskFiles(ctx context.Context, specs []string) ([]string, error) {
+	f := model.Fetcher{Getenv: c.env, Say: c.say}
+	if cache, err := c.cache(); err == nil {
+		f.Cache = cache
+	}
+	return f.TaskFiles(ctx, specs)
 }
 
 // progressOf reports on the error output now and then how far a task has come.

@@ -74,6 +74,9 @@ The state directory records what happens, for entrain watch and other tools.`,
 			if o.checks {
 				return c.checkJoin(cmd.Context(), *o)
 			}
+			if o.Look.Tasks, err = c.taskFiles(cmd.Context(), o.Look.Tasks); err != nil {
+				return err
+			}
 			return c.join(cmd.Context(), *o)
 		},
 	}
@@ -112,7 +115,7 @@ func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.Var((*byteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
 	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
-	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME=FILE` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
+	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME[:N][=FILE]` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
 }
 
 // joinOptions are join's flags.
