@@ -212,6 +212,13 @@ func tables(dir string) ([]string, error) {
 	return found, err
 }
 
+// Tables returns those of the names of a data set's files that Expand would take of a directory
+// with all of them.
+func Tables(names []string, split string) []string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !hasRows(name) })
+	return ofSplit("", names, split)
+}
+
 // ofSplit returns the files of a split, or all files if no name identifies a split.
 func ofSplit(dir string, paths []string, split string) []string {
 	var of []string

@@ -30,6 +30,7 @@ func dataPrepareCommand(c console) *cobra.Command {
 		Long: `Makes a data set from text files, from JSON or tables with a text or a conversation in each row, or from
 token files. A directory means the .parquet, .arrow, .jsonl and .json files in it, as in Hugging Face's
 repositories and what its datasets library saves; if their names tell the split, only those of --split.
+hf://OWNER/NAME means those of a data set on Hugging Face, fetched once, into your cache directory.
 
 Text becomes tokens by --tokenizer: the 256 byte values ("bytes"), a byte-level BPE from the tokenizer.json
 of a model such as GPT-2 or Llama 3, or one that is learnt from the files first ("train:32000" for 32,000
@@ -54,6 +55,7 @@ times while a large one is read once. The files are linked, not copied, where th
   entrain data prepare -o ./web --tokenizer train:32000 ./fineweb-edu/sample/10BT
   entrain data prepare -o ./posts --tokenizer ./gpt2/tokenizer.json --field body posts.jsonl.zst
   entrain data prepare -o ./chats --tokenizer ./qwen2.5-0.5b-instruct ./ultrachat_200k
+  entrain data prepare -o ./stories hf://roneneldan/TinyStories --tokenizer train:8192
   entrain data prepare -o ./tokens --tokenizer ./gpt2/tokenizer.json --format uint16 shard-*.bin
   entrain data prepare -o ./corpus --mix 3:./web --mix 1:./code --mix 2:./books`,
 		Args: func(cmd *cobra.Command, files []string) error {
@@ -63,7 +65,7 @@ times while a large one is read once. The files are linked, not copied, where th
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			m, err := p.Prepare(cmd.Context(), files)
+			m, err := c.prepare(cmd.Context(), p, files)
 			if errors.Is(err, context.Canceled) {
 				c.say("interrupted; the same command goes on from here")
 			}
@@ -85,6 +87,16 @@ times while a large one is read once. The files are linked, not copied, where th
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// prepare makes a data set of files, and of sets on a hub, which it fetches.
+func (c console) prepare(ctx context.Context, p founding.Dataset, paths []string) (m data.Manifest, err error) {
+	for i := range paths {
+		if paths[i], err = c.dataFetcher().Dataset(ctx, paths[i], p.Split); err != nil {
+			return m, err
+		}
+	}
+	return p.Prepare(ctx, paths)
 }
 
 func dataShowCommand(c console) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -26,7 +27,8 @@ func evalCommand(c console) *cobra.Command {
 		Use:   "eval CHECKPOINT --task NAME...",
 		Short: "Score a model on multiple-choice tasks",
 		Long: `Scores the model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is
-used, on multiple-choice tasks, as EleutherAI's lm-evaluation-harness does, with the same examples: acc counts the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has the
+used, on multiple-choice tasks, as EleutherAI's lm-evaluation-harness does, with the same examples: acc counts
+the items whose right choice has the greatest log-likelihood, acc_norm those whose right choice has the
 greatest per character. --json also prints the log-likelihood of every choice.
 
 ` + aboutAddresses + `
@@ -43,11 +45,7 @@ record a line, with the fields of the data set; examples are its train split, of
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := c.taskFiles(cmd.Context(), specs)
-			if err != nil {
-				return err
-			}
-			work, err := model.ReadTasks(files, limit)
+			work, err := c.readTasks(cmd.Context(), specs, limit)
 			if err != nil {
 				return err
 			}
@@ -74,12 +72,7 @@ record a line, with the fields of the data set; examples are its train split, of
 			if asJSON {
 				return json.NewEncoder(c.out).Encode(results)
 			}
-			w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-			fmt.Fprintln(w, "task\titems\tacc\t±\tacc_norm\t±\t")
-			for _, r := range results {
-				fmt.Fprintf(w, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Task, r.Items, r.Acc, r.AccErr, r.Norm, r.NormErr)
-			}
-			return w.Flush()
+			return writeResults(c.out, results)
 		},
 	}
 	from.flags(cmd)
@@ -92,13 +85,33 @@ record a line, with the fields of the data set; examples are its train split, of
 	return cmd
 }
 
+func writeResults(out io.Writer, results []eval.Result) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "task\titems\tacc\t±\tacc_norm\t±\t")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Task, r.Items, r.Acc, r.AccErr, r.Norm, r.NormErr)
+	}
+	return w.Flush()
+}
+
+func (c console) readTasks(ctx context.Context, specs []string, limit int) ([]model.NamedItems, error) {
+	files, err := c.taskFiles(ctx, specs)
+	if err != nil {
+		return nil, err
+	}
+	return model.ReadTasks(files, limit)
+}
+
 // taskFiles names the files of tasks, which it fetches if need be.
 func (c console) taskFiles(ctx context.Context, specs []string) ([]string, error) {
-	f := model.Fetcher{Getenv: c.env, Say: c.say}
-	if cache, err := c.cache(); err == nil {
-		f.Cache = cache
-	}
-	return f.TaskFiles(ctx, specs)
+	return c.dataFetcher().TaskFiles(ctx, specs)
+}
+
+// dataFetcher fetches data sets.
+func (c console) dataFetcher() model.Fetcher {
+	f := model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
+	f.Cache, _ = c.cache() // without a cache it refuses
+	return f
 }
 
 // progressOf reports on the error output now and then how far a task has come.

@@ -89,7 +89,7 @@ func TestEval(t *testing.T) {
 		want string
 	}{
 		{nil, "--task NAME=FILE"},
-		{[]string{"--task", "piqa"}, "NAME=FILE"},
+		{[]string{"--task", "chess"}, "NAME=FILE"},
 		{[]string{"--task", "piqa=nowhere"}, "nowhere"},
 		{[]string{"--task", "trivia=" + filepath.Join(records, "piqa.jsonl")}, "arc_challenge"},
 		{[]string{"--task", "hellaswag=" + filepath.Join(records, "piqa.jsonl")}, "line 1"},

@@ -25,9 +25,10 @@ func hostCommand(c console) *cobra.Command {
 		Long: `Starts all that a run needs: a chain of one replica, a server of its data, the run itself, and a
 member on this machine. It prints the ticket with which others take part: entrain join TICKET.
 
---data is a text, a file of JSON lines, or a directory of prepared data. Without -f the run trains a
-model of a million parameters, which two laptops do in minutes; examples/run.toml explains the keys
-of a specification. With --from it continues from a checkpoint, which this machine gives to others.
+--data is a text, a file of JSON lines, a directory of prepared data, or hf://OWNER/NAME, whose train
+split is fetched. Without -f the run trains a model of a million parameters, which two laptops do in
+minutes; examples/run.toml explains the keys of a specification. With --from it continues from a
+checkpoint, which this machine gives to others.
 
 Others must reach three ports of this machine in a row: by default 7370 (the chain), 7371 (the
 member, TCP and UDP) and 7372 (the data). --public-ip is the address that they have on the internet.
@@ -44,7 +45,7 @@ the same, as long as the address does.`,
 	}
 	f := cmd.Flags()
 	specFlag(cmd, &o.File)
-	f.StringVar(&o.Data, "data", "", "`directory` of prepared data, or a file of text or of JSON lines")
+	f.StringVar(&o.Data, "data", "", "`directory` of prepared data, a file of text or of JSON lines, or hf://OWNER/NAME")
 	fromFlag(cmd, &o.From)
 	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: one named after the run, in your data directory)")
 	f.StringVar(&o.PublicIP, "public-ip", "", "public `IP` at which others reach this machine (default: its addresses in private networks)")
@@ -69,6 +70,9 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 			return fmt.Errorf("--from: %w", err)
 		}
 		defer release()
+	}
+	if o.Data, err = c.dataFetcher().Dataset(ctx, o.Data, "train"); err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
 	o.Base, o.Log, o.Say = c.places.Data, o.join.log.logger(c.err), c.say
 	return o.Hosting.Run(ctx, func(ctx context.Context, h founding.Hosted) error {

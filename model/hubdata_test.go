@@ -69,6 +69,19 @@ func TestTasksComeFromTheHubByName(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", spec, err, want)
 		}
 	}
+	for range 2 {
+		dir, err := f.Dataset(t.Context(), "hf://allenai/ai2_arc", "train")
+		found, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(found) != 1 || filepath.Base(found[0]) != "ARC-Easy_train-00000-of-00001.parquet" {
+			t.Errorf("%s has %v, %v", dir, found, err)
+		}
+	}
+	if dir, err := f.Dataset(t.Context(), "book.txt", "train"); dir != "book.txt" || err != nil {
+		t.Errorf("%s, %v", dir, err)
+	}
+	if *files != 4 {
+		t.Errorf("the hub was asked for %d files, want 4", *files)
+	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(f.Cache.Dir), "tasks", "*", "*.fetched"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)

@@ -70,6 +70,31 @@ func (f Fetcher) TaskFiles(ctx context.Context, specs []string) ([]string, error
 	return specs, nil
 }
 
+// Dataset returns a directory with the tables that a split of the data set hf://owner/name has,
+// fetched once, into the cache. Other paths stay as they are.
+func (f Fetcher) Dataset(ctx context.Context, address, split string) (string, error) {
+	name, ok := strings.CutPrefix(address, "hf://")
+	if !ok {
+		return address, nil
+	}
+	if f.Cache.Dir == "" {
+		return "", errors.New("there is no directory for what is fetched: set XDG_CACHE_HOME, or fetch the files yourself")
+	}
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/:?=&", r) {
+			return '_'
+		}
+		return r
+	}, name)
+	dir := filepath.Join(filepath.Dir(f.Cache.Dir), "datasets", plain+"_"+split)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	f.Say("fetching the %s split of %s; it stays in %s", split, name, dir)
+	o := depot.Options{Getenv: f.Getenv, Progress: f.Progress}
+	return dir, depot.FetchDataset(ctx, address, dir, o, func(names []string) ([]string, error) { return data.Tables(names, split), nil })
+}
+
 // split returns the file of a split in the cache, which it fetches if it is not there.
 func (f Fetcher) split(ctx context.Context, at hubTask, split string) (file string, err error) {
 	if f.Cache.Dir == "" {
