@@ -31,6 +31,7 @@ type Options struct {
 	Round     coordinator.Round // 0: the newest that can be audited
 	Member    string            // its number or the beginning of its key; "": all that had a share
 	Data      string            // directory or addresses of the data; "": as the specification says
+	From      string            // as in participant.Options: a run of adapters needs it
 	Workers   int
 	Device    string             // that computes instead of the workers: see trainer.Machine
 	Tell      func(text string)  // told why it is not used

@@ -59,7 +59,7 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := trainer.FindOrigin(on.Spec, "", nil)
+	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/exact"
@@ -157,6 +158,9 @@ func (i *inspector) quote() error {
 	for k := range uint64(promptsDefault) {
 		if err := t.Set.HeldOut().Read(k*n/promptsDefault, ids); err != nil {
 			return err
+		}
+		for j := range ids {
+			ids[j] &^= data.Masked
 		}
 		b, err := t.Tokenizer.Decode(nil, ids)
 		if err != nil {

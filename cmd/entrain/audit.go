@@ -59,6 +59,7 @@ be audited.`,
 	f.StringVar(&o.Archive, "archive", "", "`directory` in which --watch keeps rounds, or from which they are audited")
 	f.Uint64Var(&o.KeepBytes, "archive-bytes", 8<<30, "remove the oldest rounds of the archive when it has more `bytes`")
 	dataFlag(cmd, &o.Data)
+	fromFlag(cmd, &o.From)
 	workersFlag(cmd, &o.Workers)
 	deviceFlag(cmd, &o.Device)
 	jsonFlag(cmd, &asJSON)

@@ -22,13 +22,20 @@ import (
 func tinyTrainer(t *testing.T) *trainer.Trainer {
 	t.Helper()
 	text := writeFile(t, filepath.Join(t.TempDir(), "text.txt"), strings.Repeat("It was the best of times, it was the worst of times. ", 2000))
+	return trainerOn(t, text, data.PrepareOptions{Name: "times", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: 50})
+}
+
+// trainerOn is tinyTrainer for the data in a file.
+func trainerOn(t *testing.T, file string, o data.PrepareOptions) *trainer.Trainer {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	m, err := data.Prepare(t.Context(), dir, []string{text}, data.PrepareOptions{Name: "times", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: 50})
+	m, err := data.Prepare(t.Context(), dir, []string{file}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := demo.Settings{Clients: 1, Rounds: 10, Preset: "tiny", Exchange: demo.Peers}.Specification()
 	s.Data.Manifest = m.Hash().String()
+	s.Model.Vocab = int(m.Vocab)
 	whole, err := s.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +102,29 @@ func TestLooksArePaidByTraining(t *testing.T) {
 	}
 	if got := i.Inspect(t.Context(), 6, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("it repeats itself: %+v", got)
+	}
+}
+
+// Prompts come from held-out conversations too, of which most tokens are masked.
+func TestConversationsAreContinued(t *testing.T) {
+	made := filepath.Join("..", "..", "data", "testdata", "chat")
+	words, err := data.ReadTokenizer(filepath.Join(made, "bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := data.ReadChat(filepath.Join(made, "bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiny := trainerOn(t, filepath.Join(made, "messages.jsonl"), data.PrepareOptions{Name: "chat", Tokenizer: words, Format: data.Auto, HeldOutPermille: 300, Chat: template})
+	i, err := participant.NewInspector(participant.Inspection{}, tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Trained(1e6)
+	got := i.Inspect(t.Context(), 1, wire.Hash{}, tiny.Initial())
+	if len(got) != 2 || got[0].Kind() != "sample" || len(got[0].(event.Sample).Prompt) < 10 {
+		t.Errorf("told %+v", got)
 	}
 }
 

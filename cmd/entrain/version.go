@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -19,22 +18,16 @@ var release, commit string
 func version() participant.Program { return participant.ThisProgram(release, commit) }
 
 func versionCommand(c console) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program",
 		Long:    "Prints the version of this program, the commit it was built from, and the kernels it computes with here.",
-		Example: "  entrain version\n  entrain version --json | jq -r .version",
+		Example: "  entrain version",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := version()
-			return c.print(asJSON, v, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, v)
-				return err
-			})
+			_, err := fmt.Fprintln(c.out, version())
+			return err
 		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
 }
 
 // howToUpgrade is what a user does about a program that is too old. The program never replaces
