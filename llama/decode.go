@@ -23,7 +23,6 @@ type Decoder struct {
 	scratch []decoderScratch   // of each worker of pool
 
 	x, h, qkv, att, gu, f []float32 // of each row
-	last                  []float32 // (rows, Hidden): the rows whose logits are asked for
 	logits                []float32
 	positions             []int // of each row's token in its text
 	parts                 []Part
