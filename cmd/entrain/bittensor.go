@@ -293,8 +293,8 @@ func (w *weigher) tell(period uint32) {
 	w.settled <- period
 }
 
-// run sets the weights after each period, until settled is closed or ctx ends. What fails is said,
-// and tried again after the next period.
+// run sets the weights after each period, until settled is closed or ctx ends. It reports
+// a failure and tries again after the next period.
 func (w *weigher) run(ctx context.Context, c console, l ledger.Reader, run string) {
 	for period := range w.settled {
 		n, err := w.set(ctx, l, run)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What keeps a validator from setting a subnet's weights is said before it takes a seat, with the names that btcli has for it.
+// A validator that could not set a subnet's weights takes no seat. The error uses btcli's names.
 func TestValidateForASubnetSaysWhatIsMissing(t *testing.T) {
 	s := newShell(t)
 	wallets := t.TempDir()
