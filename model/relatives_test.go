@@ -51,7 +51,8 @@ func python(t *testing.T, packages string, args ...string) (io.WriteCloser, *buf
 }
 
 // Models of every class that is imported compute what transformers computes: logits, loss and
-// gradient; and what is written of them is the same model to transformers.
+// gradient, of all tokens and under a mask; and what is written of them is the same model to
+// transformers.
 func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 	dir := t.TempDir()
 	words := filepath.Join(dir, "tokenizer.json")
@@ -68,7 +69,9 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareWithTransformers(t, m, filepath.Join(dir, name))
+			for _, kind := range []string{"", "-masked"} {
+				compareWithTransformers(t, m, filepath.Join(dir, name+kind))
+			}
 			for _, typ := range []checkpoint.DType{checkpoint.F32, checkpoint.BF16} {
 				back := filepath.Join(dir, fmt.Sprint(name, "-", typ))
 				if _, err := Write(t.Context(), back, m, checkpoint.Options{DType: typ, ShardBytesMax: 100_000}); err != nil {
@@ -92,24 +95,25 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 	}
 }
 
-// compareWithTransformers compares m with what relatives.py says of the model in dir.
-func compareWithTransformers(t *testing.T, m checkpoint.Model, dir string) {
+// compareWithTransformers compares m with what relatives.py says in path.
+func compareWithTransformers(t *testing.T, m checkpoint.Model, path string) {
 	t.Helper()
-	grad := compareAnswers(t, LlamaConfig(m.Config), m.Params, dir)
-	if far, where := gradientsApart(t, dir+".grad", m.Layout, grad); !(far <= 1e-4) {
+	grad := compareAnswers(t, LlamaConfig(m.Config), m.Params, path)
+	if far, where := gradientsApart(t, path+".grad", m.Layout, grad); !(far <= 1e-4) {
 		t.Errorf("the gradient of %s differs by %g of its norm", where, far)
 	}
 }
 
-// compareAnswers compares logits and loss with those in dir, and returns the gradient.
-func compareAnswers(t *testing.T, cfg llama.Config, params []float32, dir string) []float32 {
+// compareAnswers compares logits and loss with those in path.json, and returns the gradient of the mean over the tokens that have labels.
+func compareAnswers(t *testing.T, cfg llama.Config, params []float32, path string) []float32 {
 	t.Helper()
-	text, err := os.ReadFile(dir + ".json")
+	text, err := os.ReadFile(path + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var theirs struct {
 		Tokens []uint32
+		Labels []int64 // -100: none; empty: the tokens
 		Logits []float32
 		Loss   float64
 	}
@@ -137,10 +141,18 @@ func compareAnswers(t *testing.T, cfg llama.Config, params []float32, dir string
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i, label := range theirs.Labels {
+		if label < 0 {
+			theirs.Tokens[i] |= llama.Masked
+		}
+	}
 	grad := make([]float32, len(params))
 	loss, err := trainer.Grad(params, grad, theirs.Tokens, batch, seq, batch)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range grad { // Grad's is over all tokens
+		grad[i] *= float32(batch*seq) / float32(llama.Learnt(theirs.Tokens, seq))
 	}
 	t.Logf("logits differ by %.1e, the loss of %.4f by %.1e", worst, theirs.Loss, math.Abs(float64(loss)-theirs.Loss))
 	if worst > 1e-4 || math.Abs(float64(loss)-theirs.Loss) > 1e-5 {

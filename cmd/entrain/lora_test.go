@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
 )
@@ -15,14 +17,25 @@ import (
 // adaptersOf are the lines of a specification that make a run one of adapters.
 const adaptersOf = "[model.lora]\nrank = 4\nalpha = 16.0\n"
 
-// Two members train adapters of a model from elsewhere, check each other, and use what they made:
-// as adapters, with their model beside them, and merged.
+// chatTemplate is a tokenizer_config.json of the words of writeForeign's model.
+const chatTemplate = `{"eos_token":"<|endoftext|>","chat_template":"{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{{ 'assistant: ' if add_generation_prompt }}"}`
+
+// Two members train adapters of a model from elsewhere on conversations, of which they learn what
+// the assistant says, check each other, and use what they made: as adapters, with their model
+// beside them, and merged.
 func TestMembersTrainAdapters(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.console.env = startReplica(t)
-	imported, _ := importForeign(t, s)
-	corpus := foreignData(t, s, imported)
+	from, _ := writeForeign(t)
+	writeFile(t, filepath.Join(from, "tokenizer_config.json"), chatTemplate)
+	imported, corpus := filepath.Join(t.TempDir(), "imported"), filepath.Join(t.TempDir(), "chats")
+	s.ok("model", "import", from, "-o", imported)
+	chats := strings.Repeat(`{"messages":[{"role":"user","content":"the light of the"},{"role":"assistant","content":"he that being a"}]}`+"\n", 500)
+	s.ok("data", "prepare", "-o", corpus, "--tokenizer", imported, writeFile(t, filepath.Join(t.TempDir(), "chats.jsonl"), chats))
+	if m, err := data.ReadManifest(corpus); err != nil || !m.Masked {
+		t.Fatalf("conversations have no mask: %+v, %v", m, err)
+	}
 	first := create(t, s, fmt.Sprintf(continuedRun, "adapters", 8, corpus, 2, 60)+adaptersOf, imported)
 	states := t.TempDir()
 	var members [2]<-chan taking

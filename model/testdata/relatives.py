@@ -3,8 +3,9 @@ entrain writes of them.
 
     python3 relatives.py DIR TOKENIZER.json
 
-For each model it writes DIR/NAME, a model in BF16 shards, DIR/NAME.json with a batch of tokens, the logits of its first sequence and
-the loss, and DIR/NAME.grad with the gradient, and says "made". For each line "NAME PATH" on its standard input it then loads the model
+For each model it writes DIR/NAME, a model in BF16 shards, and twice, of all tokens and of those that a mask leaves (labels of -100, as
+in chats), DIR/NAME[-masked].json with a batch of tokens, their labels, the logits of its first sequence and the loss, and
+DIR/NAME[-masked].grad with the gradient. Then it says "made". For each line "NAME PATH" on its standard input it then loads the model
 in PATH and prints by how much its logits differ from those of DIR/NAME, its weights' type and its class.
 """
 import json
@@ -45,6 +46,7 @@ def load(path):
 logits = {}
 torch.manual_seed(1)
 tokens = torch.randint(0, vocab, (2, 97))
+masked = tokens.masked_fill(torch.rand(tokens.shape) < torch.tensor([[0.8], [0.3]]), -100)
 for name, config in configs.items():
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
@@ -55,13 +57,15 @@ for name, config in configs.items():
     model.to(torch.bfloat16).save_pretrained(path, max_shard_size="60KB")
     shutil.copy(tokenizer, os.path.join(path, "tokenizer.json"))
     model = load(path)
-    answer = model(tokens[:, :-1])
-    logits[name] = answer.logits[0].detach()
-    loss = torch.nn.functional.cross_entropy(answer.logits.flatten(0, 1), tokens[:, 1:].flatten())
-    loss.backward()
-    save_file({k: p.grad for k, p in model.named_parameters()}, os.path.join(out, name + ".grad"))
-    with open(os.path.join(out, name + ".json"), "w") as f:
-        json.dump({"tokens": tokens.flatten().tolist(), "logits": logits[name].flatten().tolist(), "loss": loss.item()}, f)
+    for kind, labels in {"": tokens, "-masked": masked}.items():
+        model.zero_grad()
+        answer = model(tokens, labels=labels)
+        logits[name] = answer.logits[0, :-1].detach()
+        answer.loss.backward()
+        save_file({k: p.grad for k, p in model.named_parameters()}, os.path.join(out, name + kind + ".grad"))
+        with open(os.path.join(out, name + kind + ".json"), "w") as f:
+            json.dump({"tokens": tokens.flatten().tolist(), "labels": labels.flatten().tolist(),
+                       "logits": logits[name].flatten().tolist(), "loss": answer.loss.item()}, f)
 print("made", *configs, flush=True)
 
 for line in sys.stdin:
