@@ -123,8 +123,12 @@ func newStage(k *kernel.Kernels, s sizes) (*Model, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	m := &Model{k: k, sizes: s, passes: make(map[shape]*gpu.Commands), random: prng.New(wire.Hash(seed), "audit")}
-	for m.sequences > 1 && m.bytes() > k.Device.MemoryBytes/10*9 {
+	for m.sequences > 1 && (m.bytes() > k.Device.MemoryBytes/10*9 || m.loops() > kernel.LoopsMost) {
 		m.sequences = (m.sequences + 1) / 2
+	}
+	if m.loops() > kernel.LoopsMost {
+		return nil, fmt.Errorf("sequences of %d tokens from a vocabulary of %d take %d iterations of a loop, of which some drivers compute only %d",
+			m.seq, m.Vocab, m.loops(), kernel.LoopsMost)
 	}
 	if m.bytes() > k.Device.MemoryBytes {
 		return nil, fmt.Errorf("one sequence of the model takes %d MB of the device's memory, of which there are %d: %w",

@@ -271,6 +271,9 @@ func TestTokensAndModelsAreChecked(t *testing.T) {
 	if _, err := d.NewModel(other, 20, 2, false, nil); err == nil {
 		t.Error("a model without heads")
 	}
+	if _, err := d.NewModel(with(small, func(c *llama.Config) { c.Vocab = 400_000 }), 20, 1, false, nil); err == nil || !strings.Contains(err.Error(), "75000 iterations") {
+		t.Errorf("loops that a driver may end: %v", err)
+	}
 	params := llama.Init(small, wire.Sum("tokens"))
 	if err := m.Start(params, 0, true); err != nil {
 		t.Fatal(err)

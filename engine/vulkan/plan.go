@@ -95,6 +95,10 @@ var (
 	scoresFloats = 64 << 20 // of attention's scores at a time, or those of 64 queries
 )
 
+// loops returns the most iterations of an invocation's loops: over the rows of one token for the
+// embedding's gradient, or three times over a sixteenth of the vocabulary for the loss.
+func (s sizes) loops() int { return max(s.rows(), 3*((s.Vocab+15)/16)) }
+
 func (s sizes) rows() int   { return s.sequences * s.seq }
 func (s sizes) q() int      { return s.Heads * s.HeadDim }
 func (s sizes) kv() int     { return s.KVHeads * s.HeadDim }

@@ -34,7 +34,11 @@ func (k *Kernels) Gemm8(c *gpu.Commands, a, b Packed, out gpu.Words, ldc int, ad
 	if a.rows >= 128 && b.rows >= 128 {
 		tile, kernel = 128, k.large8
 	}
-	c.Dispatch(kernel, up(b.rows, tile), up(a.rows, tile), 1, a.At, a.E, b.At, b.E, out, a.rows, b.rows, a.blocks, ldc, flag(add))
+	const most = deepest / exact8.Block
+	for first := 0; first < a.blocks; first += most {
+		c.Dispatch(kernel, up(b.rows, tile), up(a.rows, tile), 1, a.At, a.E, b.At, b.E, out, a.rows, b.rows, a.blocks, ldc,
+			flag(add || first > 0), first, min(first+most, a.blocks))
+	}
 }
 
 // targetGroups is the number of workgroups over which targets are spread.

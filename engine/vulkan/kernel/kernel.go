@@ -123,6 +123,14 @@ type Batch struct{ Count, Heads, Each, A, AH, B, BH, C, CH, Low int }
 // One is a single product.
 var One = Batch{Count: 1, Heads: 1, Each: 1}
 
+// LoopsMost bounds the iterations of all loops of an invocation: lavapipe ends them after 65535,
+// without an error.
+const LoopsMost = 65535
+
+// deepest bounds the depth of a product that is computed at once. The chain goes on from what is in
+// C.
+const deepest = 1 << 15
+
 // Gemm is exact.Gemm: C = A·B, or C += A·B with add. C has rows of ldc floats, A is (m, depth) and
 // B (depth, n).
 func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Words, ldc int, add bool, shape Shape, z Batch) {
@@ -130,16 +138,18 @@ func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Wo
 	if shape == Full && m >= 128 && n >= 128 {
 		tile, fast = 128, k.large
 	}
-	args := []any{a.At, b.At, out, k.flags, m, n, depth, a.Row, a.Column, b.Row, b.Column, ldc, flag(add), int(shape),
-		z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile, z.Low}
 	if tiles := up(n, tile) * up(m, tile) * z.Count; k.Mode == Guarded && tiles > flagsMost {
 		c.Fail(fmt.Errorf("vulkan: a product of %d tiles, at most %d where subnormals are guarded", tiles, flagsMost))
 	}
-	if k.Mode&SoftFMA == 0 {
-		c.Dispatch(fast, up(n, tile), up(m, tile), z.Count, args...)
-	}
-	if k.Mode != 0 {
-		c.Dispatch(k.soft, up(n, 16), up(m, 16), z.Count, args...)
+	for first := 0; first < max(depth, 1); first += deepest {
+		args := []any{a.At, b.At, out, k.flags, m, n, min(first+deepest, depth), a.Row, a.Column, b.Row, b.Column, ldc, flag(add || first > 0), int(shape),
+			z.Heads, z.Each, z.A, z.AH, z.B, z.BH, z.C, z.CH, tile, z.Low, first}
+		if k.Mode&SoftFMA == 0 {
+			c.Dispatch(fast, up(n, tile), up(m, tile), z.Count, args...)
+		}
+		if k.Mode != 0 {
+			c.Dispatch(k.soft, up(n, 16), up(m, 16), z.Count, args...)
+		}
 	}
 }
 
@@ -246,7 +256,8 @@ func (k *Kernels) Embed(c *gpu.Commands, x, table, tokens gpu.Words, rows, n, se
 // EmbedBackward adds each row's gradient to its token's, in the order of the rows. order has the
 // rows sorted by token, and first the place in it of each token's first row, for groups tokens.
 func (k *Kernels) EmbedBackward(c *gpu.Commands, dtable, dx, tokens, order, first gpu.Words, groups, n, seq int) {
-	line(c, k.embedBack, groups, dx, dtable, tokens, order, first, groups, n, seq)
+	x, y := gpu.Line(groups)
+	c.Dispatch(k.embedBack, x, y, up(n, 64), dx, dtable, tokens, order, first, groups, n, seq)
 }
 
 // CrossEntropy turns logits (rows, vocab), the first of them of row first, into their gradient,

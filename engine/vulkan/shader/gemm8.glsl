@@ -11,7 +11,7 @@ layout(constant_id = 0) const uint each_ = 4u;
 layout(push_constant, scalar) uniform Args {
 	Words a, ea, b, eb;
 	Out c;
-	uint m, n, blocks, ldc, acc;
+	uint m, n, blocks, ldc, acc, first, end; // of the blocks, those that are multiplied
 };
 
 const uint depth = 2u; // blocks at a time
@@ -43,8 +43,8 @@ void main() {
 			uint bits = floatBitsToUint(sum[i][j]) & 0x7fffffffu;
 			small = small || (mode & guarded) != 0u && bits != 0u && bits < 24u << 23;
 		}
-	for (uint p = 0u; p < blocks; p += depth) {
-		uint d = min(depth, blocks - p);
+	for (uint p = first; p < end; p += depth) {
+		uint d = min(depth, end - p);
 		barrier();
 		for (uint t = id; t < wide * 8u * depth; t += 256u) {
 			uint i = t / (8u * depth), q = t % (8u * depth);

@@ -14,15 +14,16 @@ layout(push_constant, scalar) uniform Args {
 	uint heads, each, as, ah, bs, bh, cs, ch;
 	uint tile; // rows and columns of the fast kernel's tiles
 	uint low;  // which row of a square is its first here, or which column of a transposed one
+	uint first; // the p with which the product begins; k is the end of what is left of it
 };
 
 // bounds sets the first and last p of rows [row, row+rows), and returns whether they have none of C
 // from column col on.
 bool bounds(uint row, uint rows, uint col, out uint from, out uint to) {
-	from = 0u;
+	from = first;
 	to = k;
 	uint block = row / 64u * 64u, last = low + (row + rows - 1u) / 64u * 64u + 63u; // of the last row's block
 	if (causal == 1u) to = min(k, last + 1u);                          // A is lower triangular
-	if (causal == 2u) from = block > low ? min(k, block - low) : 0u;   // A is upper triangular
+	if (causal == 2u) from = max(first, block > low ? min(k, block - low) : 0u); // A is upper triangular
 	return causal == 3u && col > last;                                 // C is lower triangular
 }
