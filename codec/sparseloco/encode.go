@@ -39,6 +39,7 @@ type scratch struct {
 	lanes    [vec.Lanes]float32
 	picker   subset.Picker
 	chosen   subset.Signed
+	values   [TopKMax]float32 // those chosen
 	sums     []float32
 	readings [vec.Numbers]subset.Reading
 	messages [vec.Numbers]message
@@ -124,39 +125,48 @@ func (j *job) encodeChunk(s *scratch, c *chunk) message {
 		s.picker.Most = append(s.picker.Most, s.lanes[:]...)
 	}
 	s.picker.Top(&j.c.loop, e, c.space.K, &s.chosen)
-	return quantize(c, e, &s.chosen)
+	positions := s.chosen.Positions[:s.chosen.N]
+	for i, p := range positions {
+		s.values[i] = e[p]
+	}
+	v := quantize(c, s.values[:len(positions)], &s.chosen)
+	if v.sends() {
+		for i, p := range positions {
+			e[p] -= v.value(&s.chosen, i)
+		}
+	}
+	return v
 }
 
-// quantize makes the message of the chosen values, and subtracts what it sends from e.
-func quantize(c *chunk, e []float32, chosen *subset.Signed) message {
-	positions := chosen.Positions[:chosen.N]
-	mean := meanOf(e, positions, 0, 0)
+// quantize makes the message of the chosen values, and sets their signs.
+func quantize(c *chunk, values []float32, chosen *subset.Signed) message {
+	mean := meanOf(values, 0, 0)
 	var large uint64
-	for i, p := range positions {
-		if magnitude(e[p]) > mean {
+	for i, x := range values {
+		if magnitude(x) > mean {
 			large |= 1 << uint(i)
 		}
-		chosen.Negative |= uint64(math.Float32bits(e[p])>>31) << uint(i)
+		chosen.Negative |= uint64(math.Float32bits(x)>>31) << uint(i)
 	}
-	if bits.OnesCount64(large) == len(positions) {
+	if bits.OnesCount64(large) == len(values) {
 		large = 0 // only if the mean was rounded down
 	}
-	v := message{large: large, low: half(meanOf(e, positions, large, 0))}
+	v := message{large: large, low: half(meanOf(values, large, 0))}
 	if !normal(v.low) {
 		return message{}
 	}
 	if v.high = v.low; large != 0 {
-		v.high = half(meanOf(e, positions, large, 1))
+		v.high = half(meanOf(values, large, 1))
 	}
 	if v.high <= v.low { // both round to the same
 		v.high, v.large = v.low, 0
 	}
 	v.code = c.space.Code(chosen)
-	for i, p := range positions {
-		e[p] -= v.value(chosen, i)
-	}
 	return v
 }
+
+// sends reports whether v sends anything.
+func (v *message) sends() bool { return v.low != 0 }
 
 // value returns the value sent for chosen position i.
 func (v *message) value(chosen *subset.Signed, i int) float32 {
@@ -167,14 +177,14 @@ func (v *message) value(chosen *subset.Signed, i int) float32 {
 	return math.Float32frombits(bits<<16 | uint32(chosen.Negative>>uint(i)&1)<<31)
 }
 
-// meanOf returns the mean magnitude of the values at those positions whose bit in large is want, or
-// 0 if there are none.
-func meanOf(e []float32, positions []uint16, large, want uint64) float32 {
+// meanOf returns the mean magnitude of the values whose bit in large is want, or 0 if there are
+// none.
+func meanOf(values []float32, large, want uint64) float32 {
 	var sum float32
 	n := 0
-	for i, p := range positions {
+	for i, x := range values {
 		if large>>uint(i)&1 == want {
-			sum += magnitude(e[p])
+			sum += magnitude(x)
 			n++
 		}
 	}

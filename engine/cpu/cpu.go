@@ -92,7 +92,7 @@ func (e *Engine) make() (err error) {
 	if e.adapted, err = newAdapted(e.run, e.pool, e.inner); err != nil {
 		return err
 	}
-	if c, ok := e.device.(Coder); ok && e.inner == nil && e.adapted.lora == nil && c.Code(e.codec) {
+	if c, ok := e.device.(Coder); ok && e.adapted.lora == nil && c.Code(e.codec) {
 		e.coder = c
 	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}
@@ -132,12 +132,13 @@ func (e *Engine) Step(
 			c, err = e.encode(m, s, lr)
 			return err
 		})
-	} else if l, err = e.walk(ctx, p, s.Floats, spans, lr); err == nil {
-		c, err = e.encodeHere(s, lr)
+	} else {
+		l, c, err = e.walk(ctx, p, s, spans, lr)
 	}
 	if err != nil {
 		return engine.Result{}, err
 	}
+	e.keep(s, c)
 	return engine.Result{
 		Payload: c.payload, Loss: float32(l.mean()), Tokens: uint64(total) * uint64(e.run.Sequence),
 		Gradient: merkle.Root(c.gradient), LR: lr, GradNorm: c.norm,
@@ -243,16 +244,33 @@ func (e *Engine) Apply(params engine.Vector, payloads [][]byte, step uint32) err
 		}
 		e.leave(err)
 	}
-	err := e.codec.Apply(v.Floats, payloads, lr)
-	if err == nil {
-		v.changed(next, nil)
+	if err := e.codec.Apply(v.Floats, payloads, lr); err != nil {
+		return err
 	}
-	return err
+	e.patch(v, next, payloads)
+	v.changed(next, nil)
+	return nil
+}
+
+// patch gives the device what a set has changed, where that is a slice of the parameters.
+func (e *Engine) patch(v *vector, next uint64, payloads [][]byte) {
+	s, sliced := e.codec.(codec.Sliceable)
+	p, ok := e.device.(Patcher)
+	if !sliced || !ok || len(payloads) == 0 {
+		return
+	}
+	_, seed, err := s.Open(payloads[0])
+	if err == nil {
+		err = p.Patch(v.Floats, v.version, next, s.Ranges(seed))
+	}
+	if err != nil {
+		e.leave(err)
+	}
 }
 
 // accepts reports whether the codec applies a set. If not, its Apply says why.
 func (e *Engine) accepts(payloads [][]byte, lr float32) bool {
-	_, weightDecay := e.codec.(codec.Disputable).Clipping()
+	_, weightDecay := e.clipping()
 	return codec.CheckSet(e.codec.Check, payloads, lr, weightDecay) == nil
 }
 

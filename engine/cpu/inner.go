@@ -56,27 +56,26 @@ func (in *inner) part(state []float32, n int) []float32 {
 	return state[:len(state)-in.StateLen(n)]
 }
 
-// walk trains on the share and leaves the pseudo-gradient in e.grad. It does not change state:
-// keep does that.
+// walk trains on the share and encodes the pseudo-gradient.
 func (e *Engine) walk(
-	ctx context.Context, start *vector, state []float32, spans []batch.Span, lr float32,
-) (all losses, err error) {
+	ctx context.Context, start, state *vector, spans []batch.Span, lr float32,
+) (all losses, c coded, err error) {
 	in, n, params := e.inner, e.length, start.Floats
 	if err := codec.CheckLR(lr, in.AdamW.WeightDecay); err != nil {
-		return all, fmt.Errorf("engine: %w", err)
+		return all, c, fmt.Errorf("engine: %w", err)
 	}
-	own := state[len(state)-in.StateLen(n):]
+	own := state.Floats[state.Len()-in.StateLen(n):]
 	done := own[2*n]
 	// Written so that NaN fails.
 	if !(done >= 0 && done < stepsMax && done == float32(math.Floor(float64(done)))) {
-		return all, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
+		return all, c, fmt.Errorf("engine: %w: %w", errSteps, codec.ErrTooLarge)
 	}
 	total := batch.Total(spans)
 	steps := uint32(min(uint64(in.Steps), uint64(total)))
 	in.done = uint32(done) + steps
 	e.ahead(spans)
 	err = e.compute(start, e.grad, func(m Model) error {
-		all = losses{}
+		all, c = losses{}, coded{}
 		held := in.held && e.holds(own[:2*n])
 		in.held = false
 		if !held {
@@ -103,20 +102,39 @@ func (e *Engine) walk(
 				return err
 			}
 		}
-		mean, square, _ := in.adamw.Moments()
-		err := m.Updated(in.local, mean, square)
-		in.held = err == nil
+		var err error
+		c, err = e.arrive(m, state, lr)
 		return err
 	})
-	if err != nil {
-		return all, err
+	if err != nil || c.version != 0 {
+		return all, c, err
 	}
 	e.pool.Run((n+piece-1)/piece, func(i int) {
 		for k := i * piece; k < min((i+1)*piece, n); k++ {
 			e.grad[k] = params[k] - in.local[k]
 		}
 	})
-	return all, nil
+	c, err = e.encodeHere(state, lr)
+	return all, c, err
+}
+
+// arrive ends inner steps of m: it takes the moments, and the parameters too, unless m encodes what
+// has changed.
+func (e *Engine) arrive(m Model, state *vector, lr float32) (c coded, err error) {
+	local := e.inner.local
+	if w := e.coding(m); w != nil {
+		if err := w.watch(e.coder.Change()); err != nil {
+			return c, err
+		}
+		if c, err = e.encode(m, state, lr); err != nil {
+			return c, err
+		}
+		local = nil
+	}
+	mean, square, _ := e.inner.adamw.Moments()
+	err = m.Updated(local, mean, square)
+	e.inner.held = err == nil
+	return c, err
 }
 
 // piece is the number of parameters that a worker takes at a time. It does not affect the result.

@@ -6,6 +6,8 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -40,20 +42,32 @@ type Model interface {
 
 // A Coder is a Model that runs the run's codec too, where it has the gradient, the parameters, and
 // the state of the member that encoded last. All of them are also in the caller's memory: after an
-// error the caller computes on from there.
+// error the caller computes on from there. In a run with inner steps a state ends with the moments
+// that Updated copies, and with the count of steps, which only the caller has.
 type Coder interface {
 	Model
 	// Code prepares for a codec, and reports whether the Coder can run it.
 	Code(c codec.Codec) bool
+	// Change ends inner steps: the gradient becomes what they have changed the parameters of Start
+	// by, which are the parameters again. Updated then takes no parameters.
+	Change() error
 	// Encode is Encode of the codec on the gradient that the calls of Grad added up to, with step
-	// the learning rate times the factor of clipping. It leaves state as it is, and sets after to
-	// the state of version next. It also returns the leaves of the gradient and of that state.
+	// the learning rate times the factor of clipping; after inner steps on their change, with step
+	// 1. It leaves state as it is, and sets after to the codec's part of the state of version next.
+	// It also returns the leaves of the gradient and of what it has of that state.
 	Encode(state, after []float32, version, next uint64, step float32) (payload []byte, gradient, leaves []wire.Hash, err error)
 	// Holds reports whether the parameters are those of a version.
 	Holds(version uint64) bool
 	// Apply is Apply of the codec on them, for a set that it accepts. It leaves params as they are,
 	// sets after to the parameters of version next, and returns their leaves.
 	Apply(params, after []float32, next uint64, payloads [][]byte, lr float32) (leaves []wire.Hash, err error)
+}
+
+// A Patcher is a Model that takes changes of the parameters that it has.
+type Patcher interface {
+	// Patch makes the parameters of a version, if it has them, those of version next, which differ
+	// from them only in ranges.
+	Patch(params []float32, version, next uint64, ranges []codec.Range) error
 }
 
 // host is package llama's model, on the pool.
@@ -240,39 +254,71 @@ type coded struct {
 	payload  []byte
 	gradient []wire.Hash // leaves
 	norm     float64     // of the gradient
+
+	// Of a Coder, which leaves the codec's part of the new state in e.grad.
+	version uint64 // of the new state; 0: the state is the new one
+	leaves  []wire.Hash
 }
 
-// encode encodes the gradient of m, where it is, and updates the state.
+// coding returns m if it also runs the codec.
+func (e *Engine) coding(m Model) *watched {
+	if w, ok := m.(*watched); ok && e.coder != nil {
+		return w
+	}
+	return nil
+}
+
+// encode encodes the gradient of m, where it is. keep then updates the state.
 func (e *Engine) encode(m Model, state *vector, lr float32) (c coded, err error) {
-	w, ok := m.(*watched)
-	if !ok || e.coder == nil {
+	w := e.coding(m)
+	if w == nil {
 		if err := m.Gradient(e.grad); err != nil {
 			return c, err
 		}
 		return e.encodeHere(state, lr)
 	}
-	norm, weightDecay := e.codec.(codec.Disputable).Clipping()
+	clip, weightDecay := e.clipping()
 	if err := codec.CheckLR(lr, weightDecay); err != nil {
 		return c, err
 	}
 	if c.norm, err = m.Norm(); err != nil {
 		return c, err
 	}
-	scale, err := codec.Factor(c.norm, norm)
+	step, err := codec.Factor(c.norm, clip)
 	if err != nil {
 		return c, err
 	}
-	next := versions.Add(1)
-	var leaves []wire.Hash
-	c.payload, c.gradient, leaves, err = e.coder.Encode(state.Floats, e.grad, state.version, next, lr*scale)
-	if w.watch(err) == nil {
-		copy(state.Floats, e.grad)
-		state.changed(next, leaves)
+	if e.inner == nil {
+		step *= lr
 	}
-	return c, err
+	c.version = versions.Add(1)
+	c.payload, c.gradient, c.leaves, err = e.coder.Encode(state.Floats, e.grad, state.version, c.version, step)
+	return c, w.watch(err)
 }
 
-// encodeHere encodes the gradient in e.grad on the pool.
+// clipping returns the codec's bound of a gradient's norm, and its decay of weights.
+func (e *Engine) clipping() (norm, weightDecay float32) {
+	if d, ok := e.codec.(codec.Disputable); ok {
+		return d.Clipping()
+	}
+	return 0, 0
+}
+
+// keep makes state the one that c has left, unless it is.
+func (e *Engine) keep(state *vector, c coded) {
+	if c.version == 0 {
+		return
+	}
+	copy(state.Floats, e.grad)
+	if e.inner != nil {
+		e.inner.keep(state.Floats, e.length)
+		full := (len(state.Floats) - 1) / (merkle.ChunkBytes / 4) // chunks without the count of steps
+		c.leaves = append(c.leaves[:full:full], merkle.Leaf(tensor.Bytes(state.Floats[full*merkle.ChunkBytes/4:])))
+	}
+	state.changed(c.version, c.leaves)
+}
+
+// encodeHere encodes the gradient in e.grad on the pool, and updates the state.
 func (e *Engine) encodeHere(state *vector, lr float32) (c coded, err error) {
 	if c.payload, err = e.codec.Encode(nil, e.inner.part(state.Floats, e.length), e.grad, lr); err != nil {
 		return c, err

@@ -1,6 +1,6 @@
 // Package vulkan computes on GPUs, through Vulkan 1.2, to the bits of package llama: losses,
-// gradients, inner steps, codec distro and the hashes of what these leave. A Model is what
-// engine/cpu takes instead of its own; several devices share one by its layers.
+// gradients, inner steps, codecs distro and sparseloco, and the hashes of what these leave. A Model
+// is what engine/cpu takes instead of its own; several devices share one by its layers.
 //
 // A device takes part only after a proof on this very machine (Open): operations on operands of
 // each class, hostile products, and a step of small models, all compared with package exact. The
@@ -22,6 +22,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
@@ -137,7 +138,7 @@ func (d *Device) prove() error {
 			return err
 		}
 		for _, s := range steps {
-			f, err := proveStep(d.k, s.name, s.change)
+			f, err := proveStep(d.k, s.name, s.codec, s.change)
 			if err != nil {
 				return err
 			}
@@ -158,27 +159,31 @@ func (d *Device) prove() error {
 	return nil
 }
 
-// steps are the kinds of models whose gradients are proven.
+// steps are the kinds of models whose gradients are proven, and the codecs that encode them.
 var steps = []struct {
 	name   string
+	codec  codec.Options
 	change func(c *llama.Config)
 }{
-	{"biases", func(c *llama.Config) { c.Bias = true }},
-	{"a window", func(c *llama.Config) { c.Window = 23 }},
-	{"8 bits, norms of heads", func(c *llama.Config) { c.Numerics, c.HeadDim, c.FFN, c.QKNorm = llama.Exact8, 32, 96, true }},
+	{"biases", proven, func(c *llama.Config) { c.Bias = true }},
+	{"a window, inner steps", sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.9, OuterRate: 0.9, InnerSteps: 1}, func(c *llama.Config) { c.Window = 23 }},
+	{"8 bits, norms of heads", proven, func(c *llama.Config) { c.Numerics, c.HeadDim, c.FFN, c.QKNorm = llama.Exact8, 32, 96, true }},
 }
 
+var proven = distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1, VotesMax: 1}
+
 // proveStep compares the gradient of a small model with package llama's, and then the codec.
-func proveStep(k *kernel.Kernels, name string, change func(c *llama.Config)) ([]kernel.Finding, error) {
+func proveStep(k *kernel.Kernels, name string, o codec.Options, change func(c *llama.Config)) ([]kernel.Finding, error) {
 	f := kernel.Finding{Operation: "gradient of a small model", Class: name}
 	const seq, batch = 70, 2
 	cfg := llama.Config{Vocab: 61, Hidden: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 10, FFN: 88, Context: seq, Theta: 10000, Eps: 1e-5}
 	change(&cfg)
-	c, err := distro.New(cfg.Layout(), distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1, VotesMax: 1}, nil)
+	c, err := o.New(cfg.Layout(), nil)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newModel(k, cfg, seq, batch, false, c)
+	_, inner := c.(*sparseloco.Codec)
+	m, err := newModel(k, cfg, seq, batch, inner, c)
 	if err != nil {
 		return nil, err
 	}
@@ -258,8 +263,7 @@ func (d *Device) remember(cache string) error {
 }
 
 // NewModel returns the model that computes on the device, at most most sequences of seq tokens at
-// once. Only with inner can it take inner steps. Without them it runs the codec c too, if that is
-// distro's; c may be nil.
+// once. Only with inner can it take inner steps. It runs the codec c too, if it can; c may be nil.
 func (d *Device) NewModel(cfg llama.Config, seq, most int, inner bool, c codec.Codec) (*Model, error) {
 	m, err := newModel(d.k, cfg, seq, most, inner, c)
 	if err == nil {

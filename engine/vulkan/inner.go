@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -136,8 +137,41 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 	return nil
 }
 
+// Change implements cpu.Coder.
+func (m *Model) Change() error {
+	if err := m.auditKept(); err != nil {
+		return err
+	}
+	if err := m.k.Device.Run(func(c *gpu.Commands) {
+		for i, p := range m.m.params.parts {
+			begun := m.m.begun.parts[i].at
+			m.k.MeanStep(c, m.m.grad.parts[i].at, begun, p.at, p.at.Len, 1, 1)
+			c.Copy(p.at, begun, p.at.Len)
+		}
+	}); err != nil {
+		return err
+	}
+	m.params, m.version = m.start.params, m.start.version
+	kept := m.kept
+	m.kept.values = nil
+	if kept.values == nil {
+		return nil
+	}
+	got, want := make([]float32, len(kept.values)), make([]float32, len(kept.values))
+	for i := range want {
+		want[i] = m.params[kept.from+i] - kept.values[i]
+	}
+	if err := readFlat(got, m.m.grad.parts, kept.from); err != nil {
+		return err
+	}
+	return same("what inner steps have changed", got, want)
+}
+
 // Updated implements cpu.Model.
 func (m *Model) Updated(params, mean, square []float32) error {
+	if params == nil { // after Change
+		return errors.Join(m.m.mean.read(mean), m.m.square.read(square))
+	}
 	for _, x := range []struct {
 		of *weights
 		to []float32

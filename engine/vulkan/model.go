@@ -33,9 +33,13 @@ type Model struct {
 	// What the parameters and the coder's state are, as the caller numbers them; 0: nothing with a
 	// number.
 	version, stateVersion uint64
-	kept                  sample // of the last inner step's parameters; no values before the first
-	fresh                 bool   // the gradient is still zero
-	random                prng.Source
+	start                 struct { // what Start was called with
+		params  []float32
+		version uint64
+	}
+	kept   sample // of the last inner step's parameters; no values before the first
+	fresh  bool   // the gradient is still zero
+	random prng.Source
 }
 
 // A shape is what a pass, or a stage of one, is recorded for.
@@ -244,12 +248,35 @@ func (w *weights) read(values []float32) error {
 	return nil
 }
 
+// Patch implements cpu.Patcher.
+func (m *Model) Patch(params []float32, version, next uint64, ranges []codec.Range) error {
+	if version == 0 || version != m.version {
+		return nil
+	}
+	m.params, m.version = nil, 0
+	var to []gpu.Words
+	var from [][]float32
+	for _, p := range m.m.params.parts {
+		for _, r := range ranges {
+			if low, high := max(r.From, p.from), min(r.To, p.from+p.at.Len); low < high {
+				to, from = append(to, p.at.At(low-p.from)), append(from, params[low:high])
+			}
+		}
+	}
+	if err := gpu.WriteParts(to, from); err != nil {
+		return err
+	}
+	m.version = next
+	return nil
+}
+
 // Start implements cpu.Model.
 func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 	if len(params) != m.Layout().Len() {
 		panic("vulkan: parameters of another model's length")
 	}
 	m.params, m.kept.values = params, nil
+	m.start.params, m.start.version = params, version
 	if version != 0 && version == m.version {
 		if err := m.auditParams(); err != nil {
 			return err
@@ -265,6 +292,15 @@ func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 		return nil
 	}
 	m.fresh = true
+	if len(m.m.begun.parts) > 0 {
+		if err := m.k.Device.Run(func(c *gpu.Commands) {
+			for i, p := range m.m.params.parts {
+				c.Copy(m.m.begun.parts[i].at, p.at, p.at.Len)
+			}
+		}); err != nil {
+			return err
+		}
+	}
 	return m.clear.Run()
 }
 

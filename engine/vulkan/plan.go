@@ -1,8 +1,9 @@
 package vulkan
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/codec/distro"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/exact8"
@@ -36,6 +37,7 @@ type memory struct {
 	params, grad weights
 
 	mean, square weights   // AdamW's moments, of inner steps
+	begun        weights   // the parameters with which inner steps begin, for a codec on the device
 	squares      gpu.Words // of the gradient: see kernel.SquaresLen; or none
 
 	slot         // of the pass that is computed
@@ -60,10 +62,10 @@ type slot struct {
 // sizes are the sizes that a model's memory follows from.
 type sizes struct {
 	llama.Config
-	seq       int           // tokens of a sequence
-	sequences int           // computed at once
-	inner     bool          // a share is inner steps
-	codec     *distro.Codec // nil: the codec runs on the processors
+	seq       int         // tokens of a sequence
+	sequences int         // computed at once
+	inner     bool        // a share is inner steps
+	codec     codec.Codec // nil: the codec runs on the processors
 
 	// A device of several has layers [first, end), and the outer one also the embedding, the last
 	// norm and the head. slots is the number of passes under way at once.
@@ -82,11 +84,10 @@ func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes 
 	if cfg.Tied {
 		most = 1 // see the comment of package llama
 	}
-	d, _ := c.(*distro.Codec)
-	if inner {
-		d = nil
+	if !coding(c, inner) {
+		c = nil
 	}
-	return sizes{Config: cfg, seq: seq, sequences: most, inner: inner, codec: d, end: cfg.Layers, slots: 1, outer: true}
+	return sizes{Config: cfg, seq: seq, sequences: most, inner: inner, codec: c, end: cfg.Layers, slots: 1, outer: true}
 }
 
 // Bounds of memory that does not grow with the model. Tests make them small.
@@ -146,7 +147,10 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 		m.squares = alloc(kernel.SquaresLen(s.Layout().Len()))
 	}
 	if s.codec != nil {
-		m.coder = newCoder(s.codec, m.params.parts, m.grad.parts, alloc)
+		if s.inner {
+			m.begun = s.weights(alloc)
+		}
+		m.coder = newCoder(s.codec, m.params.parts, m.grad.parts, slices.Concat(m.mean.parts, m.square.parts), alloc)
 	}
 	for range s.slots {
 		m.slots = append(m.slots, s.slot(alloc))

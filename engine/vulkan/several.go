@@ -163,6 +163,11 @@ func (p *pipeline) Start(params []float32, version uint64, gradient bool) error 
 	return p.each(func(m *Model) error { return m.Start(params, version, gradient) })
 }
 
+// Patch implements cpu.Patcher.
+func (p *pipeline) Patch(params []float32, version, next uint64, ranges []codec.Range) error {
+	return p.each(func(m *Model) error { return m.Patch(params, version, next, ranges) })
+}
+
 // Grad implements cpu.Model.
 func (p *pipeline) Grad(tokens []uint32, n, total int) (float32, error) {
 	return p.run(tokens, n, 1/(float32(total)*float32(p.seq)), true)

@@ -102,7 +102,7 @@ func TestSeveralDevicesAreOne(t *testing.T) {
 func TestAMemberWithSeveralDevices(t *testing.T) {
 	devices := several(t)[:2]
 	sparse := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 2, WeightDecay: 0.1, ClipNorm: 1}
-	for _, run := range []engine.Run{{Codec: codedWith}, {Codec: sparse, Inner: sparse.Inner()}} {
+	for _, run := range []engine.Run{{Codec: gradients.codec}, {Codec: sparse, Inner: sparse.Inner()}} {
 		run.Model, run.Data, run.Sequence, run.Schedule = small, counted{}, 20, optim.Schedule{Kind: optim.Constant, Base: 3e-3}
 		round := func(on cpu.Model, left int) (r [2]engine.Result, state cpu.Floats, told []string) {
 			if on != nil {

@@ -155,6 +155,44 @@ func Write[T word](dst Words, src []T) error {
 	return nil
 }
 
+// partsMost is the number of parts that WriteParts copies at a time.
+const partsMost = 1 << 13
+
+// WriteParts copies each of src to the beginning of dst of the same number. All are on one device.
+func WriteParts(dst []Words, src [][]float32) error {
+	for len(dst) > 0 {
+		d := dst[0].b.d
+		host, s, err := stage[float32](d)
+		if err != nil {
+			return err
+		}
+		if len(src[0]) > len(host) {
+			if err := Write(dst[0], src[0]); err != nil {
+				return err
+			}
+			dst, src = dst[1:], src[1:]
+			continue
+		}
+		n, filled := 0, 0
+		for ; n < min(len(dst), partsMost) && filled+len(src[n]) <= len(host); n++ {
+			filled += copy(host[filled:], src[n])
+		}
+		if err := d.Run(func(c *Commands) {
+			at := 0
+			for i := range n {
+				c.copy(dst[i], Words{s, 4 * uint64(at), len(src[i])}, len(src[i]))
+				at += len(src[i])
+			}
+			c.barrier()
+		}); err != nil {
+			return err
+		}
+		d.traffic.To += 4 * uint64(filled)
+		dst, src = dst[n:], src[n:]
+	}
+	return nil
+}
+
 // Read fills dst with the beginning of src.
 func Read[T word](dst []T, src Words) error {
 	d := src.b.d

@@ -227,7 +227,16 @@ func (c *Commands) Dispatch(k *Kernel, x, y, z int, args ...any) {
 
 // Copy copies n numbers.
 func (c *Commands) Copy(dst, src Words, n int) {
-	c.copyRows(dst, src, 1, n, n)
+	c.copy(dst, src, n)
+	c.barrier()
+}
+
+// copy copies n numbers, without a barrier.
+func (c *Commands) copy(dst, src Words, n int) {
+	if n > 0 && c.err == nil {
+		region := &vk.BufferCopy{Src: src.offset, Dst: dst.offset, Size: 4 * uint64(n)}
+		c.d.f.CmdCopyBuffer(c.now(), src.b.handle, dst.b.handle, 1, region)
+	}
 }
 
 // copyRows packs n rows of width numbers that are stride numbers apart.

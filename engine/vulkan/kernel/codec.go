@@ -58,11 +58,27 @@ func (k *Kernels) Momentum(c *gpu.Commands, state, x, most gpu.Words, b Blocks, 
 	line(c, k.momentum, up(b.Len(), 64), x, state, most, b.Len(), b.Columns*b.size(), b.Rows*b.Stride, decay, step)
 }
 
-// Pick sets the most largest magnitudes of each block of the state to +0, and writes which they
-// were as distro.Codec.Payload takes them, each words for a block. A row of blocks has the picks of
-// across blocks.
-func (k *Kernels) Pick(c *gpu.Commands, state, picks gpu.Words, b Blocks, most, each, across int) {
-	line(c, k.pick, b.Down*b.Columns, state, picks, b.size(), min(most, b.size()), each, b.Columns, across, b.Rows*b.Stride, b.Down*b.Columns)
+// Pick writes which the most largest magnitudes of each block of the state are, as
+// distro.Codec.Payload takes them, each words for a block. A row of blocks has the picks of across
+// blocks. It sets what is picked to +0, or if there is room for values, writes it there, one for
+// each pick.
+func (k *Kernels) Pick(c *gpu.Commands, state, picks, values gpu.Words, b Blocks, most, each, across int) {
+	keep := flag(values.Len > 0)
+	if keep == 0 {
+		values = state
+	}
+	line(c, k.pick, b.Down*b.Columns, state, picks, values, b.size(), min(most, b.size()), each, b.Columns, across, b.Rows*b.Stride, b.Down*b.Columns, keep)
+}
+
+// Put adds what is sent, as sparseloco.Codec.Sent has it, to chunks of size numbers, one after the
+// other in x. each is the number of words of a chunk's positions.
+func (k *Kernels) Put(c *gpu.Commands, x, sent gpu.Words, chunks, size, each int) {
+	line(c, k.put, up(chunks*each, 64), sent, x, chunks*each, size, each)
+}
+
+// MeanStep computes y = x - rate*(sums/count) of n numbers.
+func (k *Kernels) MeanStep(c *gpu.Commands, y, x, sums gpu.Words, n int, count, rate float32) {
+	line(c, k.meanStep, up(n, 64), x, sums, y, n, count, rate)
 }
 
 // Votes adds the signs in the picks of some payloads to sums, integers of all blocks. A payload has

@@ -45,7 +45,7 @@ type Kernels struct {
 
 	adamw, squares *gpu.Kernel // of inner steps
 
-	momentum, pick, votes, signStep, leaves *gpu.Kernel // of the codec, and hashes
+	momentum, pick, votes, signStep, put, meanStep, leaves *gpu.Kernel // of the codec, and hashes
 
 	norm, normBack, gainBack, gainAdd, bias, rope, softmax, softmaxBack, swiglu, swigluBack, embed, embedBack, loss *gpu.Kernel
 }
@@ -66,7 +66,7 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
 		{&k.quantize, "quantize", nil}, {&k.small8, gemm8, []uint32{4}}, {&k.large8, gemm8, []uint32{8}}, {&k.target, "target", nil},
 		{&k.adamw, "adamw", nil}, {&k.squares, "squares", nil},
-		{&k.momentum, "momentum", nil}, {&k.pick, "pick", nil}, {&k.votes, "votes", nil}, {&k.signStep, "sign_step", nil}, {&k.leaves, "leaves", nil},
+		{&k.momentum, "momentum", nil}, {&k.pick, "pick", nil}, {&k.votes, "votes", nil}, {&k.signStep, "sign_step", nil}, {&k.put, "put", nil}, {&k.meanStep, "mean_step", nil}, {&k.leaves, "leaves", nil},
 		{&k.norm, "norm", nil}, {&k.normBack, "norm_back", nil}, {&k.gainBack, "gain_back", nil}, {&k.gainAdd, "gain_add", nil},
 		{&k.bias, "bias", nil}, {&k.rope, "rope", nil}, {&k.softmax, "softmax", nil}, {&k.softmaxBack, "softmax_back", nil},
 		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},

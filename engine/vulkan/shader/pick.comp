@@ -2,10 +2,11 @@
 #extension GL_GOOGLE_include_directive : require
 #include "exact.glsl"
 
-// Picks the k largest magnitudes of each block of size numbers: of equal ones the lower position, and zeros never. It sets them to +0, and writes
+// Picks the k largest magnitudes of each block of size numbers: of equal ones the lower position, and zeros never. It sets them to +0, or with keep set
+// leaves them and writes them to values, one for each pick; and it writes
 // position and sign of each, ascending, two to a word, each*2 for a block; what is left is 0xffff. Magnitudes are compared as their bits.
 layout(local_size_x = 256) in;
-layout(push_constant, scalar) uniform Args { Flags state, picks; uint size, k, each, columns, across, rowStride, blocks; };
+layout(push_constant, scalar) uniform Args { Flags state, picks, values; uint size, k, each, columns, across, rowStride, blocks, keep; };
 
 shared uint count, places[256], picked[64];
 
@@ -48,10 +49,12 @@ void main() {
 	for (uint p = from; p < to; p++) {
 		uint v = state.at[base + p], m = v & 0x7fffffffu;
 		if (m < bound || m == bound && equal >= left) continue;
-		picked[higher + min(equal, left)] = p | v >> 31 << 15;
+		uint at = higher + min(equal, left);
+		picked[at] = p | v >> 31 << 15;
 		if (m > bound) higher++;
 		else equal++;
-		state.at[base + p] = 0u;
+		if (keep != 0u) values.at[(i * across + j) * each * 2u + at] = v;
+		else state.at[base + p] = 0u;
 	}
 	barrier();
 	if (id < each) picks.at[(i * across + j) * each + id] = picked[2u * id] | picked[2u * id + 1u] << 16;
