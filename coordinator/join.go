@@ -29,7 +29,7 @@ func (s State) join(env Env, m Join) Error {
 		}
 		b := s.place(i)
 		stake = b.Stake()
-		if s.owed(i) {
+		if s.Owes(i) {
 			payee := key.Public(b.Payee())
 			if !m.Payee.IsZero() && m.Payee != payee {
 				return ErrPayee
@@ -107,7 +107,7 @@ const (
 // rank returns when the place of member i, which is gone, is given away.
 func (s State) rank(env Env, i Member) int {
 	b := s.place(i)
-	owed := s.owed(i)
+	owed := s.Owes(i)
 	d := due{}
 	if owed {
 		d = s.due(env, i)

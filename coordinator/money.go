@@ -170,8 +170,8 @@ func (s State) inFlight(i Member) bool {
 	return false
 }
 
-// owed reports whether member i is owed tokens, now or later.
-func (s State) owed(i Member) bool {
+// Owes reports whether member i is owed tokens, now or later.
+func (s State) Owes(i Member) bool {
 	b := s.place(i)
 	return b.Stake() > 0 || b.Balance() > 0 || b.Unvested() > 0 || s.book().Pending(i) ||
 		s.h().Rate() > 0 && b.Points() > b.Claimed()

@@ -193,7 +193,12 @@ func ownerOf(delegations []Delegation, node key.Public, nowMs uint64) key.Public
 	return node
 }
 
+// allows reports whether k may take part. A revoked node may not, even by itself: it would join
+// with the stake that it put up for its owner.
 func allows(listed bool, allowed []key.Public, delegations []Delegation, k key.Public, nowMs uint64) bool {
+	if i, ok := findDelegation(delegations, k); ok && delegations[i].Revoked && nowMs < delegations[i].ExpiresMs {
+		return false
+	}
 	if !listed {
 		return true
 	}
@@ -228,7 +233,7 @@ func (h *Host) admitted(r *run, sender key.Public, m coordinator.Message) (coord
 	default:
 		return m, nil
 	}
-	if !allows(a.listed, a.allowed, a.delegations, sender, h.timeMs) {
+	if !a.allows(sender, h.timeMs) {
 		return nil, refuse(CodeNotAdmitted, sender, "; the owner of run ", quote(r.name), " can add it: entrain run allow ", r.name, " ", sender)
 	}
 	return m, nil
@@ -268,16 +273,26 @@ func (h *Host) admitKeys(sender key.Public, m Admit) error {
 	}
 	r.admission.allowed, r.admission.listed, r.admission.dirty = list, m.Listed, true
 	for i := range r.state.Count() {
-		if m := r.state.Member(i); m.Status.Present() && !allows(r.admission.listed, list, r.admission.delegations, m.Key, h.timeMs) {
+		if m := r.state.Member(i); m.Status.Present() && !r.admission.allows(m.Key, h.timeMs) {
 			h.withdraw(r, m.Key)
 		}
 	}
 	return nil
 }
 
-// withdraw removes k from the run. It does nothing if k is not a member or the run has finished.
+func (a *admission) allows(k key.Public, nowMs uint64) bool {
+	return allows(a.listed, a.allowed, a.delegations, k, nowMs)
+}
+
+// withdraw removes k from the run, as if by itself: as a member, unless the run has finished, and as
+// a validator, which scores what was done while it had the seat.
 func (h *Host) withdraw(r *run, k key.Public) {
-	_ = r.state.Apply(h.env(r, k), coordinator.Withdraw{})
+	env := h.env(r, k)
+	_ = r.state.Apply(env, coordinator.Withdraw{})
+	m := coordinator.RetireValidator{}
+	if h.mayPayOut(r, env, m) == nil && r.state.Apply(env, m) == nil {
+		h.payOut(r)
+	}
 }
 
 func (h *Host) delegate(node key.Public, d Delegate) error {
@@ -296,11 +311,14 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 		return refuse(CodeDelegation, "it lasts longer than ", DelegationMsMax/(24*3600*1000), " days")
 	case known && a.delegations[i].Revoked: // else another's certificate would revive it
 		return refuse(CodeDelegation, a.delegations[i].Owner, " has revoked the node; it needs a new key")
+	case known && a.delegations[i].Owner != c.Owner: // else a thief of its key could put it out of its owner's reach
+		return refuse(CodeDelegation, "the node works for ", a.delegations[i].Owner, " until ", a.delegations[i].ExpiresMs, " (milliseconds since 1970), unless revoked")
 	case a.listed && !slices.Contains(a.allowed, c.Owner):
 		return refuse(CodeNotAdmitted, c.Owner, ", for whom the node works")
 	}
 	e := Delegation{Node: node, Owner: c.Owner, ExpiresMs: c.ExpiresMs}
 	if known {
+		e.ExpiresMs = max(e.ExpiresMs, a.delegations[i].ExpiresMs)
 		a.delegations[i] = e
 	} else {
 		if err := h.roomFor(r, c.Owner); err != nil {
@@ -314,7 +332,8 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 }
 
 // roomFor makes room for one more delegation of an owner. If the table is full, it drops the
-// delegation that ends first among those whose node is not a member.
+// delegation that ends first among those whose node has no place in the run: one with a place may
+// have a stake, and be revoked.
 func (h *Host) roomFor(r *run, owner key.Public) error {
 	a := &r.admission
 	own := 0
@@ -323,7 +342,7 @@ func (h *Host) roomFor(r *run, owner key.Public) error {
 		if d.Owner == owner {
 			own++
 		}
-		if m, ok := r.state.Find(d.Node); ok && r.state.Member(m).Status.Present() {
+		if _, ok := r.state.Find(d.Node); ok {
 			continue
 		}
 		if idle < 0 || d.ExpiresMs < a.delegations[idle].ExpiresMs {
@@ -357,7 +376,8 @@ func (h *Host) revoke(owner key.Public, v Revoke) error {
 	return nil
 }
 
-// expire drops the delegations whose time is over, and withdraws their nodes.
+// expire drops the delegations whose time is over, and withdraws their nodes. It withdraws
+// validators that are not allowed, too, of which some had to wait for their seats.
 func (h *Host) expire(r *run) {
 	a := &r.admission
 	kept := a.delegations[:0]
@@ -373,6 +393,11 @@ func (h *Host) expire(r *run) {
 	if len(kept) < len(a.delegations) {
 		clear(a.delegations[len(kept):])
 		a.delegations, a.dirty = kept, true
+	}
+	for _, v := range r.state.Validators() {
+		if v.Until == 0 && !a.allows(v.Key, h.timeMs) {
+			h.withdraw(r, v.Key)
+		}
 	}
 }
 

@@ -138,6 +138,44 @@ func TestANodeWorksForItsOwnerUntilItsTimeIsOver(t *testing.T) {
 	c.want(CodeDelegation, c.tx("node", again))
 }
 
+// A thief of a node's key takes neither the node nor what its owner has at stake in the run.
+func TestAStolenNodeStaysItsOwners(t *testing.T) {
+	c := newBankChain(t, 1000, "node")
+	c.accept(c.tx("owner", stakeRun()))
+	short := c.certificate("ann", "node", 1000)
+	c.accept(c.tx("node", short), c.tx("node", c.certificate("ann", "node", 60_000)))
+	c.accept(c.tx("node", bring(100, "", coordinator.Join{})))
+	c.want(CodeDelegation, c.tx("node", c.certificate("thief", "node", 90_000)))
+	c.accept(c.tx("node", short)) // it shortens nothing: then the thief's would count
+	c.blockAfter(1000)
+	c.want(CodeDelegation, c.tx("node", c.certificate("thief", "node", 90_000)))
+	c.accept(c.tx("ann", Revoke{Run: "demo", Node: public("node")}))
+	c.want(CodeNotAdmitted, c.tx("node", bring(0, "", coordinator.Join{}))) // with ann's stake
+	c.blockAfter(5000, c.tx("ann", ClaimFor{Run: "demo", Member: public("node")}))
+	c.holds("ann", 100)
+}
+
+// A revoked delegation is not forgotten for others while the node has a place in the run.
+func TestAFullTableKeepsRevokedMembers(t *testing.T) {
+	c := newChain(t)
+	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+	good := c.certificate("ann", "node", 60_000)
+	c.accept(c.tx("node", good), c.tx("node", send("demo", coordinator.Join{})))
+	c.accept(c.tx("ann", Revoke{Run: "demo", Node: public("node")}))
+	c.fillDelegations(90_000)
+	c.accept(c.tx("late", c.certificate("bob", "late", 1000)))
+	c.want(CodeDelegation, c.tx("node", good))
+}
+
+// fillDelegations fills the table with delegations that end after forMs, by owners of one node each.
+func (c *chain) fillDelegations(forMs uint64) {
+	a := &c.host.runs[0].admission
+	for i := len(a.delegations); i < DelegationsMax; i++ {
+		a.delegations = append(a.delegations, Delegation{Node: key.Public{255, byte(i >> 8), byte(i)}, Owner: key.Public{1, byte(i >> 8), byte(i)}, ExpiresMs: c.host.TimeMs() + forMs + uint64(i)})
+	}
+	slices.SortFunc(a.delegations, func(a, b Delegation) int { return a.Node.Compare(b.Node) })
+}
+
 func TestAnOwnerHasOnlySoManyNodes(t *testing.T) {
 	c := newChain(t)
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
@@ -159,12 +197,9 @@ func TestAFullTableForgetsWhoIsNoMember(t *testing.T) {
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
 	c.accept(c.tx("node", c.certificate("ann", "node", 1000)), c.tx("node", send("demo", coordinator.Join{})))
 	r := c.host.runs[0]
-	for i := range DelegationsMax - 1 {
-		r.admission.delegations = append(r.admission.delegations, Delegation{Node: key.Public{255, byte(i >> 8), byte(i)}, Owner: key.Public{1, byte(i >> 8), byte(i)}, ExpiresMs: c.host.TimeMs() + 50_000 + uint64(i)})
-	}
-	slices.SortFunc(r.admission.delegations, func(a, b Delegation) int { return a.Node.Compare(b.Node) })
+	c.fillDelegations(50_000)
 	c.accept(c.tx("late", c.certificate("bob", "late", 1000)))
-	if _, ok := findDelegation(r.admission.delegations, key.Public{255}); ok || len(r.admission.delegations) != DelegationsMax {
+	if _, ok := findDelegation(r.admission.delegations, key.Public{255, 0, 1}); ok || len(r.admission.delegations) != DelegationsMax {
 		t.Error("the one that ends first, and is no member, should have given way")
 	}
 	if _, ok := findDelegation(r.admission.delegations, public("node")); !ok {

@@ -79,11 +79,6 @@ func (h *Host) fromPool(r *run, sender key.Public, body RunMessage, m coordinato
 	return nil, nil, &TxError{Code: CodePoolUse}
 }
 
-// owes reports whether the run has tokens for a member, or will have when its treasury is funded.
-func (r *run) owes(m coordinator.MemberState) bool {
-	return m.Stake > 0 || m.Balance > 0 || m.Unvested > 0 || m.Points > m.Claimed && r.state.Config().Rate > 0
-}
-
 // mayPayOut returns a *TxError if the payee of a message cannot receive what the message pays out.
 // Too few tokens for a purse do not stop a message that takes the place of another: see payOut.
 func (h *Host) mayPayOut(r *run, env coordinator.Env, m coordinator.Message) error {
@@ -265,7 +260,7 @@ func (h *Host) owing(address key.Public) (string, key.Public, bool) {
 	for _, r := range h.runs {
 		over := r.state.Phase() == coordinator.Finished
 		for i := range r.state.Count() {
-			if m := r.state.Member(i); m.Payee == address && (m.Status.Present() && !over || r.owes(m)) {
+			if m := r.state.Member(i); m.Payee == address && (m.Status.Present() && !over || r.state.Owes(i)) {
 				return r.name, m.Key, true
 			}
 		}

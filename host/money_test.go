@@ -183,6 +183,44 @@ func TestAPoolIsNotRemovedWhileARunOwesIt(t *testing.T) {
 	c.holds("op", 1000)
 }
 
+// A member's work that is still to be scored is owed to its pool: else its operator could remove the
+// pool, make it anew alone, and be paid for what was done with others' stake.
+func TestAPoolIsNotRemovedWhileItsWorkIsUnscored(t *testing.T) {
+	c := newBankChain(t, 1000, "op")
+	run := scoredRun()
+	run.Config.ScoreWindows, run.Config.RegisterCost = 40, 0
+	c.accept(c.tx("owner", run), c.tx("op", CreatePool{Runs: []string{"demo"}, Name: "pool"}), c.tx("op", Lend{Pool: "pool", Amount: 100}))
+	c.accept(c.tx("op", bring(100, "pool", coordinator.Join{})))
+	for range 4 {
+		c.work("op")
+	}
+	if got := c.member("op").Points; got == 0 {
+		t.Fatal("no work was accepted")
+	}
+	c.accept(c.tx("op", bring(0, "", coordinator.Withdraw{})))
+	for range 5 { // the epoch ends, and nothing is in flight
+		c.blockAfter(20_000)
+	}
+	c.accept(c.tx("op", bring(0, "", coordinator.Claim{})), c.tx("op", ClosePool{Pool: "pool"}), c.tx("op", Collect{Pool: "pool"}))
+	c.want(CodePoolOwed, c.tx("op", ClosePool{Pool: "pool"}))
+}
+
+// work has the only member of the run do what is next.
+func (c *chain) work(who string) {
+	c.t.Helper()
+	v, _ := c.host.View("demo")
+	params, _ := v.State.Params()
+	if v.State.Phase() == coordinator.Warmup {
+		c.accept(c.tx(who, send("demo", coordinator.Ready{Epoch: v.State.Epoch(), Params: params})))
+		v, _ = c.host.View("demo")
+	}
+	r, _ := v.State.At(v.State.Round())
+	c.accept(c.tx(who, send("demo", coordinator.Witness{
+		Round: r.Number(), Complete: true, Params: params, Prev: params,
+		Held: coordinator.SetHeld(nil, 0), Commitments: make([]byte, r.Filter().Bits/8),
+	})))
+}
+
 func TestTokensSentToAPoolBeforeItIsThere(t *testing.T) {
 	c := newBankChain(t, 1000, "op", "bob")
 	c.accept(c.tx("owner", stakeRun()))

@@ -50,6 +50,29 @@ func TestValidatorsStakeComesAndGoes(t *testing.T) {
 	}
 }
 
+// Who may no longer take part scores nothing that is done from then on.
+func TestAValidatorThatIsNotAllowedGivesUpItsSeat(t *testing.T) {
+	for _, by := range []string{"list", "revoke", "expiry"} {
+		c := newBankChain(t, 1000, "val", "vic")
+		c.accept(c.tx("owner", scoredRun()))
+		c.accept(c.tx("val", c.certificate("ann", "val", 60_000)))
+		c.accept(c.tx("val", bring(100, "", coordinator.RegisterValidator{})))
+		switch by {
+		case "list":
+			c.accept(c.tx("owner", Admit{Run: "demo", Listed: true, Add: keysOf("bob")}))
+		case "revoke":
+			c.accept(c.tx("ann", Revoke{Run: "demo", Node: public("val")}))
+		case "expiry":
+			c.blockAfter(60_000)
+		}
+		c.block()
+		c.holds("ann", 100)
+		if view, _ := c.host.View("demo"); len(view.State.Validators()) > 0 || c.escrow() > 0 {
+			t.Errorf("%s: the run has %+v, and holds %d", by, view.State.Validators(), c.escrow())
+		}
+	}
+}
+
 // A validator does not leave with too few tokens for a purse, but they do not keep its seat either:
 // to who loses it they are lost.
 func TestAValidatorMakesNoTinyPurse(t *testing.T) {
