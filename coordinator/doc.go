@@ -56,11 +56,12 @@
 //     and if the parameters at a's start are agreed. With Overlap 0 a quorum must have named them.
 //   - The accepted results of r-1 earn one point for each sequence, if its parameters are agreed.
 //   - All other sequences of a enter the redo queue, which the next batches take from first.
-//   - A member whose result was not accepted has missed, if a quorum denies holding it, or if more
-//     than two thirds of the other members' results were accepted. Otherwise the network may have
-//     been cut in two, and no member is charged. With Overlap 1 nobody misses a round between peers
-//     that follows one without agreed parameters, since its results begin from states that were not
-//     accepted; reports are complete without them.
+//   - A member whose result was not accepted has missed, if a quorum denies holding it, or if half
+//     of the reports do and more than two thirds of the other members' results were accepted.
+//     Otherwise the network may have been cut in two, and no member is charged. With Overlap 1
+//     nobody misses a round between peers that follows one without agreed parameters, since its
+//     results begin from states that were not accepted; reports are complete without them. Nor does
+//     a member whose result of the round before was kept out although more than half held it.
 //   - A witness that did not report was idle, if at least half of the elected reported. Otherwise
 //     the ledger was out of reach, and no witness is charged. A member with more than MissedMax
 //     idle elections in a row, or misses, is dropped. Four results accepted in a row make up for
@@ -191,7 +192,8 @@
 //
 // Each move has DisputeMs after the one before; both reveals of a node have the same deadline.
 // Silence loses, and so does Concede, which is allowed once the votes are counted. If both sides
-// are silent the accuser loses. A move that is refused may be repeated until the deadline.
+// are silent the accuser loses. An accused that is silent gets a strike instead, if at least two
+// tie-breakers voted and none VoteWrong. A move that is refused may be repeated until the deadline.
 //
 // An accuser that loses, falls silent, concedes, or is ejected for another offence may have done so
 // on purpose. A tie-breaker that voted VoteWrong then takes its place, if it has a trace other than

@@ -203,10 +203,11 @@ func (s State) judgeNames(env Env, r RoundState, of func(record.Report) wire.Has
 //
 // A result that was not accepted is not always its author's fault: a network that is cut in two
 // leaves no quorum on either side. It counts as missed only if a quorum of the witnesses reported
-// that they do not hold it, or if more than two thirds of the other members' results were accepted,
-// which shows that the network carried results to a quorum. Silent witnesses satisfy neither
-// condition and are charged for their silence alone. Nobody has missed a round whose results none
-// could hold (see Severed).
+// that they do not hold it, or if half of them did, and more than two thirds of the other members'
+// results were accepted, which shows that the network carried results to a quorum. With half, a
+// gang that can keep a result out of the model cannot charge its author too. Silent witnesses
+// satisfy neither condition and are charged for their silence alone. Nobody has missed a round
+// whose results none could hold (see Severed and orphaned).
 // shares are those of the round before r.
 func (s State) judge(env Env, r RoundState, shares []dealt) {
 	a, ok := s.At(r.Attests())
@@ -242,8 +243,9 @@ func (s State) judge(env Env, r RoundState, shares []dealt) {
 		for _, v := range batch.Cut(spans, d.from, d.count) {
 			s.pushRedo(v)
 		}
-		refused := uint32(counts[i])+quorum <= reports
-		if checkable && !a.Severed() && (refused || carried) && s.status(i) == StatusActive {
+		held := uint32(counts[i])
+		refused := held+quorum <= reports || carried && 2*held <= reports
+		if checkable && !a.Severed() && !a.orphaned(i) && refused && s.status(i) == StatusActive {
 			s.miss(i, env)
 		}
 	}
@@ -258,6 +260,14 @@ func (r RoundState) Severed() bool {
 	s := r.s
 	p, ok := s.At(r.Number() - 1)
 	return ok && s.exchange() == Peers && s.h().Overlap() == 1 && p.Epoch() == r.Epoch() && !p.b.Agreed()
+}
+
+// orphaned reports whether member i's result of the round begins, as with Overlap 1, from one that
+// was kept out of the model although most held it. Then no witness takes this one either.
+func (r RoundState) orphaned(i Member) bool {
+	p, ok := r.s.At(r.Number() - 1)
+	return ok && r.s.exchange() == Peers && r.Attests() == p.Number() && p.Expected(i) && !p.Accepted(i) &&
+		2*uint32(p.counts()[i]) > uint32(r.b.Reports())
 }
 
 // reward pays the accepted results of round a, whose parameters are agreed.

@@ -284,8 +284,8 @@ func (a *admission) allows(k key.Public, nowMs uint64) bool {
 	return allows(a.listed, a.allowed, a.delegations, k, nowMs)
 }
 
-// withdraw removes k from the run, as if by itself: as a member, unless the run has finished, and as
-// a validator, which scores what was done while it had the seat.
+// withdraw removes k from the run, as if by itself: as a member, unless the run has finished, and
+// as a validator, which scores what was done while it had the seat.
 func (h *Host) withdraw(r *run, k key.Public) {
 	env := h.env(r, k)
 	_ = r.state.Apply(env, coordinator.Withdraw{})
@@ -311,7 +311,7 @@ func (h *Host) delegate(node key.Public, d Delegate) error {
 		return refuse(CodeDelegation, "it lasts longer than ", DelegationMsMax/(24*3600*1000), " days")
 	case known && a.delegations[i].Revoked: // else another's certificate would revive it
 		return refuse(CodeDelegation, a.delegations[i].Owner, " has revoked the node; it needs a new key")
-	case known && a.delegations[i].Owner != c.Owner: // else a thief of its key could put it out of its owner's reach
+	case known && a.delegations[i].Owner != c.Owner: // so no thief puts it out of its owner's reach
 		return refuse(CodeDelegation, "the node works for ", a.delegations[i].Owner, " until ", a.delegations[i].ExpiresMs, " (milliseconds since 1970), unless revoked")
 	case a.listed && !slices.Contains(a.allowed, c.Owner):
 		return refuse(CodeNotAdmitted, c.Owner, ", for whom the node works")

@@ -167,7 +167,8 @@ func TestAFullTableKeepsRevokedMembers(t *testing.T) {
 	c.want(CodeDelegation, c.tx("node", good))
 }
 
-// fillDelegations fills the table with delegations that end after forMs, by owners of one node each.
+// fillDelegations fills the table with delegations that end after forMs, by owners of one node
+// each.
 func (c *chain) fillDelegations(forMs uint64) {
 	a := &c.host.runs[0].admission
 	for i := len(a.delegations); i < DelegationsMax; i++ {

@@ -354,6 +354,28 @@ func (s Cases) payVotes(c Dispute, right Vote, proven bool) {
 	}
 }
 
+// silentAccused decides against an accused that made no move in time. If tie-breakers voted and
+// none found its result wrong, it is only known to be away, as an honest member may be when
+// somebody accuses it for the reward: it gets a strike, as for not serving, and the accuser
+// nothing.
+func (d dispute) silentAccused(env Env) {
+	cast, wrong := 0, false
+	for p := range d.ties() {
+		vote := d.tie(p).Vote
+		wrong = wrong || vote == VoteWrong
+		if vote != 0 {
+			cast++
+		}
+	}
+	if wrong || cast < strikeVotes {
+		d.convictAccused(env, Silence, wire.Hash{}, false)
+		return
+	}
+	s, accused, round := d.s, d.accused(), d.b.Check().Round()
+	d.close()
+	s.strike(env, accused, round, wire.Hash{})
+}
+
 // ExpireDisputes decides the disputes whose deadline has passed: silence loses.
 func (s Cases) ExpireDisputes(env Env) {
 	for k := range uint32(record.DisputesMax) {
@@ -365,10 +387,10 @@ func (s Cases) ExpireDisputes(env Env) {
 		case StageTieBreaking:
 			d.countVotes(env, wire.Hash{})
 		case StageDefending:
-			d.convictAccused(env, Silence, wire.Hash{}, false)
+			d.silentAccused(env)
 		case StageDescending:
 			if d.b.Revealed(Accuser) {
-				d.convictAccused(env, Silence, wire.Hash{}, false)
+				d.silentAccused(env)
 			} else {
 				d.convictAccuser(env, Silence, wire.Hash{}, false)
 			}
