@@ -202,18 +202,38 @@ func (n *names) show() []Profile {
 	return list
 }
 
-// ProveNames returns what keys are called, and the path to the hash of the chain's state.
-func (h *Host) ProveNames() []byte {
+// ProveNames returns what keys are called, or nothing if that has the hash (NamesHash) that the
+// reader names, and the path to the hash of the chain's state.
+func (h *Host) ProveNames(known wire.Hash) []byte {
 	_, leaves := h.roots()
-	b := wire.AppendHash(wire.AppendVar(nil, h.names.append(nil)), h.accounts.sum())
+	var list []byte
+	if h.names.sum() != known {
+		list = h.names.append(nil)
+	}
+	b := wire.AppendHash(wire.AppendVar(nil, list), h.accounts.sum())
 	return appendWay(b, merkle.Prove(leaves, leafKeys))
 }
 
+// NamesHash returns the hash of profiles that OpenNames returned.
+func NamesHash(list []Profile) wire.Hash {
+	n := names{list: make([]named, len(list))}
+	for i, p := range list {
+		n.list[i].Profile = p
+	}
+	return n.sum()
+}
+
 // OpenNames reads what ProveNames returned, with the hash of the chain's state that contains it.
-func OpenNames(b []byte) ([]Profile, wire.Hash, error) {
+// Known are the profiles whose hash the reader named, if any.
+func OpenNames(b []byte, known []Profile) ([]Profile, wire.Hash, error) {
 	r := wire.NewReader(b)
-	body := wire.NewReader(r.Var(4 + NamesMax*(32+2*(4+NameBytesMax))))
+	list := r.Var(4 + NamesMax*(32+2*(4+NameBytesMax)))
 	nonces, way := r.Hash(), readWay(&r)
+	if len(list) == 0 && r.Done() == wire.OK {
+		root, err := climbTop(keysLeaf(nonces, NamesHash(known)), leafKeys, way)
+		return known, root, err
+	}
+	body := wire.NewReader(list)
 	n := parseNames(&body)
 	err := r.Done().OrNil()
 	if err == nil {

@@ -2,10 +2,12 @@ package host
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -51,7 +53,7 @@ func TestNamesCannotBeTakenForEachOther(t *testing.T) {
 		c.want(step.want, c.tx(step.who, SetName{"demo", step.name, step.team}))
 	}
 	want := map[string]string{"owner": "grace", "bob": "ada", "cat": "alice"}
-	list, root, err := OpenNames(c.host.ProveNames())
+	list, root, err := OpenNames(c.host.ProveNames(wire.Hash{}), nil)
 	if err != nil || root != c.host.Hash() || len(list) != len(want) {
 		t.Fatalf("%v, %v; the state's hash is %v, names %v", err, root, c.host.Hash(), list)
 	}
@@ -95,13 +97,43 @@ func TestNamesOfKeysThatHaveLeftAreFree(t *testing.T) {
 	}
 }
 
+// Who knows the names gets no list, however many there are, and is told if they are others.
+func TestNamesAreSentOnce(t *testing.T) {
+	c := newChain(t)
+	for i := range NamesMax {
+		k := key.Public{byte(i >> 8), byte(i), 1}
+		c.host.names.list = append(c.host.names.list, newNamed(Profile{Key: k, Name: fmt.Sprintf("member-with-a-name-%05d", i), Team: "a-team-with-a-long-name"}))
+	}
+	c.host.names.kept = false
+	c.host.Commit()
+	first := c.host.ProveNames(wire.Hash{})
+	list, _, err := OpenNames(first, nil)
+	if err != nil || len(list) != NamesMax {
+		t.Fatalf("%d names: %v", len(list), err)
+	}
+	again := c.host.ProveNames(NamesHash(list))
+	known, root, err := OpenNames(again, list)
+	if err != nil || root != c.host.Hash() || len(known) != NamesMax || len(again) > 400 {
+		t.Errorf("%d names, state %v, in %d bytes: %v", len(known), root, len(again), err)
+	}
+	t.Logf("%d bytes at first, then %d", len(first), len(again))
+	list[7].Name = "another"
+	if _, root, _ := OpenNames(again, list); root == c.host.Hash() {
+		t.Error("other names are proven")
+	}
+	if b := c.host.ProveNames(NamesHash(list)); len(b) != len(first) {
+		t.Error("who knows others gets no list")
+	}
+}
+
 func FuzzOpenNames(f *testing.F) {
 	c := newChain(f)
 	c.accept(c.tx("owner", createRun("demo", "owner", 16)))
 	c.accept(c.tx("owner", SetName{"demo", "ada", "reds"}))
-	f.Add(c.host.ProveNames())
+	f.Add(c.host.ProveNames(wire.Hash{}))
+	f.Add(c.host.ProveNames(c.host.names.sum()))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		list, _, err := OpenNames(b)
+		list, _, err := OpenNames(b, nil)
 		for _, e := range list {
 			if err == nil && (!NameValid(e.Name) || e.Team != "" && !NameValid(e.Team)) {
 				t.Errorf("reads %+v", e)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -84,7 +85,20 @@ func (c *Client) Pool(ctx context.Context, name string) (host.Pool, error) {
 
 // Names returns what keys are called, in order of keys, proven by a header.
 func (c *Client) Names(ctx context.Context) ([]host.Profile, error) {
-	return provenBy(ctx, c, "/v1/proven/names", host.OpenNames)
+	c.mu.Lock()
+	known := c.names
+	c.mu.Unlock()
+	path := "/v1/proven/names"
+	if known != nil {
+		path += "?known=" + host.NamesHash(known).String()
+	}
+	list, err := provenBy(ctx, c, path, func(b []byte) ([]host.Profile, wire.Hash, error) { return host.OpenNames(b, known) })
+	if err == nil {
+		c.mu.Lock()
+		c.names = list
+		c.mu.Unlock()
+	}
+	return slices.Clone(list), err
 }
 
 // Closed returns the receipts of closed runs, proven by a header.

@@ -31,6 +31,7 @@ func TestTokensOverTheAPI(t *testing.T) {
 		{bob, host.Transfer{To: host.PoolAddress(testChain, "pool"), Amount: 9}, host.CodeOK},
 		{bob, host.ClosePool{Pool: "pool"}, host.CodeOK},
 		{bob, host.Collect{Pool: "pool"}, host.CodeNothingDue}, // a tenth of 9 is nothing yet
+		{ann, host.SetName{Name: "ada"}, host.CodeOK},
 	} {
 		if err := submit(t, c, step.from, step.body); host.CodeOf(err) != step.want {
 			t.Errorf("%+v: got %v, want %v", step.body, err, step.want)
@@ -56,6 +57,11 @@ func TestTokensOverTheAPI(t *testing.T) {
 		}
 		if _, err := c.Pool(ctx, "none"); !errors.Is(err, ledger.ErrUnknownPool) {
 			t.Errorf("a pool that is none: %v", err)
+		}
+		for range 2 { // the second answer has no list
+			if list, err := c.Names(ctx); err != nil || len(list) != 1 || list[0].Name != "ada" {
+				t.Errorf("names: %+v, %v", list, err)
+			}
 		}
 		if s, err := c.Status(ctx); err != nil || s.Supply != 1000 {
 			t.Errorf("status: %+v, %v", s, err)

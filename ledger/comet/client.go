@@ -78,6 +78,7 @@ type Client struct {
 	chance prng.Source
 	closed bool
 	peers  map[string]runPeers // by run: the addresses as last read
+	names  []host.Profile      // as last read
 }
 
 // runPeers are the addresses of a run's participants, and their hash in the run's proof.

@@ -113,7 +113,11 @@ func (c *Client) proven(ctx context.Context, endpoint, path string) (content []b
 	if err := c.begin(ctx, endpoint); err != nil {
 		return nil, 0, err
 	}
-	b, err := c.get(ctx, endpoint, path+"?trusted="+strconv.FormatUint(c.trust.newest(), 10))
+	mark := "?"
+	if strings.Contains(path, mark) {
+		mark = "&"
+	}
+	b, err := c.get(ctx, endpoint, path+mark+"trusted="+strconv.FormatUint(c.trust.newest(), 10))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -69,7 +69,8 @@
 //	GET  /v1/headers?height=H           a header with its signatures, CometBFT's LightBlock; by
 //	                                    default the newest that proves a state
 //	GET  /v1/proven/...?trusted=T       runs/RUN, runs/RUN/spec, runs/RUN/peers, runs/RUN/admission,
-//	                                    accounts/KEY, pools, names, closed, replicas, snapshot:
+//	                                    accounts/KEY, pools, names (without the list if known=HASH is
+//	                                    that of the names), closed, replicas, snapshot:
 //	                                    U32 count | count × Var header | U64 height of the header
 //	                                    that proves the answer | the answer with its proof
 //	GET  /v1/runs/RUN/spec              the bytes published with the run

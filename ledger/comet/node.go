@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -181,10 +182,31 @@ func (e *engine) behind() bool {
 	if e.node.ConsensusReactor().WaitSync() {
 		return true
 	}
-	own := e.node.BlockStore().Height()
-	ahead, peers := 0, e.node.Switch().Peers().Copy()
+	var peers []peer
+	for _, p := range e.node.Switch().Peers().Copy() {
+		if s, ok := p.Get(cmttypes.PeerStateKey).(interface{ GetHeight() int64 }); ok {
+			peers = append(peers, peer{s.GetHeight(), p.IsPersistent()})
+		}
+	}
+	return lags(e.node.BlockStore().Height(), peers)
+}
+
+// peer is another replica that is connected: the height that it says it has, and whether the
+// operator named it.
+type peer struct {
+	height int64
+	named  bool
+}
+
+// lags reports whether most peers have more than behindMost blocks more, most of those that the
+// operator named if there are any: anybody may connect, as often as it likes, and say any height.
+func lags(own int64, peers []peer) bool {
+	if slices.ContainsFunc(peers, func(p peer) bool { return p.named }) {
+		peers = slices.DeleteFunc(peers, func(p peer) bool { return !p.named })
+	}
+	ahead := 0
 	for _, p := range peers {
-		if s, ok := p.Get(cmttypes.PeerStateKey).(interface{ GetHeight() int64 }); ok && s.GetHeight() > own+behindMost {
+		if p.height > own+behindMost {
 			ahead++
 		}
 	}

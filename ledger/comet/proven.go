@@ -30,7 +30,7 @@ func (a *api) routesOfProofs(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/proven/runs/{run}/admission", a.ofRun((*host.Host).AdmissionBytes))
 	mux.HandleFunc("GET /v1/proven/accounts/{key}", a.provenAccount)
 	mux.HandleFunc("GET /v1/proven/pools", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProvePools)) })
-	mux.HandleFunc("GET /v1/proven/names", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveNames)) })
+	mux.HandleFunc("GET /v1/proven/names", a.provenNames)
 	mux.HandleFunc("GET /v1/proven/closed", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveClosed)) })
 	mux.HandleFunc("GET /v1/proven/replicas", func(w http.ResponseWriter, r *http.Request) { a.prove(w, r, found((*host.Host).ProveReplicas)) })
 	mux.HandleFunc("GET "+snapshotPath, func(w http.ResponseWriter, r *http.Request) {
@@ -69,6 +69,16 @@ func (a *api) provenAccount(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.prove(w, r, found(func(h *host.Host) []byte { return h.ProvePurse(k) }))
+}
+
+// provenNames answers with what keys are called, unless the client knows it.
+func (a *api) provenNames(w http.ResponseWriter, r *http.Request) {
+	known, err := wire.ParseHash(r.FormValue("known"))
+	if err != nil && r.FormValue("known") != "" {
+		fail(w, http.StatusBadRequest, "known=%q: want a hash of 64 hexadecimal digits", r.FormValue("known"))
+		return
+	}
+	a.prove(w, r, found(func(h *host.Host) []byte { return h.ProveNames(known) }))
 }
 
 // proofWait bounds the wait for the block whose header has the hash of the present state: the next

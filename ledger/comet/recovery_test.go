@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,6 +102,26 @@ func TestAReplicaThatCannotCatchUpIsNotCurrent(t *testing.T) {
 		}
 		if s.Current {
 			t.Fatalf("%+v", s)
+		}
+	}
+}
+
+// Strangers that connect many times decide nothing where the operator named peers.
+func TestStrangersDoNotSayWhetherAReplicaLags(t *testing.T) {
+	const own, far = 100, 100 + behindMost + 1
+	stranger := func(height int64) []peer { return slices.Repeat([]peer{{height: height}}, 40) }
+	for _, c := range []struct {
+		peers []peer
+		want  bool
+	}{
+		{nil, false},
+		{stranger(far), true}, // a replica without named peers has nobody else to ask
+		{append(stranger(far), peer{own, true}), false},
+		{append(stranger(own), peer{far, true}), true},
+		{[]peer{{own, true}, {far, true}}, false},
+	} {
+		if got := lags(own, c.peers); got != c.want {
+			t.Errorf("%+v: %v", c.peers, got)
 		}
 	}
 }
