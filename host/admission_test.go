@@ -106,6 +106,8 @@ func TestANodeWorksForItsOwnerUntilItsTimeIsOver(t *testing.T) {
 		{"node", c.certificate("eve", "node", 60_000), CodeNotAdmitted},                // the owner is not listed
 		{"node", c.certificate("ann", "node", DelegationMsMax+60_000), CodeDelegation}, // too long
 		{"ann", c.certificate("ann", "ann", 60_000), CodeDelegation},                   // for itself
+		{"node", Delegate{"demo", NewCertificate(privateKey("ann"), testChain, "other", public("node"), c.host.TimeMs()+60_000)}, CodeDelegation},
+		{"node", Delegate{"demo", NewCertificate(privateKey("ann"), "other-chain", "demo", public("node"), c.host.TimeMs()+60_000)}, CodeDelegation},
 		{"node", good, CodeOK},
 		{"node", send("demo", coordinator.Join{}), CodeOK},
 		{"eve", Revoke{Run: "demo", Node: public("node")}, CodeDelegation},
