@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Ports of the first of the replicas that share a machine; each further one takes the next ones.
@@ -26,9 +28,12 @@ const (
 
 // Replica says how a replica is set up, in the words of the command line.
 type Replica struct {
-	Home                 string // directory
-	API, Peering, Public string // addresses, as in comet.Options
-	Peers                []string
+	Home  string   // directory
+	API   string   // where it listens for clients; "": at this machine only, or everywhere with Public
+	Peers []string // as in comet.Options
+	// Public is where others reach the replica, as HOST or HOST:PORT, where PORT is for replicas. A
+	// new chain has one replica for each. None: this machine only.
+	Public []string
 
 	// Of a new chain:
 
@@ -37,8 +42,7 @@ type Replica struct {
 	Supply   uint64   // tokens; 0: what Allocate gives away
 	Allocate []string // KEY=AMOUNT
 	Bond     uint64   // tokens behind each replica
-	Replicas int
-	Hosts    []string // where they run; none: all on this machine
+	Replicas int      // at the start; 0 is one for each Public, at least one
 	Block    time.Duration
 	// Owner returns the key of the chain's founder; the zero key if it has none and make is not
 	// set.
@@ -65,8 +69,8 @@ func (r Replica) Init() ([]comet.Place, error) {
 	}
 	var err error
 	switch {
-	case r.Genesis != "" && (r.Replicas > 1 || len(r.Hosts) > 0):
-		return nil, errors.New("--replicas and --host are for a new chain, --genesis for a replica of an existing one")
+	case r.Genesis != "" && (r.Replicas > 1 || len(r.Public) > 1):
+		return nil, errors.New("with --genesis this sets up one replica: leave out --replicas, and give --public once")
 	case r.Genesis != "":
 		o.Stake = 0
 		if o.Genesis, err = atomicfile.ReadBounded(r.Genesis, genesisBytesMax); err != nil {
@@ -83,7 +87,7 @@ func (r Replica) Init() ([]comet.Place, error) {
 			return nil, err
 		}
 	}
-	list, err := places(r.Home, r.API, r.Replicas, r.Hosts)
+	list, err := r.places()
 	if err != nil {
 		return nil, err
 	}
@@ -93,31 +97,59 @@ func (r Replica) Init() ([]comet.Place, error) {
 	return list, nil
 }
 
-// places returns where the replicas of a new chain will run. A single replica lives in dir and
-// serves clients at api. Several live in directories below dir: all on this machine, or one on each
-// of hosts.
-func places(dir, api string, replicas int, hosts []string) ([]comet.Place, error) {
-	switch {
-	case replicas < 1 || replicas > host.SeatsMax:
-		return nil, fmt.Errorf("--replicas %d: want 1 to %d", replicas, host.SeatsMax)
-	case len(hosts) > 0 && len(hosts) != replicas:
-		return nil, fmt.Errorf("--host %d times, with --replicas %d: want one for each", len(hosts), replicas)
-	case replicas == 1 && len(hosts) == 0:
-		return []comet.Place{{Dir: dir, API: api}}, nil
+// places returns where the replicas will run. A single one lives in Home; several live in
+// directories below it.
+func (r Replica) places() (list []comet.Place, err error) {
+	n := r.Replicas
+	if n == 0 {
+		n = max(1, len(r.Public))
 	}
-	var list []comet.Place
-	for i := range replicas {
-		p := comet.Place{
-			Dir: filepath.Join(dir, fmt.Sprint("replica-", i+1)),
-			API: fmt.Sprint("127.0.0.1:", apiPort+i), Peering: fmt.Sprint("127.0.0.1:", peeringPort+i),
+	switch {
+	case n < 1 || n > host.SeatsMax:
+		return nil, fmt.Errorf("%d replicas: want 1 to %d", n, host.SeatsMax)
+	case len(r.Public) > 0 && len(r.Public) != n:
+		return nil, fmt.Errorf("--public %d times, with --replicas %d: want one for each", len(r.Public), n)
+	case n > 1 && r.API != "":
+		return nil, errors.New("--api is for one replica: chain.json in the home of each says where it listens")
+	}
+	for i := range n {
+		p := comet.Place{Dir: r.Home, API: r.API}
+		if n > 1 {
+			p = comet.Place{
+				Dir: filepath.Join(r.Home, fmt.Sprint("replica-", i+1)),
+				API: fmt.Sprint("127.0.0.1:", apiPort+i), Peering: fmt.Sprint("127.0.0.1:", peeringPort+i),
+			}
 		}
-		if len(hosts) > 0 {
-			p.API, p.Peering = fmt.Sprint("0.0.0.0:", apiPort), fmt.Sprint("0.0.0.0:", peeringPort)
-			p.Public = net.JoinHostPort(hosts[i], fmt.Sprint(peeringPort))
+		if len(r.Public) > 0 {
+			if p, err = public(p.Dir, r.API, r.Public[i]); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// public returns the place of a replica that others reach at HOST or HOST:PORT. It listens on all
+// addresses of its machine, but for clients at api, if that is not "".
+func public(dir, api, at string) (comet.Place, error) {
+	name, port, err := net.SplitHostPort(at)
+	if err != nil {
+		name, port = strings.Trim(at, "[]"), strconv.Itoa(peeringPort)
+	}
+	ip, wrong := netip.ParseAddr(name)
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || name == "" || strings.ContainsAny(name, "/@ []") ||
+		wrong != nil && strings.Contains(name, ":") || wrong == nil && ip.IsUnspecified() {
+		return comet.Place{}, fmt.Errorf("--public %q: want HOST or HOST:PORT at which others reach this machine", at)
+	}
+	all := netip.IPv4Unspecified()
+	if ip.Is6() {
+		all = netip.IPv6Unspecified()
+	}
+	if api == "" {
+		api = net.JoinHostPort(all.String(), strconv.Itoa(apiPort))
+	}
+	return comet.Place{Dir: dir, API: api, Peering: net.JoinHostPort(all.String(), port), Public: net.JoinHostPort(name, port)}, nil
 }
 
 // accounts returns the accounts of a new chain: one for each KEY=AMOUNT in allocate, and the rest
@@ -158,10 +190,15 @@ func accounts(allocate []string, supply uint64, owner func() (key.Public, error)
 // Follow sets up a replica of the chain that is served at URLs, whose genesis and peers it takes
 // from there, and returns its options.
 func (r Replica) Follow(ctx context.Context, urls []string) (comet.Options, error) {
-	o := comet.Options{API: r.API, Peering: r.Peering, Public: r.Public, Peers: r.Peers}
-	if r.ID != "" || r.Genesis != "" || r.Replicas != 1 {
-		return o, errors.New("with URLs the replica follows their chain: leave out --chain-id, --genesis and --replicas")
+	o := comet.Options{Peers: r.Peers}
+	if r.ID != "" || r.Genesis != "" || r.Replicas > 1 || len(r.Public) > 1 {
+		return o, errors.New("with URLs this sets up one replica of their chain: leave out --chain-id, --genesis and --replicas, and give --public once")
 	}
+	list, err := r.places()
+	if err != nil {
+		return o, err
+	}
+	o.API, o.Peering, o.Public = list[0].API, list[0].Peering, list[0].Public
 	ctx, cancel := context.WithTimeout(ctx, onchain.Patience)
 	defer cancel()
 	var errs []error
@@ -194,6 +231,37 @@ func (r Replica) Follow(ctx context.Context, urls []string) (comet.Options, erro
 		return o, errors.New("the replicas at these URLs do not say where other replicas reach them: name one with --peer ID@HOST:PORT")
 	}
 	return o, comet.Init(r.Home, o)
+}
+
+// Reach is where others reach a replica, as the replica says.
+type Reach struct {
+	Client  string    `json:"client"`  // URL for clients
+	Peer    string    `json:"peer"`    // ID@HOST:PORT for replicas; "" if none can reach it
+	Genesis wire.Hash `json:"genesis"` // comet.GenesisHash
+}
+
+// Reached asks the replica at an endpoint where others reach it. A replica that is asked on its own
+// machine and has a public address is reached there.
+func Reached(ctx context.Context, at string) (Reach, error) {
+	at, _, _ = strings.Cut(at, "#")
+	status, genesis, err := comet.FetchGenesis(ctx, at)
+	if err != nil {
+		return Reach{}, err
+	}
+	r := Reach{Client: at, Genesis: comet.GenesisHash(genesis)}
+	if r.Peer, err = peerAt(status.Peer, at); err != nil {
+		return r, nil
+	}
+	u, err := url.Parse(at)
+	if err != nil {
+		return r, err
+	}
+	_, addr, _ := strings.Cut(r.Peer, "@")
+	if name, _, err := net.SplitHostPort(addr); err == nil && onchain.AllPrivate([]string{at}) {
+		u.Host = net.JoinHostPort(name, u.Port())
+		r.Client = u.String()
+	}
+	return r, nil
 }
 
 // peerAt returns where other replicas reach the one whose API is at a URL: as it says, but at the

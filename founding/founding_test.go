@@ -30,25 +30,40 @@ func says(t *testing.T, what string, err error, want string) {
 }
 
 func TestPlaces(t *testing.T) {
-	one, err := places("home", "127.0.0.1:1", 1, nil)
+	one, err := Replica{Home: "home", API: "127.0.0.1:1"}.places()
 	if err != nil || len(one) != 1 || one[0] != (comet.Place{Dir: "home", API: "127.0.0.1:1"}) {
 		t.Errorf("one replica: %+v, %v", one, err)
 	}
-	here, err := places("home", "", 2, nil)
+	open, err := Replica{Home: "home", Public: []string{"a.example:1000"}}.places()
+	if err != nil || len(open) != 1 || open[0] != (comet.Place{Dir: "home", API: "0.0.0.0:7370", Peering: "0.0.0.0:1000", Public: "a.example:1000"}) {
+		t.Errorf("one that others reach: %+v, %v", open, err)
+	}
+	here, err := Replica{Home: "home", Replicas: 2}.places()
 	if err != nil || here[0].API == here[1].API || here[0].Peering == here[1].Peering || here[0].Dir == here[1].Dir {
 		t.Errorf("two on a machine: %+v, %v", here, err)
 	}
-	far, err := places("home", "", 2, []string{"a.example", "2001:db8::1"})
-	if err != nil || far[1].API != "0.0.0.0:7370" || far[1].Public != "[2001:db8::1]:26656" {
+	far, err := Replica{Home: "home", Public: []string{"a.example", "[2001:db8::1]"}}.places()
+	if err != nil || far[0].API != "0.0.0.0:7370" || far[1].API != "[::]:7370" || far[1].Public != "[2001:db8::1]:26656" || far[0].Dir == far[1].Dir {
 		t.Errorf("two machines: %+v, %v", far, err)
 	}
 	for _, v := range []struct {
-		n     int
-		hosts []string
-		want  string
-	}{{0, nil, "--replicas 0"}, {host.SeatsMax + 1, nil, "--replicas"}, {2, []string{"a"}, "--host 1 times"}} {
-		_, err := places("home", "", v.n, v.hosts)
-		says(t, fmt.Sprint(v.n, v.hosts), err, v.want)
+		n      int
+		api    string
+		public []string
+		want   string
+	}{
+		{-1, "", nil, "-1 replicas"},
+		{host.SeatsMax + 1, "", nil, "replicas: want"},
+		{2, "", []string{"a"}, "--public 1 times"},
+		{2, "127.0.0.1:1", nil, "--api"},
+		{0, "", []string{"0.0.0.0"}, "at which others reach"},
+		{0, "", []string{"a:0"}, "at which others reach"},
+		{0, "", []string{"https://a"}, "--public"},
+		{0, "", []string{"a:b:c"}, "--public"},
+		{0, "", []string{""}, "--public"},
+	} {
+		_, err := Replica{Home: "home", API: v.api, Replicas: v.n, Public: v.public}.places()
+		says(t, fmt.Sprint(v.n, v.public), err, v.want)
 	}
 }
 

@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -48,16 +50,19 @@ func rootSecret(path string) (string, error) {
 }
 
 // MakeFor makes a bucket, unless it exists, and writes to dir the files NAME.write and NAME.read:
-// its location with credentials to write, and the one that readers get, at the address public
-// unless that is "".
+// its location with credentials to write, and the one that readers get, at the HOST or HOST:PORT in
+// public unless that is "".
 func (s *Server) MakeFor(dir, name, public string) error {
 	own, read, err := s.Make(name)
 	if err != nil {
 		return err
 	}
-	if public != "" {
-		read.Endpoint = public
+	if _, _, err := net.SplitHostPort(public); err != nil && public != "" {
+		if _, port, err := net.SplitHostPort(read.Endpoint); err == nil {
+			public = net.JoinHostPort(strings.Trim(public, "[]"), port)
+		}
 	}
+	read.Endpoint = cmp.Or(public, read.Endpoint)
 	for suffix, l := range map[string]bucket.Location{".write": own, ".read": read} {
 		if err := l.Check(); err != nil {
 			return err

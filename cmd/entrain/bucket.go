@@ -42,7 +42,7 @@ test the bucket with entrain join --check.`,
 	}
 	addrFlag(cmd, &o.addr, "127.0.0.1:9000")
 	f := cmd.Flags()
-	f.StringVar(&o.public, "public", "", "`HOST:PORT` at which others reach it (default: where it listens)")
+	f.StringVar(&o.public, "public", "", "`HOST` or HOST:PORT at which others reach it (default: where it listens)")
 	f.StringVar(&o.cert, "tls-cert", "", "`file` of the certificate, PEM")
 	f.StringVar(&o.key, "tls-key", "", "`file` of its key, PEM")
 	jsonFlag(cmd, &o.asJSON)

@@ -50,25 +50,24 @@ new chain, of which this replica is the first; with URLs, or with --genesis FILE
 The genesis of a new chain makes all its tokens, 1,000,000,000 by default. They belong to your key,
 which is created if there is none. --allocate gives tokens to others; the rest of --supply is yours.
 
-With --replicas N it makes the homes of N replicas that begin the chain together, in the subdirectories
-replica-1 to replica-N: move each to its machine. With --host for each of them they listen on all addresses of
-their machines, clients at port 7370 and other replicas at 26656; without, all of them run on this machine.
-Four go on when one of them fails or lies.
+Only this machine reaches the chain unless you say with --public at which name or address others reach the
+replica: clients at port 7370, other replicas at 26656. Once it runs, entrain chain id prints what they need.
+With --public once for each of N machines, it makes the homes of N replicas that begin the chain together, in
+the subdirectories replica-1 to replica-N: move each to its machine. With --replicas N all of them run on
+this machine. Four go on when one of them fails or lies.
 
 With URLs of replicas it takes the genesis and the addresses of the others from them. The first start fetches
 the chain's present state, checked by the signatures of the chain's replicas. Name a header that you believe
 after the URL, as #HEIGHT:HASH, from somebody you trust who ran entrain chain show. It is needed when the
 chain is older than five days. Before, the genesis is enough, which is believed as the URLs serve it: compare
 the hash that is printed with what you were told. The new replica follows the chain and serves clients. It
-votes on blocks when it has a seat: see entrain chain seat.
-
-The addresses can be changed later in the directory's chain.json.`,
+votes on blocks when it has a seat: see entrain chain seat. The addresses can be changed later in chain.json.`,
 		Example: `  entrain chain init --chain-id my-chain
-  entrain chain init --chain-id my-chain --api 0.0.0.0:7370 --creator $(entrain key)
+  entrain chain init --chain-id my-chain --public a.example.org --creator $(entrain key)
   entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
   entrain chain init --chain-id my-chain --replicas 4 --home ./chain
-  entrain chain init --chain-id my-chain --replicas 4 --host a.example.org --host b.example.org --host c.example.org --host d.example.org
-  entrain chain init https://a.example.org --peering 0.0.0.0:26656 --public me.example.org:26656
+  entrain chain init --chain-id my-chain --public a.example.org --public b.example.org --public c.example.org --public d.example.org
+  entrain chain init https://a.example.org --public me.example.org
   entrain chain init https://a.example.org#81722:9f3c...01 https://b.example.org
   entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
 		Args: cobra.ArbitraryArgs,
@@ -114,15 +113,13 @@ func (c console) replicaFlags(cmd *cobra.Command, o *founding.Replica) {
 	f := cmd.Flags()
 	f.StringVar(&o.ID, "chain-id", "", "`name` of the chain: a-z, 0-9 and -")
 	f.StringVar(&o.Genesis, "genesis", "", "genesis `file` of an existing chain")
-	f.StringVar(&o.API, "api", comet.DefaultAPI, "`HOST:PORT` where clients reach the replica")
-	f.StringVar(&o.Peering, "peering", comet.DefaultPeering, "`HOST:PORT` where a replica that follows URLs listens for others; the default is for one without a seat")
-	f.StringVar(&o.Public, "public", "", "`HOST:PORT` at which others reach it, if that is another address")
+	f.StringVar(&o.API, "api", "", "`IP:PORT` where the replica listens for clients (default "+comet.DefaultAPI+", with --public 0.0.0.0:7370)")
+	f.StringArrayVar(&o.Public, "public", nil, "`HOST` or HOST:PORT at which other machines reach it, where PORT is the one for replicas (default 26656); once for each replica of a new chain")
 	f.StringArrayVar(&o.Creators, "creator", nil, "public `key` that may create runs; may be repeated (default: anyone may)")
 	f.StringArrayVar(&o.Peers, "peer", nil, "another replica, as `ID@HOST:PORT`; may be repeated (default: what the URLs say)")
 	f.Uint64Var(&o.Supply, "supply", defaultSupply, "`tokens` of the new chain in all; with --allocate only, as many as those")
 	f.StringArrayVar(&o.Allocate, "allocate", nil, "`KEY=AMOUNT` of the new chain's tokens; may be repeated")
-	f.IntVar(&o.Replicas, "replicas", 1, "`number` of replicas that begin the new chain")
-	f.StringArrayVar(&o.Hosts, "host", nil, "`HOST` that one of the replicas will run on, as the others and clients reach it; once for each")
+	f.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas that begin the new chain (default: one for each --public, at least one)")
 	f.Uint64Var(&o.Bond, "bond", 0, "`tokens` behind each replica, besides --supply: it loses them if it votes twice, and they give its votes weight (default a 1000th of the supply)")
 	f.DurationVar(&o.Block, "block", comet.DefaultBlock, "`time` between blocks, and so the resolution of all deadlines")
 }

@@ -14,8 +14,8 @@ import (
 func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	home := filepath.Join(t.TempDir(), "net")
-	s.ok("chain", "init", "--chain-id", "net", "--replicas", "4", "--home", home,
-		"--host", "a.example.org", "--host", "b.example.org", "--host", "c.example.org", "--host", "d.example.org")
+	s.ok("chain", "init", "--chain-id", "net", "--home", home,
+		"--public", "a.example.org", "--public", "b.example.org", "--public", "c.example.org", "--public", "d.example.org")
 	var ids []comet.Identity
 	for _, name := range []string{"replica-1", "replica-2", "replica-3", "replica-4"} {
 		id, err := comet.ReadIdentity(filepath.Join(home, name))
@@ -29,7 +29,7 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	}
 
 	one := filepath.Join(t.TempDir(), "one")
-	s.ok("chain", "init", "--chain-id", "single", "--home", one, "--api", "127.0.0.1:0")
+	s.ok("chain", "init", "--chain-id", "single", "--home", one, "--api", "127.0.0.1:0", "--public", fmt.Sprint("127.0.0.1:", freePorts(t)))
 	replica, err := comet.Open(one, nil, referees)
 	if err != nil {
 		t.Fatal(err)
@@ -45,11 +45,16 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	}()
 	s.env["ENTRAIN_CHAIN"] = replica.Endpoint()
 	two := filepath.Join(t.TempDir(), "two")
-	s.ok("chain", "init", replica.Endpoint(), "--home", two, "--api", "127.0.0.1:0",
-		"--peer", strings.Repeat("a", 40)+"@127.0.0.1:1")
+	others := object[shownChain](s, "chain", "id", "--json")
+	if len(others.Trusted) != 1 || !strings.HasPrefix(others.Trusted[0], replica.Endpoint()+"#") || fmt.Sprint(others.Peers) != "["+replica.PeerAddress()+"]" {
+		t.Fatalf("chain id: %+v", others)
+	}
+	if _, words, err := s.run("chain", "init", others.Trusted[0], "--home", two, "--api", "127.0.0.1:0"); err != nil || !strings.Contains(words, others.Genesis.String()) {
+		t.Errorf("a replica of the chain with genesis %v: %s, %v", others.Genesis, words, err)
+	}
 	s.ok("chain", "seat", "stake", "5000000", "--home", two)
 	shown := object[shownChain](s, "chain", "show", "--json")
-	if len(shown.Replicas) != 2 || len(shown.Trusted) != 1 || !strings.HasPrefix(shown.Trusted[0], replica.Endpoint()+"#") {
+	if len(shown.Replicas) != 2 || len(shown.Trusted) != 1 {
 		t.Fatalf("chain show: %+v", shown)
 	}
 	id, err := comet.ReadIdentity(two)

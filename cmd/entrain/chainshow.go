@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
@@ -20,13 +23,14 @@ func chainShowCommand(c console) *cobra.Command {
 	var hash string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show [RUN]",
-		Short: "Show a chain's replicas, or all past states of a run",
-		Long: `Shows the chain's replicas: those with a seat, which vote on blocks with the weight shown, candidates, and
-those that have left. The list is proven by their signatures.
+		Use: "show [RUN]", Aliases: []string{"id"},
+		Short: "Show a chain's address and replicas, or all past states of a run",
+		Long: `Shows what others need to use the chain or to add a replica to it, and the chain's replicas: those with a
+seat, which vote on blocks with the weight shown, candidates, and those that have left. The list is
+proven by their signatures.
 
-The first line prints the addresses of --chain with #HEIGHT:HASH, the newest header of the chain
-that this machine trusts. Anyone who gets them from you unaltered, and uses them with --chain,
+The first lines are the addresses of --chain with #HEIGHT:HASH, the newest header of the chain that
+this machine trusts. Anyone who gets them from you unaltered, and uses them with --chain,
 ENTRAIN_CHAIN or entrain chain init, cannot be shown another chain. A header is good for five days;
 after that it no longer identifies the chain's replicas.
 
@@ -63,7 +67,7 @@ state's hash. A current header proves the list, even if the blocks were deleted 
 				if err != nil {
 					return err
 				}
-				return c.showChain(client, list, asJSON)
+				return c.showChain(cmd.Context(), client, list, asJSON)
 			})
 		},
 	}
@@ -79,23 +83,46 @@ type shownChain struct {
 	Height   uint64         `json:"height"`
 	Hash     wire.Hash      `json:"hash"`
 	Time     string         `json:"time"`
-	Trusted  []string       `json:"trusted"` // addresses with the header
+	Trusted  []string       `json:"trusted"` // addresses for clients with the header
+	Genesis  wire.Hash      `json:"genesis"`
+	Peers    []string       `json:"peers"` // addresses for replicas
 	Replicas []host.Replica `json:"replicas"`
 }
 
-// showChain prints the newest header that this machine believes, and the replicas.
-func (c console) showChain(client ledger.Chain, replicas []host.Replica, asJSON bool) error {
+// showChain prints what others need to reach the chain, with the newest header that this machine
+// trusts, and the replicas.
+func (c console) showChain(ctx context.Context, client ledger.Chain, replicas []host.Replica, asJSON bool) error {
 	anchor, made, known := client.Trusted()
-	shown := shownChain{Chain: client.ChainID(), Trusted: []string{}, Replicas: replicas}
+	shown := shownChain{Chain: client.ChainID(), Trusted: []string{}, Peers: []string{}, Replicas: replicas}
 	if known {
 		shown.Height, shown.Hash, shown.Time = anchor.Height, anchor.Hash, made.Format(time.RFC3339)
 		for _, e := range client.Endpoints() {
-			shown.Trusted = append(shown.Trusted, fmt.Sprintf("%s#%v", e, anchor))
+			r, err := founding.Reached(ctx, e)
+			if err != nil {
+				r.Client = e // it may answer to others
+			}
+			shown.Trusted = append(shown.Trusted, fmt.Sprintf("%s#%v", r.Client, anchor))
+			if r.Peer != "" {
+				shown.Peers = append(shown.Peers, r.Peer)
+			}
+			if !r.Genesis.IsZero() {
+				shown.Genesis = r.Genesis
+			}
 		}
 	}
 	return c.print(asJSON, shown, func(w io.Writer) error {
 		for _, address := range shown.Trusted {
 			fmt.Fprintln(w, address)
+		}
+		if known {
+			fmt.Fprintf(w, "\nchain %s, genesis %v\nuse it with:       export ENTRAIN_CHAIN=%s\n",
+				shown.Chain, shown.Genesis, strings.Join(shown.Trusted, ","))
+			if len(shown.Peers) > 0 {
+				fmt.Fprintf(w, "add a replica:     entrain chain init %s --public HOST\nreplicas are at:   %s\n",
+					strings.Join(shown.Trusted, " "), strings.Join(shown.Peers, " "))
+			} else {
+				fmt.Fprintln(w, "no other replica can reach it: chain init --public HOST makes a chain that others can, or set \"peering\" and \"public\" in chain.json")
+			}
 		}
 		return report.Replicas(w, replicas)
 	})

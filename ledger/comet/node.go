@@ -63,8 +63,16 @@ func Open(dir string, log *slog.Logger, referees host.Referees) (*Replica, error
 // Chain returns the chain's id.
 func (r *Replica) Chain() string { return r.home.ledger.Chain }
 
-// Endpoint returns the URL clients reach the API at.
-func (r *Replica) Endpoint() string { return "http://" + r.listener.Addr().String() }
+// Endpoint returns the URL clients reach the API at: the host in "public", if chain.json names one.
+func (r *Replica) Endpoint() string {
+	at := r.listener.Addr().String()
+	if name, _, err := net.SplitHostPort(r.home.settings.Public); err == nil {
+		if _, port, err := net.SplitHostPort(at); err == nil {
+			at = net.JoinHostPort(name, port)
+		}
+	}
+	return "http://" + at
+}
 
 // OwnEndpoint returns where programs on this machine reach the API of the replica in dir, with the
 // chain's genesis: see CheckGenesis.
