@@ -26,12 +26,14 @@ func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {
 	var named time.Time
 	for {
 		s.look(ctx, started)
-		if now := time.Now(); s.o.Names != nil && now.Sub(named) >= namesEvery {
+		if now := time.Now(); now.Sub(named) >= namesEvery {
 			named = now
 			s.call(ctx)
+			s.keep(now)
 		}
 		select {
 		case <-ctx.Done():
+			s.keep(time.Now())
 			return
 		case <-ticker.C:
 		}
@@ -40,6 +42,9 @@ func (s *Server) follow(ctx context.Context, started *sync.WaitGroup) {
 
 // call asks the chain what keys are called.
 func (s *Server) call(ctx context.Context) {
+	if s.o.Names == nil {
+		return
+	}
 	asking, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	list, err := s.o.Names(asking)

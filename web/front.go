@@ -40,7 +40,8 @@ func (n figure) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64
 type leader struct {
 	Key    string   `json:"key"`
 	Team   string   `json:"team,omitempty"`
-	Member string   `json:"member"` // one of its nodes, in the first of its runs
+	Member string   `json:"member"` // one of its nodes that has a place in the run In, if any has
+	In     string   `json:"in"`
 	Tokens uint64   `json:"tokens"` // of its accepted results
 	Earned uint64   `json:"earned"` // by validators' scores
 	Runs   []string `json:"runs"`
@@ -62,6 +63,7 @@ type front struct {
 	Leaders   []leader  `json:"leaders"` // the best first
 	Teams     []leader  `json:"teams"`   // likewise; Nodes counts the keys, Key and Runs are empty
 	Members   int       `json:"members"` // keys that ever took part
+	Closed    int       `json:"closed"`  // runs that count on the leaderboards, and are no longer on the chain
 }
 
 // serveFront answers with the front page's content, which is made once a second for everybody.
@@ -76,17 +78,22 @@ func (s *Server) serveFront(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) newFront(now time.Time) front {
-	f := front{Chain: s.o.Ledger.ChainID(), Runs: []runLine{}, Leaders: []leader{}}
-	all := map[string]*leader{}
+	f := front{Chain: s.o.Ledger.ChainID(), Runs: []runLine{}}
 	s.mu.Lock()
 	called := s.called
 	s.mu.Unlock()
 	for _, name := range s.runs() {
-		f.Runs = append(f.Runs, s.desk(name).line(name, s.o.Endpoints, all, now))
+		f.Runs = append(f.Runs, s.desk(name).line(name, s.o.Endpoints, now))
 	}
-	for _, l := range all {
-		l.Team = called[l.Key].Team
-		f.Leaders = append(f.Leaders, *l)
+	s.note(now)
+	for _, r := range s.records {
+		if !r.open {
+			f.Closed++
+		}
+	}
+	f.Leaders = s.leaders()
+	for i, l := range f.Leaders {
+		f.Leaders[i].Team = called[l.Key].Team
 	}
 	f.Teams = teams(f.Leaders)
 	f.Members = len(f.Leaders)
@@ -150,9 +157,8 @@ func best(list []leader) []leader {
 	return append([]leader{}, list[:min(len(list), leadersMax)]...)
 }
 
-// line describes the run and adds what its members did to their rows of the leaderboard. Members
-// that were convicted are not on it.
-func (d *desk) line(name string, endpoints []string, leaders map[string]*leader, now time.Time) runLine {
+// line describes the run.
+func (d *desk) line(name string, endpoints []string, now time.Time) runLine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refresh(now)
@@ -171,24 +177,6 @@ func (d *desk) line(name string, endpoints []string, leaders map[string]*leader,
 		}
 		if m, err := d.spec.Llama(); err == nil {
 			l.Params = m.Layout().Len()
-		}
-	}
-	for _, m := range d.run.Members {
-		if m.Status == "ejected" || m.Points == 0 && m.Earned == 0 {
-			continue
-		}
-		key := cmp.Or(m.Payee, m.Key)
-		row := leaders[key]
-		if row == nil {
-			row = &leader{Key: key, Member: m.Key}
-			leaders[key] = row
-		}
-		row.Nodes++
-		row.Tokens += m.Points * uint64(d.run.SeqTokens)
-		row.Earned += m.Earned
-		row.Active = row.Active || m.Present()
-		if !slices.Contains(row.Runs, name) {
-			row.Runs = append(row.Runs, name)
 		}
 	}
 	return l

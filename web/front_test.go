@@ -3,6 +3,9 @@ package web
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -79,6 +82,36 @@ func TestTheFrontPageSumsUpAllRuns(t *testing.T) {
 	var page memberPage
 	if get(t, url+api+"/members?find=ada-8", &page); page.Total != 1 || page.Rows[0].Key != memberKey(8).String() || page.Rows[0].Name != "ada-8" {
 		t.Errorf("ada-8 is %+v", page)
+	}
+}
+
+// TestClosedRunsCount has a server that comes when the run is gone from the chain.
+func TestClosedRunsCount(t *testing.T) {
+	s := newStage(t, 4)
+	o := s.options()
+	o.Records = filepath.Join(t.TempDir(), "records")
+	url, stop := serve(t, o, "")
+	for range 6 {
+		s.round()
+	}
+	var before, after front
+	for len(before.Runs) == 0 || before.Runs[0].Step != s.state.Step() {
+		get(t, url+"/api/runs", &before)
+	}
+	stop()
+	if err := os.WriteFile(filepath.Join(o.Records, "foreign.json"), []byte(`{"id":"x","members":{"a":{"tokens":9}}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o.Runs = func(context.Context) ([]string, error) { return nil, nil }
+	url, _ = serve(t, o, "")
+	get(t, url+"/api/runs", &after)
+	if len(before.Leaders) != 4 || len(after.Leaders) != 4 || len(after.Runs) != 0 || before.Closed != 0 || after.Closed != 1 {
+		t.Fatalf("%d leaders with the run, and %d without, of %d closed runs", len(before.Leaders), len(after.Leaders), after.Closed)
+	}
+	for i, l := range after.Leaders {
+		if b := before.Leaders[i]; l.Key != b.Key || l.Tokens != b.Tokens || l.Tokens == 0 || !slices.Equal(l.Runs, []string{stageRun}) || l.Member != "" || b.Member != b.Key || l.Active {
+			t.Errorf("place %d: %+v was %+v", i+1, l, b)
+		}
 	}
 }
 

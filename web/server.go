@@ -34,7 +34,10 @@ type Options struct {
 	// Ear returns what hears the losses that a run's members state, and passes them to tell. Nil
 	// hears nothing.
 	Ear func(run string, tell func(event.Committed)) Ear
-	Log *slog.Logger // nil discards
+	// Records is the directory that keeps what members did in runs that the chain no longer has. "":
+	// nothing is kept.
+	Records string
+	Log     *slog.Logger // nil discards
 }
 
 // Ear hears the members of a run: see participant.Ear.
@@ -73,7 +76,8 @@ type Server struct {
 
 	fronting sync.Mutex // guards what follows
 	front    front
-	fronted  time.Time // when front was made
+	fronted  time.Time          // when front was made
+	records  map[string]*record // by their names
 
 	mu        sync.Mutex // guards what follows
 	desks     map[string]*desk
@@ -91,7 +95,7 @@ func New(o Options) *Server {
 	if _, err := rand.Read(b[:]); err != nil {
 		panic("web: no randomness: " + err.Error())
 	}
-	return &Server{o: o, boot: hex.EncodeToString(b[:]), prompting: make(chan struct{}, 1), desks: map[string]*desk{}}
+	return &Server{o: o, boot: hex.EncodeToString(b[:]), prompting: make(chan struct{}, 1), desks: map[string]*desk{}, records: map[string]*record{}}
 }
 
 // Run serves pages on the listener and follows the chain, until ctx ends; then it ends what it
@@ -101,6 +105,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	var started sync.WaitGroup
 	defer started.Wait()
+	s.recall()
 	started.Go(func() { s.follow(ctx, &started) })
 	return httpserve.Run(ctx, l, &http.Server{
 		Handler: s.Handler(l.Addr()), ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),

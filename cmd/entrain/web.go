@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -92,6 +93,9 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 	o.Only = to.Run
 	o.Ear = func(run string, tell func(event.Committed)) web.Ear { return participant.NewEar(client, run, tell) }
 	o.Names = client.Names
+	if r, err := founding.Reached(ctx, client.Endpoints()[0]); err == nil && c.places.Data != "" { // a chain of the same name may be another
+		o.Records = filepath.Join(c.places.Data, "records", fmt.Sprintf("%s-%.8s", client.ChainID(), r.Genesis.String()))
+	}
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
 	if o.Only != "" {
 		on, err := onchain.Read(ctx, client, to)

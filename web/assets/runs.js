@@ -45,7 +45,7 @@ export function runs(main, context) {
       list(teams, a.teams.map((t, i) => ({ ...t, rank: i + 1 })), (t) => t.team, () => h("tr", {}, h("td", {}), h("td", {}), h("td", { class: "num" }), h("td", { class: "num" })), (e, t) => {
         [t.rank, t.team, count(t.nodes), si(t.tokens)].forEach((v, i) => text(e.children[i], v));
       });
-      text(of, `${a.members > a.leaders.length ? `The best ${count(a.leaders.length)} of ${count(a.members)}. ` : ""}Whoever opens a run decides who checks its results: work counts for as much as the run does.`);
+      text(of, `${a.members > a.leaders.length ? `The best ${count(a.leaders.length)} of ${count(a.members)}. ` : ""}${a.closed ? `With ${plural(a.closed, "run")} that the chain no longer has. ` : ""}Whoever opens a run decides who checks its results: work counts for as much as the run does.`);
     } catch (e) {
       if (closed) return;
       context.link("lost");
@@ -65,7 +65,7 @@ function leaders(heads, top, a) {
     (e, l) => {
       text(e.children[0], l.rank);
       setPerson(e.children[1].firstChild, l.key);
-      attr(e.children[1].firstChild, "href", `/runs/${encodeURIComponent(l.runs[0])}/members/${l.member}`);
+      attr(e.children[1].firstChild, "href", l.member ? `/runs/${encodeURIComponent(l.in)}/members/${l.member}` : null);
       text(e.children[1].lastChild, [l.nodes > l.runs.length && plural(l.nodes, "node"), l.team, l.active && "training"].filter(Boolean).join(", "));
       text(e.children[2], count(l.runs.length));
       if (paid) text(e.children[3], count(l.earned));
