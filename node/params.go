@@ -196,7 +196,11 @@ func (n *Node) heal(a client.Heal) {
 			have.uses--
 		}
 		if err != nil {
-			n.note("fetching the model: " + err.Error())
+			text := "fetching the model: " + err.Error()
+			if a.Params == n.state.Config().ModelHash {
+				text += "; no member holds the model that the run begins with: somebody who has its checkpoint must join with --from"
+			}
+			n.note(text)
 			n.step(client.Healed{Round: a.Round, Params: a.Params})
 			return
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -123,7 +125,17 @@ func (r runCreation) create(ctx context.Context, c console) error {
 			SpecHash  string     `json:"spec_hash"`
 		}{s.Name, chain, owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
 	}
-	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, s.Name)
+	take := s.Name
+	if !data.IsURL(s.Data.Location) {
+		take += " --data " + cmp.Or(r.data, s.Data.Location, "DIR")
+	}
+	if r.from != "" {
+		take += " --from " + r.from
+	}
+	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)
+	if r.from != "" {
+		c.say("others need no --from: they get the model from you, so it begins once a member that has the checkpoint takes part")
+	}
 	return nil
 }
 
