@@ -78,6 +78,10 @@ export function term(label) {
   return meaning[label] ? h("button", { type: "button", class: "term", "data-why": meaning[label] }, label) : label;
 }
 
+// table is a table that scrolls by itself; columns are the label and the class of each.
+export const table = (label, columns, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": `${label}, scrolls` },
+  h("table", {}, h("thead", {}, h("tr", {}, columns.map(([x, c]) => h("th", { scope: "col", class: c }, term(x))))), body));
+
 // facts is a list of names and values.
 export function facts(...pairs) {
   return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([k, v]) => h("div", {}, h("dt", {}, term(k)), h("dd", {}, v))));

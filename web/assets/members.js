@@ -1,6 +1,6 @@
 // The table of members, and the page of one.
 
-import { h, fill, text, attr, list, card, facts, copyable, setPerson } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, table, copyable, setPerson } from "./dom.js";
 import { ask } from "./live.js";
 import { Table } from "./table.js";
 import { count, si, percent, moment, loss, bytes, plural, span } from "./text.js";
@@ -93,7 +93,7 @@ export function member(main, context) {
       const d = await ask(`/api${base}/members/${encodeURIComponent(context.argument)}`);
       if (closed) return;
       if (!shown) fill(main, el.title, el.now, h("div", { class: "columns" }, card("Standing", "", el.about), card("Comings and goings", "", el.turns)),
-        card("What it did, and earned", "wide", h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": "Rounds of this member, scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Check", "hide-s"], ["Why"], ["As a witness", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), el.work))));
+        card("What it did, and earned", "wide", table("Rounds of this member", [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Check", "hide-s"], ["Why"], ["As a witness", "hide-s"]], el.work)));
       shown = true;
       draw(d);
     } catch (e) {
@@ -104,7 +104,8 @@ export function member(main, context) {
     const m = d.member;
     setPerson(el.title, m.key);
     const sequences = d.sequences.reduce((n, s) => n + s.Count, 0);
-    text(el.now, [sequences ? `This round it trains ${plural(sequences, "sequence")}: ${d.sequences.map((s) => `${count(s.Start)} to ${count(s.Start + s.Count - 1)}`).join(", ")}.` : "It has no share of this round.", d.seat ? "It is one of the witnesses." : ""].join(" "));
+    const here = ["waiting", "ready", "active"].includes(m.status);
+    text(el.now, !here ? "It takes no part now." : [sequences ? `This round it trains ${plural(sequences, "sequence")}: ${d.sequences.map((s) => `${count(s.Start)} to ${count(s.Start + s.Count - 1)}`).join(", ")}.` : "It has no share of this round.", d.seat ? "It is one of the witnesses." : ""].join(" "));
     fill(el.about, facts(
       ["Status", h("span", { class: "chip", "data-status": m.status }, m.status)],
       ["Key", copyable(m.key, "the key", m.key)],
@@ -112,13 +113,13 @@ export function member(main, context) {
       m.team && ["Team", m.team],
       ["Points", `${count(m.points)}, ${percent(m.share, 1)} of all; rank ${count(m.rank)}`],
       ["Results accepted", count(m.results)],
-      ["In a row", `${m.missed} missed, ${m.idle} elections without a report`],
-      (m.stake || m.balance || m.claimed) && ["Tokens", `${count(m.stake)} at stake, ${count(m.balance)} to claim; ${count(m.settled)} points settled, ${count(m.claimed)} of them paid`],
+      ["Missed in a row", `${plural(m.missed, "round")}, ${plural(m.idle, "election")} without a report`],
+      (m.stake || m.balance || m.claimed) && ["Balance", `${count(m.stake)} at stake, ${count(m.balance)} to claim; ${count(m.settled)} points settled, ${count(m.claimed)} of them paid`],
       m.scored && ["Score", `${score(m.score)} so far: ${count(m.earned)} tokens earned by scores, of which ${count(m.unvested)} are not yet vested`],
       d.score && ["Last period", `${d.score.scored ? score(d.score.score) : "not scored"}: ${d.score.penalty ? `${count(d.score.penalty)} tokens taken back` : `${percent(d.score.weight, 1)} of the emission, ${plural(d.score.reward, "token")}`}${d.score.said.length ? `; validators said ${d.score.said.map((s) => score(s.score)).join(", ")}` : ""}`],
       m.doubt && ["Doubt", `${m.doubt} of 16: how likely its results are to be checked; ${plural(m.passed, "check")} passed${m.strikes ? `, ${plural(m.strikes, "strike")} for not serving` : ""}`],
       ...d.convictions.map((c) => ["Convicted", `of ${c.offence} in round ${count(c.round)}${c.by >= 0 ? `, shown by member ${c.by}` : ""}${c.slashed ? `; lost ${plural(c.slashed, "token")}` : ""}${c.results ? `; ${plural(c.results, "result")} of rounds ${count(c.first_round)} to ${count(c.last_round)} entered the model` : ""}`]),
-      m.speed && ["Said it would train", `${si(m.speed)} tokens a second`],
+      m.speed && ["Speed", `${si(m.speed)} tokens a second, as it states`],
       m.loss && ["Loss of its last share", loss(m.loss)],
       m.bytes && ["Payloads seen here", bytes(m.bytes)],
       ["Joined", moment(m.joined_ms)],

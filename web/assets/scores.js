@@ -1,12 +1,9 @@
 // What validators said of members' work, and what that brought.
 
-import { h, fill, text, attr, list, card, facts, person } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, table, person } from "./dom.js";
 import { ask } from "./live.js";
 import { count, percent, plural } from "./text.js";
 import { filled, memberLink, score, throttle } from "./members.js";
-
-const table = (label, heads, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": label + ", scrolls" },
-  h("table", {}, h("thead", {}, h("tr", {}, heads.map(([x, c]) => h("th", { scope: "col", class: c }, x)))), body));
 
 export function scores(main, context) {
   const base = `/runs/${encodeURIComponent(context.run)}`;
@@ -26,7 +23,7 @@ export function scores(main, context) {
   function build() {
     fill(main, h("h1", {}, "Scores"), card("How work is scored", "wide", about),
       card("Validators", "wide", none, table("Validators", [["Seat", "num"], ["Validator"], ["Stake", "num"], ["Trust", "num"], ["Last period"], ["Earned", "num hide-s"], ["To claim", "num hide-s"]], validators)),
-      card("The last period", "wide", settled, table("The last period", [["Member"], ["Score", "num"], ["Part", "num"], ["Reward", "num"], ["Sequences", "num hide-s"], ["So far", "num hide-s"], ["Earned", "num hide-m"], ["Each validator said", "hide-m"]], members)));
+      card("The last period", "wide", settled, table("The last period", [["Member"], ["Score", "num"], ["Part", "num"], ["Reward", "num"], ["Sequences", "num hide-s"], ["Average", "num hide-s"], ["Earned", "num hide-m"], ["Each validator said", "hide-m"]], members)));
   }
   function draw(d) {
     fill(about, d.known ? facts(

@@ -1,6 +1,6 @@
 // How cheats are found: convictions, disputes move by move, and the checks that are open.
 
-import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, table, copyable } from "./dom.js";
 import { ask } from "./live.js";
 import { filled, memberLink, throttle } from "./members.js";
 import { count, span, moment, clock, plural } from "./text.js";
@@ -19,8 +19,6 @@ export function trust(main, context) {
       if (!closed && !shown) fill(main, h("h1", {}, "Trust"), h("p", {}, e.message));
     }
   }
-  const table = (label, columns, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": `${label}, scrolls` },
-    h("table", {}, h("thead", {}, h("tr", {}, columns.map(([x, c]) => h("th", { scope: "col", class: c }, x)))), body));
   function show() {
     shown = true;
     fill(main, h("h1", {}, "Trust"), card("How results are checked", "", about),
