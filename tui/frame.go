@@ -95,7 +95,7 @@ func (f *frame) lines() []string {
 	var content []string
 	switch {
 	case f.help:
-		content = f.helpLines()
+		content = f.helpLines(body)
 	case f.run.StateMs == 0 && f.run.SeenMs == 0:
 		content = []string{"", fit("waiting for the first news of the run ...", f.width)}
 	default:
@@ -171,7 +171,7 @@ func (f *frame) keys() string {
 	return faint().Render(fit(text, f.width))
 }
 
-func (f *frame) helpLines() []string {
+func (f *frame) helpLines(height int) []string {
 	lines := []string{"",
 		"  1 ... 7            a tab; also tab, shift+tab, left, right",
 		"  up, down, j, k     a line; page up, page down, home, end: further",
@@ -187,15 +187,20 @@ func (f *frame) helpLines() []string {
 		"                     again and right, x its author was convicted",
 		"  epoch end          a round without training: the last results of",
 		"                     an epoch are attested and applied",
-		"  Loss               mean of the members' shares, in nats a token;",
+		"  Loss               median of what members state, in nats a token;",
 		"                     held-out: on text that nobody trains on",
 		"  Points             one for each accepted sequence, and for",
 		"                     each that was verified",
 	)
-	for i := range lines {
-		lines[i] = fit(lines[i], f.width)
+	var out []string
+	for _, l := range lines {
+		if strings.HasPrefix(l, "       ") && lipgloss.Width(l) > f.width {
+			l = "    " + strings.TrimSpace(l)
+		}
+		out = append(out, wrap(l, f.width, "    ")...)
 	}
-	return lines
+	f.scroll = min(f.scroll, max(0, len(out)-height))
+	return out[f.scroll:]
 }
 
 // accent, faint and warn are the window's few colours, of the sixteen that every terminal has.

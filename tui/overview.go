@@ -3,8 +3,11 @@ package tui
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"charm.land/lipgloss/v2"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
@@ -70,17 +73,17 @@ func (f *frame) standing() []string {
 	if waits {
 		members = fmt.Sprintf("%d of %d that begin", r.Present, r.Start)
 	}
-	lines := []string{
+	lines := slices.Concat(
 		pair(f.width, "phase", phase, "members", members),
 		pair(f.width, "step", fmt.Sprintf("%d of %d  %s", r.Step, r.Steps, left), "epoch", fmt.Sprintf("%d, round %d", r.Epoch, r.Round)),
 		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", view.Thousands(uint64(r.TokensPerSecond))+" tokens/s"),
 		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
-	}
+	)
 	if waits {
 		lines = append(lines, wrap("invite   "+cmp.Or(f.invite, "entrain join TICKET, which entrain run ticket "+r.Name+" prints"), f.width, "         ")...)
 	}
 	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
-		lines = append(lines, pair(f.width, "scores", scoring(w), "emitted", fmt.Sprintf("%s tokens, %s a period", view.Thousands(w.Given), view.Thousands(w.Emission))))
+		lines = append(lines, pair(f.width, "scores", scoring(w), "emitted", fmt.Sprintf("%s tokens, %s a period", view.Thousands(w.Given), view.Thousands(w.Emission)))...)
 	}
 	if o := r.Own; o != nil && (o.Index >= 0 || o.Status != "" || o.Params != "") {
 		share := "-"
@@ -96,7 +99,7 @@ func (f *frame) standing() []string {
 			status = fmt.Sprintf("fetching the model, %.0f %%", 100*o.Healing)
 		}
 		lines = append(lines, pair(f.width, "you", fmt.Sprintf("%s, %s points, %s of all", status, view.Thousands(o.Points), share),
-			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"+peak))
+			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"+peak)...)
 	}
 	bar := f.width - len("[] 100 %")
 	done := min(r.Step, r.Steps)
@@ -111,6 +114,9 @@ func (f *frame) standing() []string {
 // scoring returns the state of the scoring.
 func scoring(w *view.Windows) string {
 	text := fmt.Sprintf("period %d, %d validators", w.Current, len(w.Validators))
+	if len(w.Validators) == 1 {
+		text = strings.TrimSuffix(text, "s")
+	}
 	if w.Scoring > 0 {
 		text += fmt.Sprintf(", %s scores of period %d", w.Stage, w.Scoring)
 	}
@@ -180,10 +186,14 @@ func (f *frame) logLine(l view.Line) string {
 	return cut(text, f.width)
 }
 
-// pair returns two facts in one line.
-func pair(width int, a, av, b, bv string) string {
+// pair returns two facts, in one line if they have room there.
+func pair(width int, a, av, b, bv string) []string {
 	half := width * 11 / 20
-	return fit(fmt.Sprintf("%-8s %s", a, av), half) + cut(fmt.Sprintf("%-8s %s", b, bv), width-half)
+	left, right := fmt.Sprintf("%-8s %s", a, av), fmt.Sprintf("%-8s %s", b, bv)
+	if lipgloss.Width(left) < half && lipgloss.Width(right) <= width-half {
+		return []string{fit(left, half) + right}
+	}
+	return []string{cut(left, width), cut(right, width)}
 }
 
 // value returns a curve's newest value.

@@ -28,8 +28,8 @@ func (f *frame) members(height int) []string {
 			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), speed, rate(m.Rate), fetched,
 			view.Thousands(m.Stake), fmt.Sprint(m.Doubt), fmt.Sprint(m.Passed), m.Key}
 	}
-	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
-		{name: "this round", width: 12, left: true}, {name: "share", width: 5}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
+	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
+		{name: "this round", width: 12, left: true, least: 60}, {name: "share", width: 5, least: 60}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
 		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "tokens/s", width: 10, least: 120},
 		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140},
 		{name: "stake", width: 11, least: 160}, {name: "doubt", width: 5, least: 160}, {name: "passed", width: 6, least: 160},
@@ -77,7 +77,7 @@ func (f *frame) rounds(height int) []string {
 		if r.Step == 0 {
 			step = "-"
 		}
-		trained, payloads := fmt.Sprintf("%d/%d", r.Committed, r.Expected), view.Bytes(r.Bytes)
+		trained, payloads := fmt.Sprintf("%d/%d", max(r.Committed, r.Accepted), r.Expected), view.Bytes(r.Bytes)
 		if f.chainOnly() {
 			trained, payloads = "-", "-"
 		}
@@ -100,11 +100,10 @@ func verified(r view.Round) string {
 // network draws the tab of the transfers.
 func (f *frame) network(height int) []string {
 	n := f.run.Network
-	out := []string{
+	out := slices.Concat(
 		pair(f.width, "peers", fmt.Sprintf("%d connected, of %d known", n.Peers, n.Known), "fetching", view.Bytes(uint64(n.BytesPerSecond))+"/s over a minute"),
 		pair(f.width, "fetched", fmt.Sprintf("%s in %s transfers", view.Bytes(n.FetchedBytes), view.Thousands(n.Fetches)), "sent", view.Bytes(n.SentBytes)+" of own results"),
-		"",
-	}
+		[]string{""})
 	if len(n.Transfers) == 0 {
 		return append(out, "no transfers seen from here")
 	}
@@ -147,15 +146,15 @@ func (f *frame) rewards(height int) []string {
 		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
 			view.Thousands(m.Settled), view.Thousands(m.Claimed), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 	}
-	out := []string{pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), ""}
+	out := append(pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), "")
 	if scores {
 		out = append(f.validators(max(1, height/3)), "")
-		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
+		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
 			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 90}, {name: "earned", width: 9},
 			{name: "unvested", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
 			{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 	}
-	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true},
+	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
 		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75},
 		{name: "settled", width: 9, least: 110}, {name: "claimed", width: 9, least: 110}, {name: "balance", width: 11, least: 125}, {name: "stake", width: 11, least: 125},
 		{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)

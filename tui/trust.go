@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/view"
 )
@@ -12,13 +13,12 @@ func (f *frame) trust(height int) []string {
 	if t == nil {
 		return []string{"", cut("nothing is checked in this run, and nothing is at stake", f.width)}
 	}
-	out := []string{
+	out := slices.Concat(
 		pair(f.width, "checked", fmt.Sprintf("%d %%; %s of %s right, %d open", t.Percent, view.Thousands(uint64(t.Passed)), view.Thousands(uint64(t.Drawn)), len(t.Checks)),
 			"found", fmt.Sprintf("%d disputes, %d convictions", t.Disputed, t.Convicted)),
 		pair(f.width, "treasury", fmt.Sprintf("%s tokens, a point pays %s", view.Thousands(t.Treasury), view.Thousands(t.Rate)),
 			"stake", fmt.Sprintf("%s; %s in escrow", view.Thousands(t.Stake), view.Thousands(t.Escrow))),
-		"",
-	}
+		[]string{""})
 	var lines []string
 	section := func(title string, n int, line func(i int) (text string, warns bool)) {
 		if n == 0 {
