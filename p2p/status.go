@@ -72,9 +72,13 @@ func (t *Traffic) advance(now time.Time) {
 // Total is all bytes so far.
 func (t *Traffic) Total() uint64 { return t.total }
 
-// Rate is bytes a second while a transfer runs; 0 before there was one.
+// busyLeast is the least time in seconds of transfers whose speed is known.
+const busyLeast = 0.05
+
+// Rate is bytes a second while a transfer runs; 0 before there was one that takes time: what fits
+// into the system's buffers is gone at once.
 func (t *Traffic) Rate() float64 {
-	if t.busy < 1e-6 {
+	if t.busy < busyLeast {
 		return 0
 	}
 	return t.bytes / t.busy

@@ -128,6 +128,14 @@ func Pool(out io.Writer, p host.Pool) error {
 	})
 }
 
+// speed returns bytes a second, a dash if that is not known.
+func speed(rate float64) string {
+	if rate == 0 {
+		return "-"
+	}
+	return view.Bytes(uint64(rate)) + "/s"
+}
+
 // Peers writes a participant's connections at a time as a table.
 func Peers(out io.Writer, at time.Time, list []p2p.PeerStatus) error {
 	fmt.Fprintf(out, "as of %s\n", at.Local().Format(time.DateTime))
@@ -140,8 +148,7 @@ func Peers(out io.Writer, at time.Time, list []p2p.PeerStatus) error {
 			if p.Banned {
 				offences = "banned"
 			}
-			row("%s\t%s\t%s\t%s/s\t%s/s\t%s\t%s\t%s", p.Key.String()[:16], cmp.Or(p.Way, "none"), rtt, view.Bytes(uint64(p.Down)),
-				view.Bytes(uint64(p.Up)), view.Bytes(p.Received), view.Bytes(p.Sent), offences)
+			row("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Key.String()[:16], cmp.Or(p.Way, "none"), rtt, speed(p.Down), speed(p.Up), view.Bytes(p.Received), view.Bytes(p.Sent), offences)
 		}
 	})
 }

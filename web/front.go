@@ -63,7 +63,7 @@ type front struct {
 	Leaders   []leader  `json:"leaders"` // the best first
 	Teams     []leader  `json:"teams"`   // likewise; Nodes counts the keys, Key and Runs are empty
 	Members   int       `json:"members"` // keys that ever took part
-	Closed    int       `json:"closed"`  // runs that count on the leaderboards, and are no longer on the chain
+	Closed    int       `json:"closed"`  // runs that count, and are no longer on the chain
 }
 
 // serveFront answers with the front page's content, which is made once a second for everybody.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/serve"
 )
 
@@ -63,6 +64,11 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
+	for _, name := range o.buckets { // before anything is made
+		if err := (bucket.Location{Endpoint: o.addr, Bucket: name}).Check(); err != nil {
+			return fmt.Errorf("bucket %q: %w", name, err)
+		}
+	}
 	unlock, err := dirlock.Lock(o.dir, "directory of the buckets")
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 		}
 	}
 	if err := c.announce(o.asJSON, bucketEvent{"listening", s.Addr(), o.buckets},
-		"serving S3 at %s; Ctrl-C ends it. Wrote the addresses of %d buckets to %s", s.Addr(), len(o.buckets), o.dir); err != nil {
+		"serving S3 at %s; Ctrl-C ends it. Addresses of buckets are in %s: %d", s.Addr(), o.dir, len(o.buckets)); err != nil {
 		return err
 	}
 	select {

@@ -18,7 +18,7 @@ import (
 
 // chainFlag adds --chain.
 func chainFlag(cmd *cobra.Command, to *[]string) {
-	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of a replica of the chain, optionally with #HEIGHT:HASH of a trusted header, or solana:URL#PROGRAM:MINT; may be repeated, for when one fails (default $ENTRAIN_CHAIN, then the replica that you started last on this machine, then "+defaultChain+")")
+	cmd.Flags().StringArrayVar(to, "chain", nil, "`URL` of the chain, optionally with #HEIGHT:HASH of a trusted header; may be repeated, for when one fails (default $ENTRAIN_CHAIN, then the replica that you started last, then "+defaultChain+")")
 }
 
 // defaultAPI is the address where a replica serves clients by default.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
@@ -169,3 +171,42 @@ func (b *byteCount) String() string {
 
 // Type is part of pflag.Value.
 func (b *byteCount) Type() string { return "bytes" }
+
+// joinGroups are the flags of a command that has many, by what they are about; the rest comes last.
+var joinGroups = []struct {
+	title string
+	flags []string
+}{
+	{"The run and you", []string{"chain", "key", "data", "state", "from", "delegation", "check"}},
+	{"This machine", []string{"device", "workers", "limit-cores", "limit-memory", "limit-upload"}},
+	{"Reaching others", []string{"listen", "public-ip", "relay", "no-relay", "linger"}},
+	{"Buckets", []string{"bucket", "bucket-read", "private-buckets"}},
+	{"Stake", []string{"stake", "pool"}},
+	{"The model along the run", []string{"evaluate", "sample", "task", "checkpoints", "upload"}},
+}
+
+// usageByGroup prints a command's usage with its flags in groups.
+func usageByGroup(cmd *cobra.Command) error {
+	w, rest := cmd.OutOrStderr(), pflag.NewFlagSet("", pflag.ContinueOnError)
+	fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+	cmd.LocalFlags().VisitAll(rest.AddFlag)
+	grouped := map[string]bool{}
+	for _, g := range joinGroups {
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		for _, name := range g.flags {
+			if f := cmd.LocalFlags().Lookup(name); f != nil {
+				set.AddFlag(f)
+				grouped[name] = true
+			}
+		}
+		fmt.Fprintf(w, "\n%s:\n%s", g.title, set.FlagUsages())
+	}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	rest.VisitAll(func(f *pflag.Flag) {
+		if !grouped[f.Name] {
+			set.AddFlag(f)
+		}
+	})
+	_, err := fmt.Fprintf(w, "\nOutput:\n%s", set.FlagUsages())
+	return err
+}

@@ -81,6 +81,7 @@ The state directory records what happens, for entrain watch and other tools.`,
 		},
 	}
 	o.joinFlags(cmd)
+	cmd.SetUsageFunc(usageByGroup)
 	return cmd
 }
 

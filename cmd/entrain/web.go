@@ -93,7 +93,8 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 	o.Only = to.Run
 	o.Ear = func(run string, tell func(event.Committed)) web.Ear { return participant.NewEar(client, run, tell) }
 	o.Names = client.Names
-	if r, err := founding.Reached(ctx, client.Endpoints()[0]); err == nil && c.places.Data != "" { // a chain of the same name may be another
+	// A chain of the same name may be another.
+	if r, err := founding.Reached(ctx, client.Endpoints()[0]); err == nil && c.places.Data != "" {
 		o.Records = filepath.Join(c.places.Data, "records", fmt.Sprintf("%s-%.8s", client.ChainID(), r.Genesis.String()))
 	}
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
