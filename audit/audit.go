@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 )
@@ -31,7 +32,8 @@ type Options struct {
 	Round     coordinator.Round // 0: the newest that can be audited
 	Member    string            // its number or the beginning of its key; "": all that had a share
 	Data      string            // directory or addresses of the data; "": as the specification says
-	From      string            // as in participant.Options: a run of adapters needs it
+	Kept      *data.Chunks
+	From      string // as in participant.Options: a run of adapters needs it
 	Workers   int
 	Device    string             // that computes instead of the workers: see trainer.Machine
 	Tell      func(text string)  // told why it is not used

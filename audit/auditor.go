@@ -59,6 +59,7 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if err != nil {
 		return nil, err
 	}
+	at.Kept = o.Kept
 	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type RemoteOptions struct {
 	// a specification comes from a stranger, who must not direct requests to hosts that only this
 	// machine reaches.
 	Public bool
+	Kept   *Chunks       // keeps what is fetched; nil: nothing is kept
 	Client *http.Client  // nil: a new client
 	S3     bucket.Opener // opens buckets; nil: a new client
 }
@@ -60,6 +61,7 @@ func (o *RemoteOptions) fill() {
 // remote is the state that the shards of a set on other machines share.
 type remote struct {
 	hosts  *hosts
+	kept   *Chunks
 	ctx    context.Context // ends with Close: reads of a Source take no context
 	cancel context.CancelCauseFunc
 	ended  []func()   // closes what belongs to the set
@@ -72,8 +74,9 @@ var errClosed = errors.New("the data set is closed")
 
 // Place is where a data set is.
 type Place struct {
-	Location string // a directory, or addresses with spaces between them
-	Public   bool   // RemoteOptions.Public
+	Location string  // a directory, or addresses with spaces between them
+	Public   bool    // RemoteOptions.Public
+	Kept     *Chunks // RemoteOptions.Kept
 }
 
 // IsURL reports whether a location of data is for OpenURL rather than a directory.
@@ -84,15 +87,16 @@ func IsURL(location string) bool {
 // OpenURL opens the data set whose files several hosts offer, under the same names as in a
 // directory. Hosts are static HTTP servers and S3 buckets, in the notation of bucket.Location. Any
 // host that serves the right bytes will do. OpenURL fetches chunks of 256 KiB on demand or ahead of
-// use, and checks each against the manifest. With leaves.bin beside the manifest, chunks are
-// checked one by one; without it, a shard is first read whole and discarded, to learn its leaves.
+// use, unless o.Kept has them, and checks each against the manifest. With leaves.bin beside the
+// manifest, chunks are checked one by one; without it, a shard is first read whole, to learn its
+// leaves.
 //
 // The set ends with ctx or Close. Data that no host serves correctly is reported as a
 // *CorruptError.
 func OpenURL(ctx context.Context, addresses []string, want wire.Hash, o RemoteOptions) (*Set, error) {
 	given := o
 	o.fill()
-	r := &remote{ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
+	r := &remote{kept: o.Kept, ahead: make(chan chunk, 4*max(o.LookAhead, 1))}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.hosts = &hosts{attempts: o.Attempts, timeout: o.Timeout, backoff: o.Backoff}
 	s, mix, err := r.begin(addresses, want, o)
@@ -272,6 +276,7 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 			return nil, fmt.Errorf("read shard: %w", err)
 		}
 		leaves[i] = merkle.Leaf(buf[:to-from])
+		r.kept.put(leaves[i], buf[:to-from])
 	}
 	if got := merkle.Root(leaves); got != s.Root {
 		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s, and there is no right %s", got, s.Root, LeavesFile)}
@@ -279,9 +284,12 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 	return leaves, nil
 }
 
-// fetch returns chunk i of a shard, which must have the leaf want.
+// fetch returns chunk i of a shard, which must have the leaf want, from the disk or a host.
 func (r *remote) fetch(s *shard, i uint64, want wire.Hash) ([]byte, error) {
 	from, to := merkle.Chunk(s.Bytes, i)
+	if b := r.kept.get(want, to-from); b != nil {
+		return b, nil
+	}
 	b := make([]byte, to-from)
 	err := r.hosts.get(r.ctx, s.File, from, s.Bytes, b, func(b []byte) error {
 		if merkle.Leaf(b) != want {
@@ -292,6 +300,7 @@ func (r *remote) fetch(s *shard, i uint64, want wire.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read shard: %w", err)
 	}
+	r.kept.put(want, b)
 	return b, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
@@ -46,6 +47,7 @@ type Options struct {
 	Endpoints []string
 	State     string // directory, locked by the caller
 	Data      string // directory or addresses of the data set; "": as the specification says
+	Kept      *data.Chunks
 	// From is the directory of the checkpoint that the run continues; "" means where the
 	// specification says, or from peers.
 	From        string
@@ -132,6 +134,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if err != nil {
 		return nil, err
 	}
+	at.Kept = p.Kept
 	machine := part.machine(p)
 	if machine.From, err = p.origin(ctx, on.Spec); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 type Places struct {
 	Config string // keys
 	Data   string // state of chains and participants
-	Cache  string // checkpoints that were fetched to look at
+	Cache  string // checkpoints and data that were fetched
 }
 
 // FindPlaces returns the directories that the system and the environment name.

@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
@@ -31,6 +32,7 @@ type ValidatorOptions struct {
 	Key       key.Private
 	State     string // directory, locked by the caller
 	Data      string
+	Kept      *data.Chunks
 	From      string
 	Workers   int
 	Device    string
@@ -87,6 +89,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if err != nil {
 		return nil, err
 	}
+	at.Kept = o.Kept
 	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
 	if err != nil {
 		return nil, err

@@ -86,6 +86,10 @@ func (e exitError) Unwrap() error { return e.error }
 func (c console) audit(ctx context.Context, o audit.Options, asJSON bool) error {
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
 	o.Tell = func(text string) { c.say("%s", text) }
+	var err error
+	if o.Kept, err = c.chunks(o.Tell); err != nil {
+		return exitError{err, exitNotAudited}
+	}
 	o.Report = func(r audit.Report) error {
 		if asJSON {
 			return c.object(r)

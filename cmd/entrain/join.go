@@ -146,6 +146,9 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	}
 	o.confine()
 	o.Endpoints = c.endpoints(o.Endpoints)
+	if o.Kept, err = c.chunks(func(text string) { o.Log.Warn(text) }); err != nil {
+		return err
+	}
 	var path string
 	if o.Key, path, err = c.ownKey(o.keyFile); err != nil {
 		return err

@@ -118,6 +118,9 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 		}
 	}
 	o.Tell = func(text string) { c.say("%s", text) }
+	if o.Kept, err = c.chunks(o.Tell); err != nil {
+		return err
+	}
 	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
 	if err != nil {
 		return err

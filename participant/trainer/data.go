@@ -15,7 +15,7 @@ import (
 // OpenData opens a data set in a directory, or at space-separated addresses of hosts and buckets.
 func OpenData(ctx context.Context, at data.Place, manifest wire.Hash, o data.Options) (*data.Set, error) {
 	if data.IsURL(at.Location) {
-		set, err := data.OpenURL(ctx, strings.Fields(at.Location), manifest, data.RemoteOptions{Options: o, Public: at.Public})
+		set, err := data.OpenURL(ctx, strings.Fields(at.Location), manifest, data.RemoteOptions{Options: o, Public: at.Public, Kept: at.Kept})
 		if errors.Is(err, bucket.ErrForbidden) {
 			err = fmt.Errorf("%w; if this address is one that you trust, name it with --data", err)
 		}
