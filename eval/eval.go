@@ -23,6 +23,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
@@ -157,7 +158,7 @@ func (s *Scorer) choice(before, choice string) (float64, error) {
 	}
 	var sum float64
 	err := s.Model.Follow(tokens[:len(tokens)-1], from-1, func(i int, logits []float32) bool {
-		sum += logLikelihood(logits, tokens[i+1])
+		sum += float64(logits[tokens[i+1]]) - llama.LogSum(logits)
 		return true
 	})
 	return sum, err
@@ -175,17 +176,4 @@ func (s *Scorer) pair(before, choice string) (tokens []uint32, from int) {
 	n := len(s.Tokenizer.Encode(nil, []byte(bare)))
 	tokens = s.Tokenizer.Encode(nil, []byte(bare+choice))
 	return tokens, min(n, len(tokens))
-}
-
-// logLikelihood returns the logarithm of the softmax of logits at a token, in binary64.
-func logLikelihood(logits []float32, token uint32) float64 {
-	most := math.Inf(-1)
-	for _, v := range logits {
-		most = math.Max(most, float64(v))
-	}
-	var sum float64
-	for _, v := range logits {
-		sum += math.Exp(float64(v) - most)
-	}
-	return float64(logits[token]) - most - math.Log(sum)
 }

@@ -228,13 +228,13 @@ func TestTheLikeliestAreTheFirstInOrder(t *testing.T) {
 				logits[i] = special[r.IntN(len(special))]
 			}
 		}
-		var all []choice
+		var all []Choice
 		for i, l := range logits {
-			all = append(all, choice{uint32(i), l})
+			all = append(all, Choice{uint32(i), l})
 		}
 		slices.SortFunc(all, better)
-		for _, n := range []int{1, 2, 1 + r.IntN(len(logits)), 1 + len(logits)/10, len(logits)} {
-			if n = min(n, len(logits)); !slices.Equal(likeliest(logits, n), all[:n]) {
+		for _, n := range []int{0, 1, 2, 1 + r.IntN(len(logits)), 1 + len(logits)/10, len(logits), len(logits) + 1} {
+			if !slices.Equal(Likeliest(logits, n), all[:min(n, len(logits))]) {
 				t.Fatalf("the %d likeliest of %d are others", n, len(logits))
 			}
 		}

@@ -31,15 +31,15 @@ func (s Sampling) Check() error {
 	return nil
 }
 
-// A choice is a candidate for the next token, with its weight in the draw.
-type choice struct {
-	token  uint32
-	weight float32
+// A Choice is a candidate for the next token, with its logit, or its weight in the draw.
+type Choice struct {
+	Token  uint32
+	Weight float32
 }
 
 // better orders choices: the likelier first, of equally likely ones the smaller token.
-func better(a, b choice) int {
-	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.token, b.token))
+func better(a, b Choice) int {
+	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Token, b.Token))
 }
 
 // Choose draws the next token from logits, which must be finite. Of equally likely tokens the
@@ -52,20 +52,20 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	if s.Temperature == 0 {
 		n = 1
 	}
-	choices := likeliest(logits, n)
+	choices := Likeliest(logits, n)
 	if s.Temperature == 0 {
-		return choices[0].token
+		return choices[0].Token
 	}
-	most, total := choices[0].weight, float32(0)
+	most, total := choices[0].Weight, float32(0)
 	for i := range choices {
-		choices[i].weight = exact.Exp((choices[i].weight - most) / s.Temperature)
-		total += choices[i].weight
+		choices[i].Weight = exact.Exp((choices[i].Weight - most) / s.Temperature)
+		total += choices[i].Weight
 	}
 	if s.TopP > 0 && s.TopP < 1 {
 		enough, n := float32(total*s.TopP), 0
 		total = 0
 		for n < len(choices) && (n == 0 || total < enough) {
-			total += choices[n].weight
+			total += choices[n].Weight
 			n++
 		}
 		choices = choices[:n]
@@ -75,29 +75,43 @@ func (s Sampling) Choose(logits []float32, source *prng.Source) uint32 {
 	at := float32(float32(source.Uint64()>>40) * 0x1p-24)
 	at = float32(at * total)
 	for _, c := range choices {
-		if at < c.weight {
-			return c.token
+		if at < c.Weight {
+			return c.Token
 		}
-		at -= c.weight
+		at -= c.Weight
 	}
-	return choices[0].token // rounding in the subtractions left a remainder
+	return choices[0].Token // rounding in the subtractions left a remainder
 }
 
-// likeliest returns the n best choices, in order. If those are few, it keeps a list of candidates,
-// and cuts it to n whenever it has twice as many.
-func likeliest(logits []float32, n int) []choice {
-	if n > len(logits)/8 {
+// LogSum returns the logarithm of the sum of the exponentials of logits, in binary64: what a logit
+// exceeds it by is the token's log-likelihood, in nats.
+func LogSum(logits []float32) float64 {
+	most, sum := float64(slices.Max(logits)), 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v) - most)
+	}
+	return most + math.Log(sum)
+}
+
+// Likeliest returns the n best choices by their logits, or all if those are fewer, in order; of
+// equals the smaller token is first. If those are few, it keeps a list of candidates, and cuts it
+// to n whenever it has twice as many.
+func Likeliest(logits []float32, n int) []Choice {
+	switch n = min(n, len(logits)); {
+	case n <= 0:
+		return nil
+	case n > len(logits)/8:
 		return ranked(logits)[:n]
 	}
-	choices, worst := make([]choice, 0, 2*n+1), float32(math.Inf(-1))
+	choices, worst := make([]Choice, 0, 2*n+1), float32(math.Inf(-1))
 	for i, l := range logits {
 		if l < worst || l == worst && len(choices) >= n { // of equals the earlier is better
 			continue
 		}
-		if choices = append(choices, choice{uint32(i), l}); len(choices) > 2*n {
+		if choices = append(choices, Choice{uint32(i), l}); len(choices) > 2*n {
 			slices.SortFunc(choices, better)
 			choices = choices[:n]
-			worst = choices[n-1].weight
+			worst = choices[n-1].Weight
 		}
 	}
 	slices.SortFunc(choices, better)
@@ -105,16 +119,16 @@ func likeliest(logits []float32, n int) []choice {
 }
 
 // ranked returns all choices, in order, by a radix sort, which is stable.
-func ranked(logits []float32) []choice {
+func ranked(logits []float32) []Choice {
 	const digit, passes = 11, 3
 	var counts [passes][1 << digit]int32
-	from, to := make([]choice, len(logits)), make([]choice, len(logits))
+	from, to := make([]Choice, len(logits)), make([]Choice, len(logits))
 	keys := func(weight float32) uint32 { // ascends as the weight descends
 		bits := math.Float32bits(weight + 0) // -0 is +0
 		return bits ^ (^uint32(int32(bits)>>31) & (1<<31 - 1))
 	}
 	for i, l := range logits {
-		from[i] = choice{uint32(i), l}
+		from[i] = Choice{uint32(i), l}
 		for pass := range passes {
 			counts[pass][keys(l)>>(digit*pass)&(1<<digit-1)]++
 		}
@@ -125,7 +139,7 @@ func ranked(logits []float32) []choice {
 			counts[pass][i], at = at, at+n
 		}
 		for _, c := range from {
-			place := &counts[pass][keys(c.weight)>>(digit*pass)&(1<<digit-1)]
+			place := &counts[pass][keys(c.Weight)>>(digit*pass)&(1<<digit-1)]
 			to[*place] = c
 			*place++
 		}

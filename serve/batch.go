@@ -47,10 +47,11 @@ type job struct {
 	unread []uint32      // tokens to read before the next is drawn
 	news   chan struct{} // has an element when what follows has changed
 
-	mu   sync.Mutex
-	text []byte // that is certain
-	done bool
-	err  error
+	mu     sync.Mutex
+	text   []byte   // that is certain
+	scored []scored // tokens so far
+	done   bool
+	err    error
 }
 
 const (
@@ -77,24 +78,27 @@ func (b *batcher) room() int {
 	return sort.Search(b.model.config.Context, func(n int) bool { return b.model.config.TextBytes(n+1) > b.memory })
 }
 
-// ask begins to answer a checked question. If ctx ends, it is dropped.
-func (b *batcher) ask(ctx context.Context, q Question) (*job, error) {
-	j := &job{ctx: ctx, answer: b.model.begin(q), unread: q.Prompt, news: make(chan struct{}, 1)}
+// ask begins to answer checked questions, all or none. If ctx ends, they are dropped.
+func (b *batcher) ask(ctx context.Context, s scoring, questions ...Question) ([]*job, error) {
+	jobs := make([]*job, len(questions))
+	for i, q := range questions {
+		jobs[i] = &job{ctx: ctx, answer: b.model.begin(q, s), unread: q.Prompt, news: make(chan struct{}, 1)}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed != nil {
 		return nil, b.closed
 	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(j *job) bool { return j.ctx.Err() != nil })
-	if len(b.waiting) >= waitingMost {
+	if len(b.waiting)+len(jobs) > waitingMost {
 		return nil, errBusy
 	}
-	b.waiting = append(b.waiting, j)
+	b.waiting = append(b.waiting, jobs...)
 	if !b.running {
 		b.running = true
 		go b.run()
 	}
-	return j, nil
+	return jobs, nil
 }
 
 // close refuses further questions, and drops those that wait.
@@ -120,15 +124,15 @@ func (b *batcher) run() {
 		}
 		tokens, more := make([]uint32, len(parts)), make([]bool, len(parts))
 		b.model.pool.Run(len(parts), func(i int) {
-			if parts[i].Want > 0 && parts[i].Err == nil {
-				tokens[i], more[i] = jobs[i].job.answer.next(parts[i].Logits)
+			if parts[i].Err == nil {
+				tokens[i], more[i] = jobs[i].job.read(&parts[i])
 			}
 		})
 		for i, s := range jobs {
 			j := s.job
 			j.unread = j.unread[len(parts[i].Tokens):]
 			switch {
-			case parts[i].Want == 0:
+			case parts[i].Err == nil && len(j.unread) > 0:
 			case parts[i].Err != nil || !more[i]:
 				s.end(parts[i].Err)
 			default:
@@ -137,6 +141,22 @@ func (b *batcher) run() {
 			}
 		}
 	}
+}
+
+// read scores tokens of the prompt, and draws the one after it, by the logits of a part. It reports
+// whether the answer goes on.
+func (j *job) read(p *llama.Part) (token uint32, more bool) {
+	a, width := j.answer, j.answer.model.config.Vocab
+	next := len(a.q.Prompt) - len(j.unread) + len(p.Tokens) - p.Want + 1
+	for i := range p.Want {
+		logits := p.Logits[i*width : (i+1)*width]
+		if next+i < len(a.q.Prompt) {
+			a.scored = append(a.scored, a.scoring.score(a.q.Prompt[next+i], logits))
+		} else {
+			token, more = a.next(logits)
+		}
+	}
+	return token, more
 }
 
 // parts returns what a step reads, and in which slots: a token of each answer, and of the prompts,
@@ -152,7 +172,10 @@ func (b *batcher) parts() (parts []llama.Part, slots []*slot) {
 			room -= n
 		}
 		part := llama.Part{Text: &s.text, Tokens: s.job.unread[:n]}
-		if n == len(s.job.unread) {
+		switch {
+		case s.job.answer.scoring.prompt:
+			part.Want = n
+		case n == len(s.job.unread):
 			part.Want = 1
 		}
 		parts, slots = append(parts, part), append(slots, s)
@@ -221,7 +244,11 @@ func (b *batcher) place(j *job) bool {
 	}
 	b.clock++
 	s.job, s.used = j, b.clock
-	j.unread = prompt[s.text.Keep(prompt, most):]
+	if j.answer.scoring.prompt {
+		s.text.Keep(nil, most) // each of its tokens is read for its logits
+	} else {
+		j.unread = prompt[s.text.Keep(prompt, most):]
+	}
 	b.active = append(b.active, s)
 	return true
 }
@@ -243,7 +270,7 @@ func (s *slot) end(err error) {
 func (j *job) tell(err error, done bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.text, j.err, j.done = j.answer.text[:j.answer.sure], err, done
+	j.text, j.scored, j.err, j.done = j.answer.text[:j.answer.sure], j.answer.scored, err, done
 	select {
 	case j.news <- struct{}{}:
 	default:
@@ -251,9 +278,10 @@ func (j *job) tell(err error, done bool) {
 }
 
 // wait returns the answer, once it is complete. Until then it passes the text to emit as it becomes
-// certain, unless emit is nil: who reads slowly gets more at once, and delays nobody else.
-func (j *job) wait(emit func(text []byte) error) (answer, error) {
-	said := 0
+// certain, with the scores of tokens so far that were not passed before, unless emit is nil: who
+// reads slowly gets more at once, and delays nobody else.
+func (j *job) wait(emit func(text []byte, scores []scored) error) (answer, error) {
+	said, told := 0, 0
 	for {
 		select {
 		case <-j.news:
@@ -261,19 +289,21 @@ func (j *job) wait(emit func(text []byte) error) (answer, error) {
 			return answer{}, j.ctx.Err()
 		}
 		j.mu.Lock()
-		text, done, err := j.text, j.done, j.err
+		text, scores, done, err := j.text, j.scored, j.done, j.err
 		j.mu.Unlock()
 		if err != nil {
 			return answer{}, err
 		}
 		if emit != nil && len(text) > said {
-			if err := emit(text[said:]); err != nil {
+			if err := emit(text[said:], scores[told:]); err != nil {
 				return answer{}, err
 			}
-			said = len(text)
+			said, told = len(text), len(scores)
 		}
 		if done {
-			return j.answer.answer, nil
+			a := j.answer.answer
+			a.untold = a.scored[told:]
+			return a, nil
 		}
 	}
 }

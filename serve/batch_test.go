@@ -44,13 +44,13 @@ func TestAnswersSideBySideAreThoseOfTheModelAlone(t *testing.T) {
 			group.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				j, err := b.ask(ctx, q)
+				jobs, err := b.ask(ctx, scoring{}, q)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				said := ""
-				a, err := j.wait(func(text []byte) error {
+				a, err := jobs[0].wait(func(text []byte, _ []scored) error {
 					said += string(text)
 					if i%7 == 0 {
 						cancel() // and goes away
@@ -71,7 +71,7 @@ func TestAnswersSideBySideAreThoseOfTheModelAlone(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if _, err := b.ask(t.Context(), Question{Prompt: []uint32{1}, Most: 1, Seed: strings.Repeat("0", 64)}); err != nil {
+		if _, err := b.ask(t.Context(), scoring{}, Question{Prompt: []uint32{1}, Most: 1, Seed: strings.Repeat("0", 64)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -81,11 +81,11 @@ func TestQuestionsWaitInALineOfBoundedLength(t *testing.T) {
 	m := open(t, "a")
 	b := newBatcher(m, 2, 0)
 	b.running = true // by this test
-	ask := func() (*job, error) {
-		return b.ask(t.Context(), Question{Prompt: []uint32{1, 2}, Most: 20, Seed: strings.Repeat("0", 64)})
+	ask := func() ([]*job, error) {
+		return b.ask(t.Context(), scoring{}, Question{Prompt: []uint32{1, 2}, Most: 20, Seed: strings.Repeat("0", 64)})
 	}
 	gone, leave := context.WithCancel(t.Context())
-	if _, err := b.ask(gone, Question{Prompt: []uint32{1}, Most: 1, Seed: strings.Repeat("0", 64)}); err != nil {
+	if _, err := b.ask(gone, scoring{}, Question{Prompt: []uint32{1}, Most: 1, Seed: strings.Repeat("0", 64)}); err != nil {
 		t.Fatal(err)
 	}
 	leave() // who goes away makes room
@@ -95,7 +95,7 @@ func TestQuestionsWaitInALineOfBoundedLength(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, j...)
 	}
 	if _, err := ask(); !errors.Is(err, errBusy) {
 		t.Errorf("a question beyond the line: %v", err)
@@ -124,7 +124,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			continue
 		}
 		b.running = true // by this test
-		if _, err := b.ask(t.Context(), q); err != nil {
+		if _, err := b.ask(t.Context(), scoring{}, q); err != nil {
 			t.Fatal(err)
 		}
 		b.admit()

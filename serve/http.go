@@ -42,6 +42,7 @@ const (
 	requestsMost = 256     // requests that are read, wait or are answered; more are refused
 	tokensUsual  = 16      // max_tokens where a request says none, as in OpenAI's API
 	stopsAsked   = 4
+	topMost      = 20  // likeliest tokens beside each
 	retryAfter   = "1" // seconds, for clients that are told to come again
 	// writeMost is the longest time in which a client must take what it is sent. An answer does not
 	// wait for its client, so a slow one costs memory alone.
@@ -111,7 +112,7 @@ func (s *Server) noModel(name string) error {
 // nothing.
 type request struct {
 	Model             string          `json:"model"`
-	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list with one of these
+	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list of either
 	chat.Conversation                 // in place of the prompt
 	MaxTokens         *int            `json:"max_tokens"`
 	MaxAnswer         *int            `json:"max_completion_tokens"` // the same, of a chat
@@ -125,15 +126,17 @@ type request struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
-	N        *int            `json:"n"`
-	BestOf   *int            `json:"best_of"`
-	Echo     bool            `json:"echo"`
-	Logprobs json.RawMessage `json:"logprobs"`
-	Suffix   *string         `json:"suffix"`
-	Bias     map[string]any  `json:"logit_bias"`
-	Presence float64         `json:"presence_penalty"`
-	Frequent float64         `json:"frequency_penalty"`
-	User     string          `json:"user"` // ignored
+	N           int             `json:"n"` // answers to each prompt
+	Echo        bool            `json:"echo"`
+	Logprobs    json.RawMessage `json:"logprobs"` // a number, or of a chat whether
+	TopLogprobs int             `json:"top_logprobs"`
+
+	BestOf   *int           `json:"best_of"`
+	Suffix   *string        `json:"suffix"`
+	Bias     map[string]any `json:"logit_bias"`
+	Presence float64        `json:"presence_penalty"`
+	Frequent float64        `json:"frequency_penalty"`
+	User     string         `json:"user"` // ignored
 
 	Choice    json.RawMessage `json:"tool_choice"`
 	Format    json.RawMessage `json:"response_format"`
@@ -142,7 +145,7 @@ type request struct {
 
 // unknown returns the name of what r asks that no answer can have, or "".
 func (r *request) unknown() string {
-	logprobs, asked := string(r.Logprobs), func(v json.RawMessage, usual string) bool {
+	asked := func(v json.RawMessage, usual string) bool {
 		return len(v) > 0 && string(v) != "null" && string(v) != usual
 	}
 	switch {
@@ -152,14 +155,8 @@ func (r *request) unknown() string {
 		return "response_format"
 	case asked(r.Functions, "[]"):
 		return "functions"
-	case r.N != nil && *r.N != 1:
-		return "n"
-	case r.BestOf != nil && *r.BestOf != 1:
+	case r.BestOf != nil && *r.BestOf != max(1, r.N):
 		return "best_of"
-	case r.Echo:
-		return "echo"
-	case logprobs != "" && logprobs != "null" && logprobs != "false":
-		return "logprobs"
 	case r.Suffix != nil && *r.Suffix != "":
 		return "suffix"
 	case len(r.Bias) > 0:
@@ -172,13 +169,72 @@ func (r *request) unknown() string {
 	return ""
 }
 
-// question returns what r asks, in a conversation or not.
-func (s *Server) question(r *request, converse bool) (Question, error) {
+// A wanted is an answer that a request asks for.
+type wanted struct {
+	Question
+	prompt int    // its number
+	echo   string // text before the answer
+}
+
+// questions returns what r asks, in a conversation or not, and what is to be scored.
+func (s *Server) questions(r *request, converse bool) (list []wanted, score scoring, err error) {
+	q, err := s.settings(r)
+	if err != nil {
+		return nil, score, err
+	}
+	if score, err = r.scoring(converse); err != nil {
+		return nil, score, err
+	}
+	var prompts []wanted
+	if !converse {
+		prompts, err = s.prompts(r, q)
+	} else if q.Prompt, err = s.Model.converse(r.Conversation, time.Now()); err == nil {
+		if end := s.Model.format.End(); end != "" {
+			q.Stop = append(q.Stop, end)
+		}
+		if r.MaxTokens == nil && r.MaxAnswer == nil {
+			q.Most = max(1, s.Tokens()-len(q.Prompt)) // as there is memory for
+		}
+		prompts = []wanted{{Question: q}}
+	}
+	if err != nil {
+		return nil, score, err
+	}
+	n := max(1, r.N)
+	if r.N < 0 || n > waitingMost/max(1, len(prompts)) {
+		return nil, score, fmt.Errorf("n: %d answers to each of %d prompts: want 1 to %d in all", r.N, len(prompts), waitingMost)
+	}
+	for _, p := range prompts {
+		if p.Seed, err = r.seed(0); err != nil {
+			return nil, score, err
+		}
+		if err := s.Model.check(p.Question); err != nil {
+			return nil, score, err
+		}
+		if most := len(p.Prompt) + min(p.Most, s.Model.config.Context-len(p.Prompt)); most > s.Tokens() {
+			return nil, score, fmt.Errorf("max_tokens: a prompt of %d tokens and an answer of %d are more than the %d that this server has memory for", len(p.Prompt), p.Most, s.Tokens())
+		}
+		list = append(list, p)
+		for k := 1; k < n; k++ {
+			if p.Seed, err = r.seed(k); err != nil {
+				return nil, score, err
+			}
+			list = append(list, p)
+		}
+	}
+	return list, score, nil
+}
+
+// settings returns a question without a prompt.
+func (s *Server) settings(r *request) (Question, error) {
 	q := Question{Most: tokensUsual, Temperature: 1, TopP: 1, TopK: r.TopK, Stop: []string{}}
 	for _, most := range []*int{r.MaxTokens, r.MaxAnswer} {
 		if most != nil {
 			q.Most = *most
 		}
+	}
+	if r.silent() {
+		q.Most = 1
 	}
 	if r.Temperature != nil {
 		q.Temperature = *r.Temperature
@@ -186,13 +242,6 @@ func (s *Server) question(r *request, converse bool) (Question, error) {
 	if r.TopP != nil {
 		q.TopP = *r.TopP
 	}
-	var seed wire.Hash
-	if r.Seed != nil {
-		seed = wire.Sum("entrain/serve/seed", []byte(strconv.FormatInt(*r.Seed, 10)))
-	} else if _, err := rand.Read(seed[:]); err != nil {
-		return q, err
-	}
-	q.Seed = hex.EncodeToString(seed[:])
 	var one string
 	if len(r.Stop) > 0 && string(r.Stop) != "null" {
 		if json.Unmarshal(r.Stop, &one) == nil {
@@ -204,37 +253,88 @@ func (s *Server) question(r *request, converse bool) (Question, error) {
 	if len(q.Stop) > stopsAsked {
 		return q, fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsAsked)
 	}
+	return q, nil
+}
+
+// silent reports whether r asks for its prompts alone.
+func (r *request) silent() bool { return r.Echo && r.MaxTokens != nil && *r.MaxTokens == 0 }
+
+// seed returns the seed of answer k to a prompt.
+func (r *request) seed(k int) (string, error) {
+	var seed wire.Hash
+	if r.Seed == nil {
+		_, err := rand.Read(seed[:])
+		return hex.EncodeToString(seed[:]), err
+	}
+	text := strconv.FormatInt(*r.Seed, 10)
+	if k > 0 {
+		text += "/" + strconv.Itoa(k)
+	}
+	seed = wire.Sum("entrain/serve/seed", []byte(text))
+	return hex.EncodeToString(seed[:]), nil
+}
+
+// scoring returns what r asks about the likelihoods of tokens.
+func (r *request) scoring(converse bool) (s scoring, err error) {
+	s.top = r.TopLogprobs
+	switch asked := len(r.Logprobs) > 0 && string(r.Logprobs) != "null"; {
+	case converse && asked:
+		if json.Unmarshal(r.Logprobs, &s.on) != nil {
+			return s, errors.New("logprobs: neither true nor false")
+		}
+	case asked && string(r.Logprobs) != "false":
+		if s.on = true; json.Unmarshal(r.Logprobs, &s.top) != nil {
+			return s, errors.New("logprobs: not a number of tokens")
+		}
+	}
+	switch {
+	case s.top < 0 || s.top > topMost:
+		return s, fmt.Errorf("logprobs: %d of the likeliest tokens: want 0 to %d", s.top, topMost)
+	case !s.on && s.top > 0:
+		return s, errors.New("top_logprobs: set logprobs too")
+	case converse && r.Echo:
+		return s, errors.New("echo: not of a conversation")
+	}
+	s.prompt = s.on && r.Echo
+	return s, nil
+}
+
+// prompts returns q for each prompt of r, a text or tokens or a list of either.
+func (s *Server) prompts(r *request, q Question) (list []wanted, err error) {
+	var one string
+	var tokens []uint32
 	var texts []string
 	var lists [][]uint32
 	switch {
-	case converse:
-		var err error
-		if q.Prompt, err = s.Model.converse(r.Conversation, time.Now()); err != nil {
-			return q, err
-		}
-		if end := s.Model.format.End(); end != "" {
-			q.Stop = append(q.Stop, end)
-		}
 	case json.Unmarshal(r.Prompt, &one) == nil:
-		q.Prompt = s.Model.encode(one)
-	case json.Unmarshal(r.Prompt, &q.Prompt) == nil:
-	case json.Unmarshal(r.Prompt, &texts) == nil && len(texts) == 1:
-		q.Prompt = s.Model.encode(texts[0])
-	case json.Unmarshal(r.Prompt, &lists) == nil && len(lists) == 1:
-		q.Prompt = lists[0]
+		texts = []string{one}
+	case json.Unmarshal(r.Prompt, &tokens) == nil:
+		lists = [][]uint32{tokens}
+	case json.Unmarshal(r.Prompt, &texts) == nil:
+	case json.Unmarshal(r.Prompt, &lists) == nil:
+		texts = nil
 	default:
-		return q, errors.New("prompt: neither one text nor one list of tokens")
+		return nil, errors.New("prompt: neither a text, nor tokens, nor a list of either")
 	}
-	if converse && r.MaxTokens == nil && r.MaxAnswer == nil {
-		q.Most = max(1, s.Tokens()-len(q.Prompt)) // as there is memory for
+	for _, text := range texts {
+		q.Prompt = s.Model.encode(text)
+		list = append(list, wanted{q, len(list), text})
 	}
-	if err := s.Model.check(q); err != nil {
-		return q, err
+	for _, tokens := range lists {
+		q.Prompt = tokens
+		var text []byte
+		for _, t := range tokens {
+			said, _ := s.Model.tokenText(t)
+			text = append(text, said...)
+		}
+		list = append(list, wanted{q, len(list), strings.ToValidUTF8(string(text), "\uFFFD")})
 	}
-	if most := len(q.Prompt) + min(q.Most, s.Model.config.Context-len(q.Prompt)); most > s.Tokens() {
-		return q, fmt.Errorf("max_tokens: a prompt of %d tokens and an answer of %d are more than the %d that this server has memory for", len(q.Prompt), q.Most, s.Tokens())
+	for i := range list {
+		if !r.Echo {
+			list[i].echo = ""
+		}
 	}
-	return q, nil
+	return list, nil
 }
 
 // converse returns the tokens that ask for the next message of a conversation.
@@ -298,7 +398,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	converse := r.URL.Path != "/v1/completions"
-	q, err := s.question(&asked, converse)
+	list, score, err := s.questions(&asked, converse)
 	if err != nil {
 		param, _, ok := strings.Cut(err.Error(), ":")
 		if !ok || strings.Contains(param, " ") {
@@ -307,152 +407,23 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, param, err)
 		return
 	}
-	body, asked.Prompt, asked.Messages = nil, nil, nil // the answer may take long
-	j, err := s.batch.ask(r.Context(), q)
+	body, asked.Prompt, asked.Messages = nil, nil, nil // the answers may take long
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel() // none goes on without the others
+	questions := make([]Question, len(list))
+	for i := range list {
+		questions[i] = list[i].Question
+	}
+	jobs, err := s.batch.ask(ctx, score, questions...)
 	if err != nil {
 		writeFailure(w, err)
 		return
 	}
-	s.reply(w, j, &asked, converse)
-}
-
-// reply writes an answer, whole or as a stream.
-func (s *Server) reply(w http.ResponseWriter, j *job, asked *request, converse bool) {
-	part := s.parts(asked, converse)
-	q := j.answer.q
-	usage := func(a answer) map[string]any {
-		return map[string]any{"prompt_tokens": len(q.Prompt), "completion_tokens": len(a.Tokens), "total_tokens": len(q.Prompt) + len(a.Tokens)}
+	p := &reply{server: s, asked: &asked, converse: converse, scoring: score, list: list, client: http.NewResponseController(w), w: w}
+	_, _ = rand.Read(p.id[:])
+	if asked.Stream {
+		p.stream(jobs, cancel)
+	} else {
+		p.whole(jobs)
 	}
-	client := http.NewResponseController(w)
-	if !asked.Stream {
-		a, err := j.wait(nil)
-		_ = client.SetWriteDeadline(time.Now().Add(writeMost))
-		if err != nil {
-			writeFailure(w, err)
-			return
-		}
-		whole := part(strings.ToValidUTF8(string(a.text), "\uFFFD"), a.End)
-		whole["usage"] = usage(a)
-		if s.Receipts {
-			whole["receipt"] = s.Model.receipt(q, a)
-		}
-		writeJSON(w, http.StatusOK, whole)
-		return
-	}
-	begun := false
-	send := func(v any) error {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		_ = client.SetWriteDeadline(time.Now().Add(writeMost))
-		if !begun {
-			begun = true
-			w.Header().Set("Content-Type", "text/event-stream")
-			w.Header().Set("Cache-Control", "no-store")
-		}
-		if _, err := fmt.Fprintf(w, "data: %s\n\n", b); err != nil {
-			return err
-		}
-		return client.Flush()
-	}
-	a, err := j.wait(func(text []byte) error {
-		return send(part(strings.ToValidUTF8(string(text), "\uFFFD"), nil))
-	})
-	switch {
-	case err != nil && !begun:
-		writeFailure(w, err)
-		return
-	case err != nil:
-		_ = send(errorJSON(statusOf(err), "", err))
-		return
-	}
-	last := part("", a.End)
-	if s.Receipts {
-		last["receipt"] = s.Model.receipt(q, a)
-	}
-	if err := send(last); err != nil {
-		return
-	}
-	if asked.Options != nil && asked.Options.Usage {
-		total := part("", nil)
-		total["choices"], total["usage"] = []any{}, usage(a)
-		if err := send(total); err != nil {
-			return
-		}
-	}
-	_, _ = io.WriteString(w, "data: [DONE]\n\n")
-}
-
-// parts returns a function that makes a completion, or a chunk of one, of a text.
-func (s *Server) parts(asked *request, converse bool) func(text string, end any) map[string]any {
-	var id [12]byte
-	_, _ = rand.Read(id[:])
-	return func(text string, end any) map[string]any {
-		choice := map[string]any{"index": 0, "logprobs": nil, "finish_reason": end}
-		answer := map[string]any{
-			"id": "cmpl-" + hex.EncodeToString(id[:]), "object": "text_completion", "created": time.Now().Unix(), "model": s.Model.Name,
-			"choices": []any{choice},
-		}
-		message := map[string]any{"role": "assistant", "content": text}
-		switch {
-		case !converse:
-			choice["text"] = text
-		case asked.Stream:
-			answer["object"], choice["delta"] = "chat.completion.chunk", message
-		default:
-			answer["object"], choice["message"] = "chat.completion", message
-		}
-		return answer
-	}
-}
-
-// statusOf returns the status of an answer that failed.
-func statusOf(err error) int {
-	switch {
-	case errors.Is(err, errBusy):
-		return http.StatusTooManyRequests
-	case errors.Is(err, errClosed):
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
-// errorJSON is an error as OpenAI's clients expect it. param names a field of the request, or is
-// "".
-func errorJSON(status int, param string, err error) map[string]any {
-	e := map[string]any{"message": err.Error(), "type": "invalid_request_error", "param": nil, "code": nil}
-	switch {
-	case status == http.StatusTooManyRequests:
-		e["type"], e["code"] = "requests", "rate_limit_exceeded"
-	case status >= 500:
-		e["type"] = "server_error"
-	case status == http.StatusNotFound && param == "model":
-		e["code"] = "model_not_found"
-	}
-	if param != "" {
-		e["param"] = param
-	}
-	return map[string]any{"error": e}
-}
-
-// writeFailure writes why there is no answer.
-func writeFailure(w http.ResponseWriter, err error) { writeError(w, statusOf(err), "", err) }
-
-func writeError(w http.ResponseWriter, status int, param string, err error) {
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", retryAfter)
-	}
-	writeJSON(w, status, errorJSON(status, param, err))
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("serve: an answer has no JSON: " + err.Error())
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
 }

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -136,33 +137,43 @@ type answer struct {
 	Tokens []uint32 `json:"answer"` // the one that ends the text included
 	End    string   `json:"end"`
 	text   []byte
+	scored []scored
+	untold []scored // the last of them, which job.wait has not passed on
 }
 
 // An answering is an answer under way: a function of the question and of the logits that it is
 // told, one token's after another.
 type answering struct {
 	answer
-	model  *Model
-	q      Question
+	model *Model
+	q     Question
+	scoring
 	source prng.Source
 	most   int // tokens
 	sure   int // bytes of text that nothing later takes back
 }
 
 // begin returns the answer to a checked question, which has no token yet.
-func (m *Model) begin(q Question) *answering {
+func (m *Model) begin(q Question, s scoring) *answering {
 	var seed wire.Hash
 	_, _ = hex.Decode(seed[:], []byte(q.Seed)) // check has seen it
-	return &answering{
-		answer: answer{Tokens: []uint32{}}, model: m, q: q, source: prng.New(seed, "entrain/sample"),
+	a := &answering{
+		answer: answer{Tokens: []uint32{}}, model: m, q: q, scoring: s, source: prng.New(seed, "entrain/sample"),
 		most: min(q.Most, m.config.Context-len(q.Prompt)),
 	}
+	if s.prompt {
+		a.scored = append(a.scored, scored{token: q.Prompt[0], chance: math.NaN()})
+	}
+	return a
 }
 
 // next draws a token from the logits and adds it. It reports whether the answer goes on.
 func (a *answering) next(logits []float32) (token uint32, more bool) {
 	token = a.q.sampling().Choose(logits, &a.source)
 	a.Tokens = append(a.Tokens, token)
+	if a.scoring.on {
+		a.scored = append(a.scored, a.score(token, logits))
+	}
 	if slices.Contains(a.model.ends, token) {
 		a.End, a.sure = endStop, len(a.text)
 		return token, false
@@ -189,7 +200,7 @@ func (a *answering) next(logits []float32) (token uint32, more bool) {
 // answer computes the answer to a checked question with reader, which need not read again what the
 // question before began with. It passes the text to emit as it becomes certain.
 func (m *Model) answer(ctx context.Context, reader *llama.Generator, q Question, emit func(text []byte) error) (answer, error) {
-	a, said := m.begin(q), 0
+	a, said := m.begin(q, scoring{}), 0
 	logits, err := reader.Read(q.Prompt[reader.Keep(q.Prompt):]...)
 	for more := true; more; {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -266,39 +277,52 @@ func (m *Model) receipt(q Question, a answer) *Receipt {
 // receiptBytes is the most bytes of a file with a receipt.
 const receiptBytes = 16 << 20
 
-// ReadReceipt reads a receipt from a file, which holds it or an answer of a Server with it.
-func ReadReceipt(path string) (Receipt, error) {
+// ReadReceipts reads receipts from a file, which holds one or the answers of a Server with theirs.
+func ReadReceipts(path string) ([]Receipt, error) {
 	b, err := atomicfile.ReadBounded(path, receiptBytes)
 	if err != nil {
-		return Receipt{}, err
+		return nil, err
 	}
-	r, err := ParseReceipt(b)
+	list, err := ParseReceipts(b)
 	if err != nil {
-		return r, fmt.Errorf("%q: %w", path, err)
+		return nil, fmt.Errorf("%q: %w", path, err)
 	}
-	return r, nil
+	return list, nil
 }
 
-// ParseReceipt reads a receipt, or an answer with one. A field that is not known is an error.
-func ParseReceipt(b []byte) (r Receipt, err error) {
+// ParseReceipts reads a receipt, or the receipts of answers, at least one. A field that is not
+// known is an error.
+func ParseReceipts(b []byte) ([]Receipt, error) {
 	var whole struct {
-		Receipt json.RawMessage `json:"receipt"`
+		Choices []struct {
+			Receipt json.RawMessage `json:"receipt"`
+		} `json:"choices"`
 	}
 	if err := json.Unmarshal(b, &whole); err != nil {
-		return r, fmt.Errorf("no receipt: %w", err)
+		return nil, fmt.Errorf("no receipt: %w", err)
 	}
-	if len(whole.Receipt) > 0 && whole.Receipt[0] == '{' {
-		b = whole.Receipt
+	texts := [][]byte{b}
+	if len(whole.Choices) > 0 {
+		texts = nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return r, fmt.Errorf("no receipt: %w", err)
+	for i, c := range whole.Choices {
+		if len(c.Receipt) == 0 {
+			return nil, fmt.Errorf("answer %d has no receipt; a server attaches one with --receipts", i)
+		}
+		texts = append(texts, c.Receipt)
 	}
-	if r.Kind != receiptName {
-		return r, fmt.Errorf("no receipt: \"receipt\" is %.80q, not %q; a server attaches one with --receipts", r.Kind, receiptName)
+	list := make([]Receipt, len(texts))
+	for i, text := range texts {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&list[i]); err != nil {
+			return nil, fmt.Errorf("no receipt: %w", err)
+		}
+		if kind := list[i].Kind; kind != receiptName {
+			return nil, fmt.Errorf("no receipt: \"receipt\" is %.80q, not %q; a server attaches one with --receipts", kind, receiptName)
+		}
 	}
-	return r, nil
+	return list, nil
 }
 
 // ErrAnswer reports that a receipt states another answer than the model gives.
@@ -318,7 +342,7 @@ func (m *Model) Verify(ctx context.Context, r Receipt) (text string, err error) 
 	if err := m.check(r.Question); err != nil {
 		return "", fmt.Errorf("the receipt asks what cannot be asked: %w", err)
 	}
-	a := m.begin(r.Question)
+	a := m.begin(r.Question, scoring{})
 	stated := r.Tokens[:min(len(r.Tokens), a.most)]
 	if len(stated) == 0 {
 		return "", fmt.Errorf("it has no token: %w", ErrAnswer)

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,12 +55,12 @@ func openOf(t *testing.T, seed string, cfg llama.Config) *Model {
 type completion struct {
 	Object  string
 	Choices []struct {
-		Text   string
-		Finish *string `json:"finish_reason"`
+		Text    string
+		Finish  *string `json:"finish_reason"`
+		Receipt *Receipt
 	}
-	Usage   map[string]int
-	Receipt *Receipt
-	Error   struct{ Message, Param string }
+	Usage map[string]int
+	Error struct{ Message, Param string }
 }
 
 // post sends a request and returns what is answered.
@@ -103,11 +105,8 @@ func streamed(t *testing.T, raw []byte) (text, end string, receipt *Receipt) {
 		for _, choice := range c.Choices {
 			text += choice.Text
 			if choice.Finish != nil {
-				end = *choice.Finish
+				end, receipt = *choice.Finish, choice.Receipt
 			}
-		}
-		if c.Receipt != nil {
-			receipt = c.Receipt
 		}
 	}
 	if !done {
@@ -134,10 +133,10 @@ func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
 	for _, more := range []string{``, `,"temperature":0`, `,"top_p":0.5,"temperature":2`, `,"top_k":3`, `,"stop":["e","ab"],"max_tokens":40,"temperature":3`} {
 		ask := `{"model":"tiny","prompt":"The rays","seed":7` + more + `%s}`
 		first, status, _ := post(t, server, fmt.Sprintf(ask, ""))
-		if status != http.StatusOK || first.Receipt == nil || len(first.Choices) != 1 || first.Usage["prompt_tokens"] != 8 {
+		if status != http.StatusOK || len(first.Choices) != 1 || first.Choices[0].Receipt == nil || first.Usage["prompt_tokens"] != 8 {
 			t.Fatalf("%s: status %d, %+v", more, status, first)
 		}
-		text, err := other.Verify(t.Context(), *first.Receipt)
+		text, err := other.Verify(t.Context(), *first.Choices[0].Receipt)
 		if err != nil || strings.ToValidUTF8(text, "\uFFFD") != first.Choices[0].Text {
 			t.Errorf("%s: verified as %q, %v, answered %q", more, text, err, first.Choices[0].Text)
 		}
@@ -146,7 +145,7 @@ func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
 			group.Go(func() {
 				_, _, raw := post(t, server, fmt.Sprintf(ask, `,"stream":true`))
 				got, end, receipt := streamed(t, raw)
-				if end != *first.Choices[0].Finish || fmt.Sprint(*receipt) != fmt.Sprint(*first.Receipt) {
+				if end != *first.Choices[0].Finish || fmt.Sprint(*receipt) != fmt.Sprint(*first.Choices[0].Receipt) {
 					t.Errorf("%s: streamed %q, which ends by %q, with %+v", more, got, end, receipt)
 				}
 				if !strings.Contains(first.Choices[0].Text, "\uFFFD") && got != first.Choices[0].Text {
@@ -162,10 +161,11 @@ func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
 func TestAReceiptThatLiesIsRefused(t *testing.T) {
 	m := open(t, "a")
 	c, _, raw := post(t, start(t, m, 1), `{"prompt":"Of light","seed":1,"max_tokens":12}`)
-	honest, err := ParseReceipt(raw)
-	if err != nil || fmt.Sprint(honest) != fmt.Sprint(*c.Receipt) {
-		t.Fatalf("%+v is read as %+v, %v", c.Receipt, honest, err)
+	list, err := ParseReceipts(raw)
+	if err != nil || len(list) != 1 || fmt.Sprint(list[0]) != fmt.Sprint(*c.Choices[0].Receipt) {
+		t.Fatalf("%+v is read as %+v, %v", c.Choices, list, err)
 	}
+	honest := list[0]
 	for name, change := range map[string]func(r *Receipt){
 		"another token":  func(r *Receipt) { r.Tokens[5] ^= 1 },
 		"one token less": func(r *Receipt) { r.Tokens = r.Tokens[:11] },
@@ -185,10 +185,11 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 			r.Tokens[2] = r.Tokens[2]&0x7f | 0x20
 		},
 	} {
-		lie, err := ParseReceipt(raw)
+		list, err := ParseReceipts(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
+		lie := list[0]
 		change(&lie)
 		if _, err := m.Verify(t.Context(), lie); !errors.Is(err, ErrAnswer) {
 			t.Errorf("%s: %v", name, err)
@@ -206,7 +207,8 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 		"no temperature":    func(r *Receipt) { r.Temperature = -1 },
 		"an empty stop":     func(r *Receipt) { r.Stop = []string{""} },
 	} {
-		lie, _ := ParseReceipt(raw)
+		list, _ := ParseReceipts(raw)
+		lie := list[0]
 		change(&lie)
 		if _, err := m.Verify(t.Context(), lie); err == nil || errors.Is(err, ErrAnswer) {
 			t.Errorf("%s: %v", name, err)
@@ -215,8 +217,8 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 	if _, err := open(t, "b").Verify(t.Context(), honest); err == nil || errors.Is(err, ErrAnswer) {
 		t.Errorf("another model verifies it: %v", err)
 	}
-	for _, text := range []string{``, `{}`, `[]`, `{"receipt":"x"}`, `{"receipt":{"receipt":"entrain/answer/1","magic":1}}`} {
-		if _, err := ParseReceipt([]byte(text)); err == nil {
+	for _, text := range []string{``, `{}`, `[]`, `{"receipt":"x"}`, `{"choices":[{"receipt":{"receipt":"entrain/answer/1","magic":1}}]}`, `{"choices":[{}]}`} {
+		if _, err := ParseReceipts([]byte(text)); err == nil {
 			t.Errorf("%q is read as a receipt", text)
 		}
 	}
@@ -232,18 +234,18 @@ func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {
 	m := openOf(t, "eight", cfg)
 	body := `{"prompt":"Light","max_tokens":30,"seed":5}`
 	c, status, _ := post(t, start(t, m, 1), body)
-	if status != 200 || c.Receipt == nil || c.Receipt.Numerics != "exact8" {
-		t.Fatalf("status %d, receipt %+v", status, c.Receipt)
+	if status != 200 || c.Choices[0].Receipt == nil || c.Choices[0].Receipt.Numerics != "exact8" {
+		t.Fatalf("status %d, receipts %+v", status, c.Choices)
 	}
-	text, err := m.Verify(t.Context(), *c.Receipt)
+	text, err := m.Verify(t.Context(), *c.Choices[0].Receipt)
 	if err != nil || strings.ToValidUTF8(text, "\uFFFD") != c.Choices[0].Text {
 		t.Errorf("the answer %q is verified as %q, %v", c.Choices[0].Text, text, err)
 	}
 	other, _, _ := post(t, start(t, binary32, 1), body)
-	if c.Receipt.Model != other.Receipt.Model || c.Choices[0].Text == other.Choices[0].Text {
+	if c.Choices[0].Receipt.Model != other.Choices[0].Receipt.Model || c.Choices[0].Text == other.Choices[0].Text {
 		t.Errorf("in binary32 the answer is the same, or the parameters are not: %q", c.Choices[0].Text)
 	}
-	if _, err := binary32.Verify(t.Context(), *c.Receipt); err == nil || !strings.Contains(err.Error(), "numerics") {
+	if _, err := binary32.Verify(t.Context(), *c.Choices[0].Receipt); err == nil || !strings.Contains(err.Error(), "numerics") {
 		t.Errorf("in binary32: %v", err)
 	}
 }
@@ -252,34 +254,40 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	m := open(t, "a")
 	server := start(t, m, 1)
 	for body, want := range map[string]string{
-		`{`:                                            "no JSON",
-		`{"prompt":"a","max_tokens":"x"}`:              "max_tokens must not be a string",
-		`{"prompt":"a","max_tokens":1e30}`:             "max_tokens must not be a number",
-		`[]`:                                           "it is a list",
-		`{"prompt":"a","model":"gpt-4"}`:               "no model",
-		`{"prompt":"a","n":2}`:                         "n: not supported",
-		`{"prompt":"a","echo":true}`:                   "echo",
-		`{"prompt":"a","logprobs":3}`:                  "logprobs",
-		`{"prompt":"a","best_of":3}`:                   "best_of",
-		`{"prompt":"a","suffix":"b"}`:                  "suffix",
-		`{"prompt":"a","logit_bias":{"5":1}}`:          "logit_bias",
-		`{"prompt":"a","presence_penalty":1}`:          "presence_penalty",
-		`{"prompt":"a","frequency_penalty":1}`:         "frequency_penalty",
-		`{"prompt":[[1],[2]]}`:                         "prompt",
-		`{"prompt":["a","b"]}`:                         "prompt",
-		`{}`:                                           "prompt",
-		`{"prompt":[]}`:                                "empty",
-		`{"prompt":[1000]}`:                            "vocabulary",
-		`{"prompt":"` + strings.Repeat("a", 64) + `"}`: "no room",
-		`{"prompt":"a","max_tokens":0}`:                "at least 1",
-		`{"prompt":"a","temperature":-1}`:              "temperature",
-		`{"prompt":"a","top_p":2}`:                     "top-p",
-		`{"prompt":"a","top_k":-2}`:                    "top-k",
-		`{"prompt":"a","stop":[""]}`:                   "stop",
-		`{"prompt":"a","stop":7}`:                      "stop",
-		`{"prompt":"a","stop":["a","b","c","d","e"]}`:  "5 texts",
-		`{"messages":[]}`:                              "messages: want a list",
-		`{"messages":[{"role":"x","content":"a"}]}`:    "role",
+		`{`:                                                         "no JSON",
+		`{"prompt":"a","max_tokens":"x"}`:                           "max_tokens must not be a string",
+		`{"prompt":"a","max_tokens":1e30}`:                          "max_tokens must not be a number",
+		`[]`:                                                        "it is a list",
+		`{"prompt":"a","model":"gpt-4"}`:                            "no model",
+		`{"prompt":"a","n":-1}`:                                     "n: -1",
+		`{"prompt":"a","n":65}`:                                     "n: 65 answers",
+		`{"prompt":["a","b"],"n":33}`:                               "each of 2 prompts",
+		`{"prompt":"a","logprobs":30}`:                              "logprobs: 30",
+		`{"prompt":"a","logprobs":true}`:                            "logprobs: not a number",
+		`{"prompt":"a","top_logprobs":3}`:                           "set logprobs too",
+		`{"prompt":"a","best_of":3,"n":2}`:                          "best_of",
+		`{"prompt":"a","best_of":3}`:                                "best_of",
+		`{"prompt":"a","suffix":"b"}`:                               "suffix",
+		`{"prompt":"a","logit_bias":{"5":1}}`:                       "logit_bias",
+		`{"prompt":"a","presence_penalty":1}`:                       "presence_penalty",
+		`{"prompt":"a","frequency_penalty":1}`:                      "frequency_penalty",
+		`{"prompt":[[1],[1000]]}`:                                   "vocabulary",
+		`{"prompt":[[1],"b"]}`:                                      "prompt: neither",
+		`{}`:                                                        "prompt",
+		`{"prompt":[]}`:                                             "empty",
+		`{"prompt":[1000]}`:                                         "vocabulary",
+		`{"prompt":"` + strings.Repeat("a", 64) + `"}`:              "no room",
+		`{"prompt":"a","max_tokens":0}`:                             "at least 1",
+		`{"prompt":"a","temperature":-1}`:                           "temperature",
+		`{"prompt":"a","top_p":2}`:                                  "top-p",
+		`{"prompt":"a","top_k":-2}`:                                 "top-k",
+		`{"prompt":"a","stop":[""]}`:                                "stop",
+		`{"prompt":"a","stop":7}`:                                   "stop",
+		`{"prompt":"a","stop":["a","b","c","d","e"]}`:               "5 texts",
+		`{"messages":[{"role":"user","content":"a"}],"echo":true}`:  "echo",
+		`{"messages":[{"role":"user","content":"a"}],"logprobs":2}`: "logprobs: neither",
+		`{"messages":[]}`:                                           "messages: want a list",
+		`{"messages":[{"role":"x","content":"a"}]}`:                 "role",
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is no text",
 		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "no room",
 		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                 "tool_choice",
@@ -301,7 +309,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	}
 	one, _, _ := post(t, server, `{"prompt":[84,104],"seed":3}`)
 	for _, prompt := range []string{`"Th"`, `["Th"]`, `[[84,104]]`} { // a list may have one prompt
-		if c, status, _ := post(t, server, `{"prompt":`+prompt+`,"seed":3}`); status != 200 || fmt.Sprint(c.Receipt) != fmt.Sprint(one.Receipt) {
+		if c, status, _ := post(t, server, `{"prompt":`+prompt+`,"seed":3}`); status != 200 || fmt.Sprint(*c.Choices[0].Receipt) != fmt.Sprint(*one.Choices[0].Receipt) {
 			t.Errorf("prompt %s: status %d, %+v", prompt, status, c)
 		}
 	}
@@ -311,6 +319,69 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, r.Status, err)
 		}
 		r.Body.Close()
+	}
+}
+
+// Likelihoods are those of the model's softmax, of the prompt and the answer, beside other answers
+// and however the prompt is cut into parts; and to score a prompt changes no answer.
+func TestLikelihoodsAreTheModels(t *testing.T) {
+	m := open(t, "a")
+	server := start(t, m, 3)
+	prompt := strings.Repeat("The rays of light ", 3)[:40]
+	body := `{"prompt":["` + prompt + `","` + prompt[:9] + `"],"seed":3,"max_tokens":6,"n":2`
+	plain, _, _ := post(t, server, body+`}`)
+	_, status, raw := post(t, server, body+`,"echo":true,"logprobs":4}`)
+	var got struct {
+		Choices []struct {
+			Text     string
+			Receipt  Receipt
+			Logprobs struct {
+				Tokens  []string
+				Chances []*float64           `json:"token_logprobs"`
+				Tops    []map[string]float64 `json:"top_logprobs"`
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &got); err != nil || status != 200 || len(got.Choices) != 4 || len(plain.Choices) != 4 {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	for i, c := range got.Choices {
+		if fmt.Sprint(c.Receipt) != fmt.Sprint(*plain.Choices[i].Receipt) {
+			t.Errorf("answer %d is another when its prompt is scored", i)
+		}
+		text := append(slices.Clone(c.Receipt.Prompt), c.Receipt.Tokens...)
+		if len(c.Logprobs.Chances) != len(text) || c.Logprobs.Chances[0] != nil {
+			t.Fatalf("answer %d has %d likelihoods of %d tokens", i, len(c.Logprobs.Chances), len(text))
+		}
+		err := m.decoder.Generator().Follow(text[:len(text)-1], 0, func(at int, logits []float32) bool {
+			sum := 0.0
+			for _, v := range logits {
+				sum += math.Exp(float64(v))
+			}
+			likelier := 0
+			for _, v := range logits {
+				if v > logits[text[at+1]] {
+					likelier++
+				}
+			}
+			want, top := float64(logits[text[at+1]])-math.Log(sum), c.Logprobs.Tops[at+1]
+			if got := *c.Logprobs.Chances[at+1]; math.Abs(got-want) > 1e-9 || top[c.Logprobs.Tokens[at+1]] != got {
+				t.Errorf("answer %d: token %d has %g, want %g; %v", i, at+1, got, want, top)
+			}
+			above := 0
+			for _, v := range top {
+				if v > want+1e-9 {
+					above++
+				}
+			}
+			if above != min(4, likelier) {
+				t.Errorf("answer %d: %d of %v are likelier than token %d, want %d", i, above, top, at+1, min(4, likelier))
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -341,21 +412,47 @@ assert whole.choices[0].finish_reason in ("stop", "length") and whole.usage.tota
 parts = list(client.completions.create(model="tiny", prompt="The rays", max_tokens=20, seed=5, temperature=0.5, stream=True, stream_options={"include_usage": True}))
 assert parts[-1].usage.total_tokens == whole.usage.total_tokens
 streamed = [p for p in parts if p.choices]
-assert streamed[-1].model_extra["receipt"] == whole.model_extra["receipt"]
+assert streamed[-1].choices[0].model_extra["receipt"] == whole.choices[0].model_extra["receipt"]
 talk = dict(model="tiny", messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": [{"type": "text", "text": "Light?"}]}], max_completion_tokens=9, seed=2)
 said = client.chat.completions.create(**talk)
 assert said.object == "chat.completion" and said.choices[0].message.role == "assistant" and said.usage.completion_tokens <= 9
-assert bytes(said.model_extra["receipt"]["prompt"]).decode() == "s:Be brief.;u:Light?;a:"
+assert bytes(said.choices[0].model_extra["receipt"]["prompt"]).decode() == "s:Be brief.;u:Light?;a:"
 parts = list(client.chat.completions.create(stream=True, **talk))
 assert "".join(p.choices[0].delta.content for p in parts).replace("\ufffd", "") == said.choices[0].message.content.replace("\ufffd", "")
-assert parts[-1].choices[0].finish_reason == said.choices[0].finish_reason and parts[-1].model_extra["receipt"] == said.model_extra["receipt"]
-print(json.dumps(said.model_extra["receipt"]))
+assert parts[-1].choices[0].finish_reason == said.choices[0].finish_reason and parts[-1].choices[0].model_extra["receipt"] == said.choices[0].model_extra["receipt"]
+print(json.dumps(said.choices[0].model_extra["receipt"]))
 try:
-    client.completions.create(model="tiny", prompt="a", n=2)
-    raise SystemExit("n=2 was accepted")
+    client.completions.create(model="tiny", prompt="a", best_of=2)
+    raise SystemExit("best_of=2 was accepted")
 except BadRequestError as e:
-    assert e.param == "n", e
-print(json.dumps(whole.model_extra["receipt"]))
+    assert e.param == "best_of", e
+print(json.dumps(whole.choices[0].model_extra["receipt"]))
+
+# Two answers to each of two prompts, whole and streamed; likelihoods, of a chat too.
+many = dict(model="tiny", prompt=["The rays", "Of light"], n=2, max_tokens=8, seed=5, temperature=0.5, echo=True, logprobs=2)
+all = client.completions.create(**many)
+assert [c.index for c in all.choices] == [0, 1, 2, 3] and len({c.text for c in all.choices}) == 4
+assert all.choices[1].text.startswith("The rays") and all.choices[2].text.startswith("Of light")
+texts, scored = [""] * 4, [0] * 4
+for part in client.completions.create(stream=True, **many):
+    for c in part.choices:
+        texts[c.index] += c.text
+        scored[c.index] += len(c.logprobs.tokens)
+for c in all.choices:
+    l = c.logprobs
+    assert len(l.tokens) == len(l.token_logprobs) == len(l.top_logprobs) == len(l.text_offset) == scored[c.index], c
+    assert texts[c.index].replace("\ufffd", "") == c.text.replace("\ufffd", "")
+    assert l.token_logprobs[0] is None and l.top_logprobs[0] is None and l.text_offset[:3] == [0, 1, 2] and "".join(l.tokens).startswith(c.text[:8])
+    for k, own, top in zip(l.tokens[1:], l.token_logprobs[1:], l.top_logprobs[1:]):
+        assert top[k] == own and 2 <= len(top) <= 3
+    print(json.dumps(c.model_extra["receipt"]))
+said = client.chat.completions.create(logprobs=True, top_logprobs=3, n=2, **talk)
+for c in said.choices:
+    assert len(c.logprobs.content) == len(c.model_extra["receipt"]["answer"])
+    for token in c.logprobs.content:
+        assert len(token.top_logprobs) == 3 and token.logprob <= token.top_logprobs[0].logprob
+none = client.completions.create(model="tiny", prompt=[84, 104], max_tokens=0, echo=True, logprobs=0)
+assert none.choices[0].text == "Th" and len(none.choices[0].logprobs.tokens) == 2 and none.usage.completion_tokens == 0
 `
 
 func TestTheOfficialClientIsServed(t *testing.T) {
@@ -368,13 +465,13 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-	if len(lines) != 2 {
+	if len(lines) != 6 {
 		t.Fatalf("it printed %s", out)
 	}
 	for _, line := range lines {
-		r, err := ParseReceipt(line)
+		list, err := ParseReceipts(line)
 		if err == nil {
-			_, err = m.Verify(t.Context(), r)
+			_, err = m.Verify(t.Context(), list[0])
 		}
 		if err != nil {
 			t.Errorf("the receipt %s that the client got: %v", line, err)
@@ -384,18 +481,19 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 
 func FuzzReceipt(f *testing.F) {
 	f.Add([]byte(`{"receipt":"entrain/answer/1","model":"","tokenizer":"","numerics":"exact","prompt":[1],"max_tokens":1,"answer":[1],"end":"stop"}`))
-	f.Add([]byte(`{"receipt":{"receipt":"entrain/answer/1","stop":["a"]}}`))
+	f.Add([]byte(`{"choices":[{"receipt":{"receipt":"entrain/answer/1","stop":["a"]}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := ParseReceipt(b)
+		list, err := ParseReceipts(b)
 		if err != nil {
 			return
 		}
+		r := list[0]
 		text, err := json.Marshal(r)
 		if err != nil {
 			t.Skip("JSON has no such number, so no receipt can")
 		}
-		again, err := ParseReceipt(text)
-		if err != nil || fmt.Sprint(again) != fmt.Sprint(r) {
+		again, err := ParseReceipts(text)
+		if err != nil || len(again) != 1 || fmt.Sprint(again[0]) != fmt.Sprint(r) {
 			t.Fatalf("%s is read back as %+v, %v", text, again, err)
 		}
 	})

@@ -24,7 +24,8 @@ func serveCommand(c console) *cobra.Command {
 		Short: "Answer requests of OpenAI's API with a model",
 		Long: `Answers GET /v1/models, POST /v1/completions and POST /v1/chat/completions, as OpenAI's API does, with the
 model of a checkpoint directory, or of a participant's state directory, whose newest checkpoint is used.
-Answers stream if a request says so. What a request asks that is not known here is refused and named.
+Answers stream if a request says so; it may ask for several, and for likelihoods, also of the prompt's tokens
+(echo), as lm-evaluation-harness does. What a request asks that is not known here is refused and named.
 
 Chats need a checkpoint with a chat_template.jinja, which "entrain model import" takes from the model. What a
 message spells is text: only the template writes special tokens.
@@ -89,15 +90,15 @@ func verifyCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify CHECKPOINT FILE",
 		Short: "Compute an answer again from its receipt",
-		Long: `Reads a receipt, or an answer with one, as "entrain model serve --receipts" gave it, computes the answer again
-with the model of a checkpoint, a directory or an address, and prints its text. The exit status is 0 if every
-token is the same, 1 if the model answers something else, and 2 if nothing could be verified, as with another
-model than the receipt's.`,
+		Long: `Reads a receipt, or answers with theirs, as "entrain model serve --receipts" gave them, computes each answer
+again with the model of a checkpoint, a directory or an address, and prints its text. The exit status is 0 if
+every token is the same, 1 if the model answers something else, and 2 if nothing could be verified, as with
+another model than the receipt's.`,
 		Example: "  entrain model verify ./checkpoint answer.json",
 		Args:    between(2, 2, "a checkpoint and a file with a receipt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			unverified := func(err error) error { return exitError{err, exitNotAudited} }
-			r, err := serve.ReadReceipt(args[1])
+			receipts, err := serve.ReadReceipts(args[1])
 			if err != nil {
 				return unverified(err)
 			}
@@ -112,15 +113,17 @@ model than the receipt's.`,
 			if err != nil {
 				return unverified(err)
 			}
-			text, err := m.Verify(cmd.Context(), r)
-			if errors.Is(err, serve.ErrAnswer) {
-				return err
+			for _, r := range receipts {
+				text, err := m.Verify(cmd.Context(), r)
+				if errors.Is(err, serve.ErrAnswer) {
+					return err
+				}
+				if err != nil {
+					return unverified(err)
+				}
+				c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
+				fmt.Fprintln(c.out, text)
 			}
-			if err != nil {
-				return unverified(err)
-			}
-			c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
-			fmt.Fprintln(c.out, text)
 			return nil
 		},
 	}
