@@ -40,7 +40,7 @@ llama checkpoint checkpoint/gguf score
 trace eval
 client validator
 chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
-chain/solana/svm bucket bucket/mem bucket/serve
+chain/solana/svm bucket bucket/mem bucket/serve data/source
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet ledger/solana
 engine
 engine/cpu engine/enginetest spec event
@@ -101,9 +101,9 @@ var importers = []struct {
 	{"golang.org/x/sys/", []string{"exact", "exact8", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
-	{"github.com/parquet-go/", []string{"data"}, "one package reads data sets of others"},
+	{"github.com/parquet-go/", []string{"data/source"}, "one package reads data sets of others"},
 	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
-	{"github.com/klauspost/compress/", []string{"data", "ledger/comet"}, "data sets of others, and frames of a run's state, are compressed"},
+	{"github.com/klauspost/compress/", []string{"data/source", "ledger/comet"}, "data sets of others, and frames of a run's state, are compressed"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
 	{"github.com/rogpeppe/go-internal/", []string{"*_test"}, "tests of commands as scripts"},
 	{"pgregory.net/rapid", []string{"*_test"}, "property tests"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,10 +19,10 @@ func chatOptions(t testing.TB, name string) PrepareOptions {
 	o := docOptions()
 	o.HeldOutPermille = 0
 	var err error
-	if o.Tokenizer, err = ReadTokenizer("testdata/chat/" + name); err != nil {
+	if o.Tokenizer, err = ReadTokenizer("source/testdata/chat/" + name); err != nil {
 		t.Fatal(err)
 	}
-	if o.Chat, err = ReadChat("testdata/chat/" + name); err != nil {
+	if o.Chat, err = ReadChat("source/testdata/chat/" + name); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -30,7 +31,7 @@ func chatOptions(t testing.TB, name string) PrepareOptions {
 // Conversations in every form become the tokens that transformers' apply_chat_template gives, and
 // all are masked that the assistant does not say.
 func TestConversationsAreTransformers(t *testing.T) {
-	b, err := os.ReadFile("testdata/chat/ids.json")
+	b, err := os.ReadFile("source/testdata/chat/ids.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +42,11 @@ func TestConversationsAreTransformers(t *testing.T) {
 	if err := json.Unmarshal(b, &want); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := Expand([]string{"testdata/chat/saved"}, "train")
+	saved, err := source.Expand([]string{"source/testdata/chat/saved"}, "train")
 	if err != nil || len(saved) != 2 {
 		t.Fatal(saved, err)
 	}
-	test, err := Expand([]string{"testdata/chat/saved"}, "test")
+	test, err := source.Expand([]string{"source/testdata/chat/saved"}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestConversationsAreTransformers(t *testing.T) {
 			paths := slices.Clone(c.files)
 			for i, path := range paths {
 				if !strings.Contains(path, "/") {
-					paths[i] = filepath.Join("testdata/chat", path)
+					paths[i] = filepath.Join("source/testdata/chat", path)
 				}
 			}
 			dir := t.TempDir()
@@ -123,7 +124,7 @@ func TestMasksAreInTheShards(t *testing.T) {
 	for i, o := range []PrepareOptions{narrow, broad} {
 		dir := t.TempDir()
 		o.HeldOutPermille = 300
-		m := mustPrepare(t, dir, []string{"testdata/chat/messages.jsonl"}, o)
+		m := mustPrepare(t, dir, []string{"source/testdata/chat/messages.jsonl"}, o)
 		if m.TokenBytes != 2+2*i || m.HeldOutTokens == 0 {
 			t.Errorf("%+v", m)
 		}
@@ -166,7 +167,7 @@ func TestMasksAreInTheShards(t *testing.T) {
 	dir := t.TempDir()
 	sets := []string{filepath.Join(dir, "chat"), filepath.Join(dir, "text")}
 	narrow.Name = "chat"
-	mustPrepare(t, sets[0], []string{"testdata/chat/messages.jsonl"}, narrow)
+	mustPrepare(t, sets[0], []string{"source/testdata/chat/messages.jsonl"}, narrow)
 	mustPrepare(t, sets[1], files(t, []byte(strings.Repeat("no mask ", 500))), text)
 	if _, err := MakeMix(t.Context(), filepath.Join(dir, "mix"), "mix", []uint32{1, 1}, sets); err != nil {
 		t.Fatal(err)
@@ -221,67 +222,7 @@ func TestRowsThatAreNoConversations(t *testing.T) {
 	}
 	o := chatOptions(t, "bytes")
 	o.Chat = ""
-	if _, err := Prepare(t.Context(), t.TempDir(), []string{"testdata/chat/messages.jsonl"}, o); err == nil || !strings.Contains(err.Error(), "chat_template.jinja") {
+	if _, err := Prepare(t.Context(), t.TempDir(), []string{"source/testdata/chat/messages.jsonl"}, o); err == nil || !strings.Contains(err.Error(), "chat_template.jinja") {
 		t.Errorf("without a template: %v", err)
 	}
-}
-
-// FuzzArrow reads tables that strangers wrote: rows are JSON objects, and damage is an error.
-func FuzzArrow(f *testing.F) {
-	for _, name := range []string{"file.arrow", "stream.arrow", "saved/train/data-00000-of-00002.arrow", "saved/test/data-00000-of-00002.arrow"} {
-		b, err := os.ReadFile("testdata/chat/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b, uint16(0), byte(0))
-		f.Add(b, uint16(700), byte(255))
-	}
-	f.Fuzz(func(t *testing.T, b []byte, at uint16, change byte) {
-		if int(at) < len(b) {
-			b = slices.Clone(b)
-			b[at] ^= change
-		}
-		path := written(t, "x.arrow", b)
-		s := sourceFile{path: path, format: Arrow, size: uint64(len(b)), content: content{chat: true}}
-		r, err := s.open(position{})
-		if err != nil {
-			return
-		}
-		defer r.Close()
-		for range 1000 {
-			row, err := r.(rowReader).nextRow()
-			if err != nil {
-				return
-			}
-			if !json.Valid(row) {
-				t.Fatalf("a row is %q", row)
-			}
-		}
-	})
-}
-
-// FuzzConversation reads rows that strangers wrote.
-func FuzzConversation(f *testing.F) {
-	for _, name := range []string{"messages.jsonl", "shared.jsonl", "split.jsonl", "pairs.jsonl", "answers.jsonl", "prompts.jsonl"} {
-		b, err := os.ReadFile("testdata/chat/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		line, rest, _ := strings.Cut(string(b), "\n")
-		next, _, _ := strings.Cut(rest, "\n")
-		f.Add(line, next)
-	}
-	f.Fuzz(func(t *testing.T, first, line string) {
-		row, err := objectOf([]byte(first))
-		if err != nil {
-			return
-		}
-		c, err := contentOf(row, "")
-		if err != nil || !c.chat {
-			return
-		}
-		if of, ok, err := c.conversation([]byte(line)); err == nil && ok && !json.Valid(of.Messages) {
-			t.Errorf("%q gives %q", line, of.Messages)
-		}
-	})
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -25,11 +26,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // text is n bytes of lines of printable characters.
 func text(n int, label string) []byte {
-	source := prng.New(wire.Hash{}, label)
+	r := prng.New(wire.Hash{}, label)
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte('a' + source.Uint64n(26))
-		if source.Uint64n(40) == 0 {
+		b[i] = byte('a' + r.Uint64n(26))
+		if r.Uint64n(40) == 0 {
 			b[i] = '\n'
 		}
 	}
@@ -129,8 +130,8 @@ func TestPreparedTextIsReadBack(t *testing.T) {
 }
 
 func TestTextLargerThanAPieceIsReadBack(t *testing.T) {
-	long := bytes.Repeat([]byte("é"), pieceBytes) // no line end, characters across the pieces
-	for _, b := range [][]byte{text(2*pieceBytes+17, "long"), long} {
+	long := bytes.Repeat([]byte("é"), 1<<20) // no line end, characters across the pieces
+	for _, b := range [][]byte{text(2<<20+17, "long"), long} {
 		dir := t.TempDir()
 		o := options()
 		o.ShardTokens = 1 << 20
@@ -155,7 +156,7 @@ func TestEveryPassTakesEverySequenceOnceInItsOwnOrder(t *testing.T) {
 		b = binary.LittleEndian.AppendUint32(b, i)
 	}
 	o := options()
-	o.Tokenizer, o.Format, o.HeldOutPermille = wide{}, Uint32, 0
+	o.Tokenizer, o.Format, o.HeldOutPermille = wide{}, source.Uint32, 0
 	m := mustPrepare(t, dir, files(t, b), o)
 	read := func(seed wire.Hash, pass uint64) (order []uint32) {
 		s := mustOpen(t, dir, m, Options{SequenceTokens: 4, Seed: seed})

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/learn"
 	"github.com/entrain-network/entrain/wire"
@@ -18,10 +19,10 @@ import (
 
 // LearnOptions configure LearnTokenizer.
 type LearnOptions struct {
-	Vocab           uint32 // tokens
-	Format          Format // of all sources
-	Field           string // the field or column with the text; "" means DefaultField
-	HeldOutPermille uint32 // as in PrepareOptions: held-out text is not used
+	Vocab           uint32        // tokens
+	Format          source.Format // of all sources
+	Field           string        // the field or column with the text; "" means source.DefaultField
+	HeldOutPermille uint32        // as in PrepareOptions: held-out text is not used
 	// text to use, the same share of the front of each source; 0 means SampleBytes
 	SampleBytes uint64
 	Workers     int                  // 0 means GOMAXPROCS
@@ -48,7 +49,7 @@ func LearnTokenizer(ctx context.Context, dir string, sources []string, o LearnOp
 }
 
 func learnTokenizer(ctx context.Context, dir string, sources []string, o LearnOptions) (*tokenizer.BPE, error) {
-	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
+	list, err := source.Open(sources, o.Format, o.Field, o.HeldOutPermille)
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +101,16 @@ func readTokenizer(dir string) (tokenizer.Tokenizer, error) {
 }
 
 // learnFrom learns from the sources.
-func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*tokenizer.BPE, error) {
+func learnFrom(ctx context.Context, sources []source.File, o LearnOptions) (*tokenizer.BPE, error) {
 	var total uint64
 	for _, s := range sources {
-		if s.format.hasTokens() {
-			return nil, fmt.Errorf("%q holds tokens; a tokenizer is learned from text", s.path)
+		if s.HasTokens() {
+			return nil, fmt.Errorf("%q holds tokens; a tokenizer is learned from text", s.Path)
 		}
-		if s.content.chat {
-			return nil, fmt.Errorf("%q holds conversations, which need a model's tokenizer, with a chat template; a tokenizer is learned from text", s.path)
+		if s.IsChat() {
+			return nil, fmt.Errorf("%q holds conversations, which need a model's tokenizer, with a chat template; a tokenizer is learned from text", s.Path)
 		}
-		total += s.size
+		total += s.Size
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	texts := make(chan []byte)
@@ -122,11 +123,11 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 		for i := range sources {
 			// The share is taken of the file's size: for a compressed file, limit counts compressed
 			// bytes.
-			limit := sources[i].size
+			limit := sources[i].Size
 			if total > o.SampleBytes {
 				limit = uint64(float64(limit) / float64(total) * float64(o.SampleBytes))
 			}
-			if readErr = sources[i].sample(ctx, limit, texts); readErr != nil {
+			if readErr = sources[i].Sample(ctx, limit, texts); readErr != nil {
 				return
 			}
 		}
@@ -142,43 +143,6 @@ func learnFrom(ctx context.Context, sources []sourceFile, o LearnOptions) (*toke
 		return nil, io.EOF
 	}
 	return learn.Learn(ctx, next, learn.Options{Vocab: o.Vocab, Workers: o.Workers, Progress: o.Progress})
-}
-
-// sample sends the training text in the first bytes of a source.
-func (s *sourceFile) sample(ctx context.Context, limit uint64, texts chan<- []byte) error {
-	errEnough := errors.New("enough")
-	send := func(text []byte) error {
-		select {
-		case texts <- text:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	err := s.readFrom(ctx, position{}, func(p *piece) error {
-		if p.text != nil && !p.heldOut {
-			if err := send(p.text); err != nil {
-				return err
-			}
-		}
-		var sent error
-		err := s.eachDocument(p, func(document []byte) {
-			if sent == nil && !s.isHeldOut(document) {
-				sent = send(document)
-			}
-		})
-		if err = errors.Join(err, sent); err != nil {
-			return err
-		}
-		if p.end.Read >= limit {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 // Tokenizer returns the tokenizer of the set: a built-in one, or the one defined in the set's

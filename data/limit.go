@@ -1,5 +1,7 @@
 package data
 
+import "github.com/entrain-network/entrain/llama"
+
 // Limits of a manifest and its shards. A manifest comes from the party that offers the data, so
 // each number is checked before memory or time is spent on it.
 const (
@@ -14,12 +16,11 @@ const (
 	// verifying reads a shard whole and keeps its leaves: 512 KiB at this size
 	ShardTokensMax = 1 << 30
 	SequenceMax    = 1 << 20 // tokens in a sequence; far beyond the contexts that can be trained on
-
-	// a line of JSONL or text in a table, copied several times; the longest books have 20 MB
-	LineBytesMax  = 64 << 20
-	ZstdWindowMax = 256 << 20 // memory for a .zst file: zstd --long=27 needs half of it
 )
 
 // ShardTokens is the default number of tokens in a shard: 32 MiB of uint16, which is verified in a
 // tenth of a second.
 const ShardTokens = 16 << 20
+
+// Masked is the bit of a token that is read and not learnt.
+const Masked = llama.Masked

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"strconv"
 
@@ -89,17 +88,4 @@ func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
-}
-
-// decode sets dst to the tokens whose little-endian bytes are b, each of size bytes.
-func decode(dst []uint32, b []byte, size int) {
-	if size == 2 {
-		for i := range dst {
-			dst[i] = uint32(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-		return
-	}
-	for i := range dst {
-		dst[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
 }

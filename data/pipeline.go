@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
@@ -12,7 +13,7 @@ import (
 // pipeline reads the sources in one goroutine, encodes pieces in several, and writes them in order
 // in the caller's goroutine.
 type pipeline struct {
-	sources []sourceFile
+	sources []source.File
 	before  []uint64 // bytes of the sources before each
 	writer  *shardWriter
 	encoder tokenizer.Tokenizer
@@ -24,14 +25,14 @@ type pipeline struct {
 // task is a piece in the pipeline.
 type task struct {
 	source int
-	piece  *piece
-	done   chan encoded // has room for the result
+	piece  *source.Piece
+	done   chan source.Encoded // has room for the result
 }
 
 // run writes everything from a position on. It returns when every goroutine it started has ended.
 // Reading stops when ctx ends, writing when failed ends, so an interrupted run stops between two
 // pieces, where it can resume.
-func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
+func (l *pipeline) run(ctx, failed context.Context, i int, at source.Position) error {
 	stop, cancel := context.WithCancelCause(ctx)
 	var started sync.WaitGroup
 	defer started.Wait()
@@ -44,8 +45,8 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	started.Go(func() {
 		defer close(queue)
 		defer close(work)
-		readErr = readAll(stop, l.sources, i, at, func(i int, p *piece) error {
-			t := &task{i, p, make(chan encoded, 1)}
+		readErr = source.ReadAll(stop, l.sources, i, at, func(i int, p *source.Piece) error {
+			t := &task{i, p, make(chan source.Encoded, 1)}
 			for _, to := range []chan *task{queue, work} {
 				select {
 				case to <- t:
@@ -59,7 +60,7 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 	for range l.writer.n {
 		started.Go(func() {
 			for t := range work {
-				t.done <- l.sources[t.source].encode(t.piece, l.encoder, l.chat)
+				t.done <- l.sources[t.source].Encode(t.piece, l.encoder, l.chat)
 			}
 		})
 	}
@@ -71,26 +72,26 @@ func (l *pipeline) run(ctx, failed context.Context, i int, at position) error {
 }
 
 // write writes the pieces in order. i and at stay at the end of the last piece written whole.
-func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int, at *position) error {
+func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int, at *source.Position) error {
 	w := l.writer
 	for t := range queue {
-		var e encoded
+		var e source.Encoded
 		select {
 		case e = <-t.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if e.err != nil {
-			return e.err
+		if e.Err != nil {
+			return e.Err
 		}
-		if err := w.write(failed, &w.train, e.train, l.sources[t.source].path); err != nil {
+		if err := w.write(failed, &w.train, e.Train, l.sources[t.source].Path); err != nil {
 			return err
 		}
-		if err := w.write(failed, &w.heldOut, e.heldOut, l.sources[t.source].path); err != nil {
+		if err := w.write(failed, &w.heldOut, e.HeldOut, l.sources[t.source].Path); err != nil {
 			return err
 		}
-		*i, *at = t.source, t.piece.end
-		w.read(l.before[t.source] + t.piece.end.Read)
+		*i, *at = t.source, t.piece.End
+		w.read(l.before[t.source] + t.piece.End.Read)
 		if l.resumes && len(w.train.shards)+len(w.heldOut.shards) >= w.saved+resumeShards {
 			if err := w.save(failed, l.plan, *i, *at); err != nil {
 				return err
@@ -101,7 +102,7 @@ func (l *pipeline) write(ctx, failed context.Context, queue <-chan *task, i *int
 }
 
 // leave saves the progress of a run that ctx has ended.
-func (l *pipeline) leave(ctx, failed context.Context, err error, i int, at position) error {
+func (l *pipeline) leave(ctx, failed context.Context, err error, i int, at source.Position) error {
 	if err == nil || ctx.Err() == nil || failed.Err() != nil || !l.resumes {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
@@ -22,7 +23,7 @@ import (
 type PrepareOptions struct {
 	Name            string              // of the data set
 	Tokenizer       tokenizer.Tokenizer // of the text; for token files, the one they were made with
-	Format          Format              // of all sources
+	Format          source.Format       // of all sources
 	Field           string              // with the text or the conversation; "" finds it
 	Chat            string              // the model's chat template, which conversations need
 	HeldOutPermille uint32              // the share that is held out, 0..500
@@ -62,7 +63,7 @@ func Prepare(ctx context.Context, dir string, sources []string, o PrepareOptions
 	if err != nil {
 		return Manifest{}, fmt.Errorf("prepare data: %w", err)
 	}
-	list, err := newSources(sources, o.Format, o.Field, o.HeldOutPermille)
+	list, err := source.Open(sources, o.Format, o.Field, o.HeldOutPermille)
 	if err == nil {
 		m, err = prepare(ctx, dir, list, o, m.of(list))
 	}
@@ -96,15 +97,15 @@ func (o PrepareOptions) manifest() (Manifest, error) {
 }
 
 // of returns m with how tokens of the sources are kept.
-func (m Manifest) of(sources []sourceFile) Manifest {
-	m.Masked = slices.ContainsFunc(sources, func(s sourceFile) bool { return s.content.chat })
+func (m Manifest) of(sources []source.File) Manifest {
+	m.Masked = slices.ContainsFunc(sources, func(s source.File) bool { return s.IsChat() })
 	if m.Vocab <= m.vocabMax2() {
 		m.TokenBytes = 2
 	}
 	return m
 }
 
-func prepare(ctx context.Context, dir string, list []sourceFile, o PrepareOptions, m Manifest) (Manifest, error) {
+func prepare(ctx context.Context, dir string, list []source.File, o PrepareOptions, m Manifest) (Manifest, error) {
 	old, err := previous(dir, m)
 	if err != nil {
 		return Manifest{}, err
@@ -148,7 +149,7 @@ func (o PrepareOptions) format() (*chat.Format, error) {
 }
 
 // writeShards writes the missing shards and their leaves, and returns the manifest.
-func writeShards(ctx context.Context, dir string, sources []sourceFile, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
+func writeShards(ctx context.Context, dir string, sources []source.File, o PrepareOptions, m Manifest, old *Manifest) (Manifest, error) {
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	w := newShardWriter(dir, m, old, o)
@@ -161,10 +162,10 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	}
 	for _, s := range sources {
 		l.before = append(l.before, w.total)
-		w.total += s.size
+		w.total += s.Size
 	}
 	var i int
-	var at position
+	var at source.Position
 	if l.resumes {
 		var err error
 		if i, at, err = w.resume(ctx, l.plan, sources); err != nil {
@@ -174,7 +175,10 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 	w.start(failed, fail)
 	m, err := w.finish(failed, l.run(ctx, failed, i, at))
 	if err == nil {
-		err = errors.Join(m.Check(), unchanged(sources))
+		err = m.Check()
+		for _, s := range sources {
+			err = errors.Join(err, s.CheckUnchanged())
+		}
 	}
 	switch {
 	case err != nil:
@@ -185,21 +189,6 @@ func writeShards(ctx context.Context, dir string, sources []sourceFile, o Prepar
 		return Manifest{}, errOther(dir)
 	}
 	return m, w.writeLeaves()
-}
-
-// unchanged checks the sources again: data written while they were read may or may not be in the
-// shards.
-func unchanged(sources []sourceFile) error {
-	for _, s := range sources {
-		info, err := os.Stat(s.path)
-		if err != nil {
-			return err
-		}
-		if uint64(info.Size()) != s.size || info.ModTime().UnixNano() != s.modTime {
-			return fmt.Errorf("%q changed while it was read", s.path)
-		}
-	}
-	return nil
 }
 
 // tempsAge is the age at which a partly written file is deleted: younger files may belong to a

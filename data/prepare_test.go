@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 	"pgregory.net/rapid"
@@ -289,12 +290,12 @@ func TestAnotherSetIsNotOverwritten(t *testing.T) {
 }
 
 func TestTokenFilesAreTakenAsTheyAre(t *testing.T) {
-	for _, format := range []Format{Uint16, Uint32} {
+	for _, format := range []source.Format{source.Uint16, source.Uint32} {
 		var b []byte
 		var want []uint32
 		for i := range uint32(5000) {
 			want = append(want, i*13%60_000)
-			if format == Uint16 {
+			if format == source.Uint16 {
 				b = binary.LittleEndian.AppendUint16(b, uint16(want[i]))
 			} else {
 				b = binary.LittleEndian.AppendUint32(b, want[i])
@@ -331,8 +332,8 @@ func TestSourcesAndOptionsThatAreRefused(t *testing.T) {
 		{"missing source", []string{filepath.Join(t.TempDir(), "none")}, nil, "none"},
 		{"directory", []string{t.TempDir()}, nil, "is not a file"},
 		{"nothing in them", files(t, nil, nil), nil, "no tokens to train on"},
-		{"odd token file", files(t, good[:2999]), func(o *PrepareOptions) { o.Format = Uint16 }, "2999 bytes"},
-		{"tokens beyond the vocabulary", files(t, []byte{1, 0, 2, 0, 0, 1}), func(o *PrepareOptions) { o.Format = Uint16 }, "token 2 is 256"},
+		{"odd token file", files(t, good[:2999]), func(o *PrepareOptions) { o.Format = source.Uint16 }, "2999 bytes"},
+		{"tokens beyond the vocabulary", files(t, []byte{1, 0, 2, 0, 0, 1}), func(o *PrepareOptions) { o.Format = source.Uint16 }, "token 2 is 256"},
 		{"no tokenizer", files(t, good), func(o *PrepareOptions) { o.Tokenizer = nil }, "tokenizer"},
 		{"all held out", files(t, good), func(o *PrepareOptions) { o.HeldOutPermille = 501 }, "501"},
 		{"bad name", files(t, good), func(o *PrepareOptions) { o.Name = "../x" }, `"../x"`},
@@ -439,11 +440,11 @@ func readBack(t *testing.T, dir string, shards []Shard) (tokens []uint32) {
 
 func BenchmarkPrepare(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "text")
-	source := bytes.Repeat(text(1<<20, "x"), 16)
-	if err := os.WriteFile(path, source, 0o600); err != nil {
+	sixteen := bytes.Repeat(text(1<<20, "x"), 16)
+	if err := os.WriteFile(path, sixteen, 0o600); err != nil {
 		b.Fatal(err)
 	}
-	b.SetBytes(int64(len(source)))
+	b.SetBytes(int64(len(sixteen)))
 	o := options()
 	o.ShardTokens = 1 << 20
 	dir := b.TempDir()

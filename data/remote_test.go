@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -460,9 +461,9 @@ func TestClosedSetsAreNotRead(t *testing.T) {
 }
 
 func TestTokenizerComesWithTheSet(t *testing.T) {
-	sources := []string{"testdata/docs.parquet"}
+	sources := []string{"source/testdata/docs.parquet"}
 	dir := t.TempDir()
-	learnt, err := LearnTokenizer(t.Context(), dir, sources, LearnOptions{Vocab: 300, Format: Auto})
+	learnt, err := LearnTokenizer(t.Context(), dir, sources, LearnOptions{Vocab: 300, Format: source.Auto})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -31,11 +31,11 @@ const resumeShards = 4
 
 // progressJSON is the first line of the file.
 type progressJSON struct {
-	Plan    wire.Hash `json:"plan"` // of sources and options
-	Source  int       `json:"source"`
-	At      position  `json:"at"`
-	Train   partJSON  `json:"train"`
-	HeldOut partJSON  `json:"held_out"`
+	Plan    wire.Hash       `json:"plan"` // of sources and options
+	Source  int             `json:"source"`
+	At      source.Position `json:"at"`
+	Train   partJSON        `json:"train"`
+	HeldOut partJSON        `json:"held_out"`
 }
 
 type partJSON struct {
@@ -45,17 +45,17 @@ type partJSON struct {
 }
 
 // planOf identifies the work: a resumed Prepare must have the same plan as the interrupted one.
-func planOf(m Manifest, sources []sourceFile) wire.Hash {
+func planOf(m Manifest, sources []source.File) wire.Hash {
 	b := m.Bytes() // without shards
 	for _, s := range sources {
-		b = fmt.Appendf(b, "%q %d %d %d %d %+v\n", s.path, s.format, s.size, s.modTime, s.heldOut, s.content)
+		b = s.AppendIdentity(b)
 	}
 	return wire.SHA256(b)
 }
 
 // save records the progress of w: everything before position at of source i. It waits for shards
 // that are being written.
-func (w *shardWriter) save(ctx context.Context, plan wire.Hash, i int, at position) error {
+func (w *shardWriter) save(ctx context.Context, plan wire.Hash, i int, at source.Position) error {
 	w.pending.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -88,7 +88,7 @@ func (p *partWriter) json() partJSON {
 
 // resume restores an interrupted Prepare with the same plan, if its progress file is valid and its
 // shards are present. It returns the source and the position to continue from.
-func (w *shardWriter) resume(ctx context.Context, plan wire.Hash, sources []sourceFile) (i int, at position, err error) {
+func (w *shardWriter) resume(ctx context.Context, plan wire.Hash, sources []source.File) (i int, at source.Position, err error) {
 	b, err := os.ReadFile(filepath.Join(w.dir, resumeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, at, nil

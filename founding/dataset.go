@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/learn"
 	"github.com/entrain-network/entrain/view"
@@ -43,7 +44,7 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 	if len(d.Mix) > 0 {
 		return d.mix(ctx)
 	}
-	format, err := data.ParseFormat(d.Format)
+	format, err := source.ParseFormat(d.Format)
 	if err != nil {
 		return m, fmt.Errorf("--format: %w", err)
 	}
@@ -51,7 +52,7 @@ func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, 
 		return m, fmt.Errorf("--held-out %v: want 0 to 0.5", d.HeldOut)
 	}
 	permille := uint32(d.HeldOut*1000 + 0.5)
-	files, err := data.Expand(paths, d.Split)
+	files, err := source.Expand(paths, d.Split)
 	if err != nil {
 		return m, err
 	}
@@ -101,7 +102,7 @@ func (d Dataset) mix(ctx context.Context) (m data.Manifest, err error) {
 }
 
 // findTokenizer returns the tokenizer, which may have to be learnt first.
-func (d Dataset) findTokenizer(ctx context.Context, files []string, format data.Format, permille uint32) (tokenizer.Tokenizer, error) {
+func (d Dataset) findTokenizer(ctx context.Context, files []string, format source.Format, permille uint32) (tokenizer.Tokenizer, error) {
 	if d.Tokenizer == (tokenizer.Bytes{}).Name() {
 		return tokenizer.Bytes{}, nil
 	}

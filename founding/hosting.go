@@ -21,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -392,7 +393,7 @@ func (h Hosting) prepare(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("--data: %w", err)
 		}
 	}
-	files, err := data.Expand([]string{h.Data}, "train")
+	files, err := source.Expand([]string{h.Data}, "train")
 	if err != nil {
 		return "", fmt.Errorf("--data: %w", err)
 	}
@@ -409,7 +410,7 @@ func (h Hosting) prepare(ctx context.Context) (string, error) {
 	h.say("preparing %s with tokenizer %q", h.Data, words.Name())
 	dir := filepath.Join(h.Home, "data")
 	_, err = data.Prepare(ctx, dir, files, data.PrepareOptions{
-		Name: data.PlainName(filepath.Base(h.Data)), Tokenizer: words, Field: data.DefaultField, HeldOutPermille: heldOutPermille, ShardTokens: data.ShardTokens,
+		Name: data.PlainName(filepath.Base(h.Data)), Tokenizer: words, Field: source.DefaultField, HeldOutPermille: heldOutPermille, ShardTokens: data.ShardTokens,
 	})
 	return dir, err
 }

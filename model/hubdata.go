@@ -14,7 +14,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint/depot"
-	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/eval"
 )
 
@@ -92,7 +92,7 @@ func (f Fetcher) Dataset(ctx context.Context, address, split string) (string, er
 	}
 	f.Say("fetching the %s split of %s; it stays in %s", split, name, dir)
 	o := depot.Options{Getenv: f.Getenv, Progress: f.Progress}
-	return dir, depot.FetchDataset(ctx, address, dir, o, func(names []string) ([]string, error) { return data.Tables(names, split), nil })
+	return dir, depot.FetchDataset(ctx, address, dir, o, func(names []string) ([]string, error) { return source.Tables(names, split), nil })
 }
 
 // split returns the file of a split in the cache, which it fetches if it is not there.
@@ -122,7 +122,7 @@ func (f Fetcher) split(ctx context.Context, at hubTask, split string) (file stri
 	}
 	var all bytes.Buffer
 	for _, e := range entries {
-		if err := data.Records(filepath.Join(fetched, e.Name()), &all); err != nil {
+		if err := source.Records(filepath.Join(fetched, e.Name()), &all); err != nil {
 			return "", err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/key/keyfile"
@@ -112,7 +113,7 @@ func example(ctx context.Context, dir, specification string, observe func(event.
 	if err := os.WriteFile(in("text"), []byte(strings.Repeat("Speak the speech, I pray you. ", 200)), 0o600); err != nil {
 		return err
 	}
-	files, err := data.Expand([]string{in("text")}, "train")
+	files, err := source.Expand([]string{in("text")}, "train")
 	if err != nil {
 		return err
 	}

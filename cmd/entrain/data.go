@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/founding"
 )
 
@@ -79,13 +80,13 @@ times while a large one is read once. The files are linked, not copied, where th
 	outputFlag(cmd, &p.Out, "data set")
 	f.StringVar(&p.Name, "name", "", "`name` of the data set (default: the directory's)")
 	f.StringArrayVar(&p.Mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
-	f.StringVar(&p.Format, "format", "auto", "what the files hold: "+strings.Join(data.FormatNames(), ", "))
+	f.StringVar(&p.Format, "format", "auto", "what the files hold: "+strings.Join(source.FormatNames(), ", "))
 	fieldFlag(cmd, &p.Field)
 	f.StringVar(&p.Split, "split", "train", "which files of directories to take: train, validation or test")
 	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template renders conversations and goes with the data set")
 	f.Float64Var(&p.HeldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
 	jsonFlag(cmd, &asJSON)
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(data.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(source.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -135,7 +136,7 @@ Megatron) it shows what "data prepare" would find in it.`,
 	f := cmd.Flags()
 	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&verify, "verify", false, "read and verify every shard")
-	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(data.FormatNames(), ", "))
+	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(source.FormatNames(), ", "))
 	fieldFlag(cmd, &field)
 	return cmd
 }
@@ -146,11 +147,11 @@ func fieldFlag(cmd *cobra.Command, to *string) {
 
 // showSource shows what is in a file of text or tokens.
 func (c console) showSource(ctx context.Context, path, format, field string, asJSON bool) error {
-	of, err := data.ParseFormat(format)
+	of, err := source.ParseFormat(format)
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	info, err := data.Inspect(ctx, path, of, field)
+	info, err := source.Inspect(ctx, path, of, field)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/participant"
@@ -116,7 +117,7 @@ func TestConversationsAreContinued(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tiny := trainerOn(t, filepath.Join(made, "messages.jsonl"), data.PrepareOptions{Name: "chat", Tokenizer: words, Format: data.Auto, HeldOutPermille: 300, Chat: template})
+	tiny := trainerOn(t, filepath.Join(made, "messages.jsonl"), data.PrepareOptions{Name: "chat", Tokenizer: words, Format: source.Auto, HeldOutPermille: 300, Chat: template})
 	i, err := participant.NewInspector(participant.Inspection{}, tiny)
 	if err != nil {
 		t.Fatal(err)

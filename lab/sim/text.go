@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -57,7 +58,7 @@ func (n *network) prepareData(ctx context.Context) (err error) {
 	if err := os.WriteFile(file, markovText(), 0o600); err != nil {
 		return errors.Join(err, n.clean())
 	}
-	m, err := data.Prepare(ctx, dir, []string{file}, data.PrepareOptions{Name: "babble", Tokenizer: letters{}, Format: data.Uint16, HeldOutPermille: 30, Workers: 1})
+	m, err := data.Prepare(ctx, dir, []string{file}, data.PrepareOptions{Name: "babble", Tokenizer: letters{}, Format: source.Uint16, HeldOutPermille: 30, Workers: 1})
 	if err != nil {
 		return errors.Join(err, n.clean())
 	}

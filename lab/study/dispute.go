@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
@@ -147,15 +148,15 @@ const disputeMicro = 8
 // randomTokens prepares a data set that is large enough for the share.
 func randomTokens(ctx context.Context, dir string, vocab int, o DisputeOptions) (data.Manifest, error) {
 	n := max(o.Sequences*o.Sequence+1, 2*merkle.ChunkBytes)
-	b, source := make([]byte, 0, 2*n), prng.New(wire.Sum("entrain/bench"), "disputed tokens")
+	b, r := make([]byte, 0, 2*n), prng.New(wire.Sum("entrain/bench"), "disputed tokens")
 	for range n {
-		b = binary.LittleEndian.AppendUint16(b, uint16(source.Uint64n(uint64(min(vocab, 256)))))
+		b = binary.LittleEndian.AppendUint16(b, uint16(r.Uint64n(uint64(min(vocab, 256)))))
 	}
 	path := filepath.Join(dir, "tokens")
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		return data.Manifest{}, err
 	}
-	return data.Prepare(ctx, dir, []string{path}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, Format: data.Uint16})
+	return data.Prepare(ctx, dir, []string{path}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, Format: source.Uint16})
 }
 
 func (d *disputedStep) measure(ctx context.Context) (Dispute, error) {

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"bufio"
@@ -16,16 +16,16 @@ import (
 
 // lineReader reads the lines of a file, which may be compressed.
 type lineReader struct {
-	source *sourceFile
+	source *File
 	file   *os.File
 	zstd   *zstd.Decoder // or nil
 	read   atomic.Uint64 // bytes of the file
 	lines  *bufio.Reader
-	at     position
+	at     Position
 }
 
-func (s *sourceFile) openJSONL(at position) (reader, error) {
-	f, err := os.Open(s.path)
+func (s *File) openJSONL(at Position) (reader, error) {
+	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *sourceFile) openJSONL(at position) (reader, error) {
 func (r *lineReader) begin() error {
 	var in io.Reader = counted{r.file, &r.read}
 	var err error
-	switch name := strings.ToLower(r.source.path); {
+	switch name := strings.ToLower(r.source.Path); {
 	case strings.HasSuffix(name, ".gz"):
 		in, err = gzip.NewReader(bufio.NewReaderSize(in, 256<<10))
 	case strings.HasSuffix(name, ".zst"):
@@ -88,15 +88,15 @@ func (r *lineReader) Close() error {
 	return r.file.Close()
 }
 
-func (r *lineReader) next() (*piece, error) {
-	p := &piece{line: r.at.Line + 1}
+func (r *lineReader) next() (*Piece, error) {
+	p := &Piece{line: r.at.Line + 1}
 	for size := 0; size < pieceBytes && len(p.lines) < pieceDocuments; {
 		line, err := r.nextRow()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q %s %d: %w", r.source.path, r.source.row(), r.at.Line+1, err)
+			return nil, fmt.Errorf("%q %s %d: %w", r.source.Path, r.source.row(), r.at.Line+1, err)
 		}
 		size += len(line)
 		p.lines = append(p.lines, line)
@@ -104,8 +104,8 @@ func (r *lineReader) next() (*piece, error) {
 	if len(p.lines) == 0 {
 		return nil, io.EOF
 	}
-	r.at.Read = min(r.read.Load(), r.source.size)
-	p.end = r.at
+	r.at.Read = min(r.read.Load(), r.source.Size)
+	p.End = r.at
 	return p, nil
 }
 
@@ -165,8 +165,8 @@ func documentOf(line []byte, field string) ([]byte, error) {
 }
 
 // lookForArray finds out whether the source is one list of JSON.
-func (s *sourceFile) lookForArray() error {
-	r, err := s.open(position{})
+func (s *File) lookForArray() error {
+	r, err := s.open(Position{})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *sourceFile) lookForArray() error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%q %s 1: %w", s.path, s.row(), err)
+			return fmt.Errorf("%q %s 1: %w", s.Path, s.row(), err)
 		}
 		if !isSpace(c) {
 			s.array = c == '['

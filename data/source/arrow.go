@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"encoding/binary"
@@ -68,7 +68,7 @@ type arrowField struct {
 
 // arrowReader reads the rows of a table as JSON.
 type arrowReader struct {
-	source *sourceFile
+	source *File
 	file   *os.File
 	fields []arrowField
 	wants  []string       // the columns to read; nil: all
@@ -79,8 +79,8 @@ type arrowReader struct {
 	i      int            // the next of them
 }
 
-func (s *sourceFile) openArrow(at position) (reader, error) {
-	f, err := os.Open(s.path)
+func (s *File) openArrow(at Position) (reader, error) {
+	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (r *arrowReader) message() (f *flat, kind uint64, header int, body int64, e
 	if size == 0 {
 		return nil, 0, 0, 0, io.EOF
 	}
-	if size > arrowDescriptionMax || uint64(from)+uint64(size) > r.source.size {
+	if size > arrowDescriptionMax || uint64(from)+uint64(size) > r.source.Size {
 		return nil, 0, 0, 0, fmt.Errorf("a message's description has %d bytes", size)
 	}
 	f = &flat{b: make([]byte, size)}
@@ -155,7 +155,7 @@ func (r *arrowReader) message() (f *flat, kind uint64, header int, body int64, e
 	kind, header = f.number(root, 1, 1, 0), f.table(root, 2)
 	length := f.number(root, 3, 8, 0)
 	body = from + int64(size)
-	if f.bad || length > r.source.size-uint64(body) {
+	if f.bad || length > r.source.Size-uint64(body) {
 		return nil, 0, 0, 0, errors.New("a message is damaged, or the file was cut off")
 	}
 	r.at = body + int64(length)
@@ -461,15 +461,15 @@ func (r *arrowReader) nextRow() ([]byte, error) {
 	return w.b, nil
 }
 
-func (r *arrowReader) next() (*piece, error) {
-	p := &piece{line: r.row + 1}
+func (r *arrowReader) next() (*Piece, error) {
+	p := &Piece{line: r.row + 1}
 	for size := 0; size < pieceBytes && len(p.lines) < pieceDocuments; {
 		row, err := r.nextRow()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q row %d: %w", r.source.path, r.row+1, err)
+			return nil, fmt.Errorf("%q row %d: %w", r.source.Path, r.row+1, err)
 		}
 		size += len(row)
 		p.lines = append(p.lines, row)
@@ -477,7 +477,7 @@ func (r *arrowReader) next() (*piece, error) {
 	if len(p.lines) == 0 {
 		return nil, io.EOF
 	}
-	p.end = position{Row: r.row, Read: min(uint64(r.at), r.source.size)}
+	p.End = Position{Row: r.row, Read: min(uint64(r.at), r.source.Size)}
 	return p, nil
 }
 

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ const cutBytes = 64 << 10
 // textReader reads a text source.
 type textReader struct {
 	*os.File
-	source *sourceFile
+	source *File
 	cut    uint64 // where the held-out part begins
 	at     uint64
 }
 
-func (s *sourceFile) openText(at position) (reader, error) {
-	f, err := os.Open(s.path)
+func (s *File) openText(at Position) (reader, error) {
+	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -32,12 +32,12 @@ func (s *sourceFile) openText(at position) (reader, error) {
 }
 
 // textCut returns where the held-out part of a text begins.
-func (s *sourceFile) textCut(f *os.File) (uint64, error) {
-	from := s.size - share(s.size, s.heldOut)
-	if from == s.size {
+func (s *File) textCut(f *os.File) (uint64, error) {
+	from := s.Size - share(s.Size, s.heldOut)
+	if from == s.Size {
 		return from, nil
 	}
-	b := make([]byte, min(cutBytes, s.size-from))
+	b := make([]byte, min(cutBytes, s.Size-from))
 	if _, err := f.ReadAt(b, int64(from)); err != nil {
 		return 0, err
 	}
@@ -52,10 +52,10 @@ func (s *sourceFile) textCut(f *os.File) (uint64, error) {
 	return from, nil
 }
 
-func (r *textReader) next() (*piece, error) {
+func (r *textReader) next() (*Piece, error) {
 	to := r.cut // of the part
 	if r.at >= r.cut {
-		to = r.source.size
+		to = r.source.Size
 	}
 	if r.at == to {
 		return nil, io.EOF
@@ -64,13 +64,13 @@ func (r *textReader) next() (*piece, error) {
 	if _, err := r.ReadAt(b, int64(r.at)); err != nil {
 		return nil, r.source.short(err)
 	}
-	p := &piece{heldOut: r.at >= r.cut, last: r.at+uint64(len(b)) == to}
+	p := &Piece{heldOut: r.at >= r.cut, last: r.at+uint64(len(b)) == to}
 	if !p.last {
 		b = b[:pieceEnd(b)]
 	}
 	p.text = b
 	r.at += uint64(len(b))
-	p.end = position{Offset: r.at, Read: r.at}
+	p.End = Position{Offset: r.at, Read: r.at}
 	return p, nil
 }
 

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"context"
@@ -25,19 +25,19 @@ type Info struct {
 
 // Inspect reads a source file as Prepare would, from front to end.
 func Inspect(ctx context.Context, path string, format Format, field string) (Info, error) {
-	list, err := newSources([]string{path}, format, field, 0)
+	list, err := Open([]string{path}, format, field, 0)
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect: %w", err)
 	}
 	s := &list[0]
-	info := Info{Path: s.path, Format: s.format, Bytes: s.size}
+	info := Info{Path: s.Path, Format: s.format, Bytes: s.Size}
 	if s.format.hasTokens() {
 		info.Tokens, info.TokenBytes, info.Documents = s.layout.tokens, s.layout.size, s.layout.documents
 		return info, nil
 	}
 	info.Field, info.Chat = s.content.field, s.content.chat
 	if info.Columns, err = s.columns(); err != nil {
-		return Info{}, fmt.Errorf("inspect %q: %w", s.path, err)
+		return Info{}, fmt.Errorf("inspect %q: %w", s.Path, err)
 	}
 	document := func(text []byte) {
 		if info.TextBytes == 0 {
@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, path string, format Format, field string) (Inf
 		}
 		info.TextBytes += uint64(len(text))
 	}
-	err = s.readFrom(ctx, position{}, func(p *piece) error {
+	err = s.Read(ctx, Position{}, func(p *Piece) error {
 		if p.text != nil {
 			document(p.text)
 			info.Documents = 1
@@ -60,7 +60,7 @@ func Inspect(ctx context.Context, path string, format Format, field string) (Inf
 }
 
 // columns returns the names of a table's columns.
-func (s *sourceFile) columns() ([]string, error) {
+func (s *File) columns() ([]string, error) {
 	switch s.format {
 	case Parquet:
 		f, table, err := s.openTable()
@@ -70,7 +70,7 @@ func (s *sourceFile) columns() ([]string, error) {
 		defer f.Close()
 		return columnNames(table), nil
 	case Arrow:
-		r, err := s.openArrow(position{})
+		r, err := s.openArrow(Position{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // parquetReader reads a column with texts, or what conversations are made of. It reads only the
 // pages of these columns, one at a time.
 type parquetReader struct {
-	source  *sourceFile
+	source  *File
 	file    *os.File
 	rows    uint64         // of all groups
 	at      uint64         // the next row
@@ -25,12 +25,12 @@ type parquetReader struct {
 
 // openTable opens a parquet file. It recovers from panics of the library, which damaged files can
 // cause.
-func (s *sourceFile) openTable() (f *os.File, table *parquet.File, err error) {
-	if f, err = os.Open(s.path); err != nil {
+func (s *File) openTable() (f *os.File, table *parquet.File, err error) {
+	if f, err = os.Open(s.Path); err != nil {
 		return nil, nil, err
 	}
 	defer recoverTable(&err)
-	table, err = parquet.OpenFile(f, int64(s.size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	table, err = parquet.OpenFile(f, int64(s.Size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		f.Close()
 	}
@@ -58,7 +58,7 @@ func isText(table *parquet.File, name string) bool {
 	return ok && leaf.MaxRepetitionLevel == 0 && leaf.Node.Type().Kind() == parquet.ByteArray
 }
 
-func (s *sourceFile) openParquet(at position) (reader, error) {
+func (s *File) openParquet(at Position) (reader, error) {
 	f, table, err := s.openTable()
 	if err != nil {
 		return nil, err
@@ -117,14 +117,14 @@ func (r *parquetReader) nextRow() (row []byte, err error) {
 	return parquetRow(r.columns)
 }
 
-func (r *parquetReader) next() (p *piece, err error) {
+func (r *parquetReader) next() (p *Piece, err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%q row %d: %w", r.source.path, r.at+1, err)
+			err = fmt.Errorf("%q row %d: %w", r.source.Path, r.at+1, err)
 		}
 	}()
 	defer recoverTable(&err)
-	p = &piece{line: r.at + 1}
+	p = &Piece{line: r.at + 1}
 	if r.text != nil {
 		err = r.nextTexts(p)
 	} else {
@@ -133,14 +133,14 @@ func (r *parquetReader) next() (p *piece, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.end = position{Row: r.at}
+	p.End = Position{Row: r.at}
 	if r.rows > 0 {
-		p.end.Read = uint64(float64(r.source.size) * min(1, float64(r.at)/float64(r.rows)))
+		p.End.Read = uint64(float64(r.source.Size) * min(1, float64(r.at)/float64(r.rows)))
 	}
 	return p, nil
 }
 
-func (r *parquetReader) nextTexts(p *piece) error {
+func (r *parquetReader) nextTexts(p *Piece) error {
 	var buf [256]parquet.Value
 	for size := 0; size < pieceBytes && len(p.documents) < pieceDocuments; {
 		n, err := r.text.read(buf[:])
@@ -167,7 +167,7 @@ func (r *parquetReader) nextTexts(p *piece) error {
 }
 
 // nextRows reads rows as JSON.
-func (r *parquetReader) nextRows(p *piece) error {
+func (r *parquetReader) nextRows(p *Piece) error {
 	for size := 0; size < pieceBytes && len(p.lines) < pieceDocuments && r.at < r.rows; {
 		row, err := r.nextRow()
 		if err != nil {

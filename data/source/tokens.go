@@ -1,4 +1,4 @@
-package data
+package source
 
 import (
 	"encoding/binary"
@@ -202,20 +202,20 @@ func (n *ints) next() (int64, error) {
 // tokenReader reads a file of tokens.
 type tokenReader struct {
 	*os.File
-	source *sourceFile
+	source *File
 	cut    uint64 // the first token that is held out
 	at     uint64 // the next token
 }
 
-func (s *sourceFile) openTokens(at position) (reader, error) {
-	f, err := os.Open(s.path)
+func (s *File) openTokens(at Position) (reader, error) {
+	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
 	return &tokenReader{f, s, s.layout.tokens - share(s.layout.tokens, s.heldOut), at.Offset / uint64(s.layout.size)}, nil
 }
 
-func (r *tokenReader) next() (*piece, error) {
+func (r *tokenReader) next() (*Piece, error) {
 	l := r.source.layout
 	to := r.cut
 	if r.at >= r.cut {
@@ -229,9 +229,22 @@ func (r *tokenReader) next() (*piece, error) {
 	if _, err := r.ReadAt(b, int64(l.header+r.at*uint64(l.size))); err != nil {
 		return nil, r.source.short(err)
 	}
-	p := &piece{heldOut: r.at >= r.cut, tokens: make([]uint32, n)}
-	decode(p.tokens, b, l.size)
+	p := &Piece{heldOut: r.at >= r.cut, tokens: make([]uint32, n)}
+	Decode(p.tokens, b, l.size)
 	r.at += n
-	p.end = position{Offset: r.at * uint64(l.size), Read: l.header + r.at*uint64(l.size)}
+	p.End = Position{Offset: r.at * uint64(l.size), Read: l.header + r.at*uint64(l.size)}
 	return p, nil
+}
+
+// Decode sets dst to the tokens whose little-endian bytes are b, each of size bytes.
+func Decode(dst []uint32, b []byte, size int) {
+	if size == 2 {
+		for i := range dst {
+			dst[i] = uint32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+		return
+	}
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
 }
