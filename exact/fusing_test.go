@@ -63,7 +63,7 @@ func fusedIn(listing []byte) (functions int, found []string) {
 		if before, _, ok := strings.Cut(line, " STEXT"); ok && !strings.HasPrefix(line, "\t") {
 			name = before
 			functions++
-		} else if strings.HasPrefix(line, "\t") && fused.MatchString(line) {
+		} else if strings.HasPrefix(line, "\t") && (strings.Contains(line, "ADD") || strings.Contains(line, "SUB")) && fused.MatchString(line) {
 			found = append(found, name+": "+strings.TrimSpace(line))
 		}
 	}

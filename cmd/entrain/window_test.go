@@ -16,7 +16,7 @@ func TestJoinInATerminal(t *testing.T) {
 	t.Parallel()
 	dir, own := t.TempDir(), t.TempDir()
 	needTmux(t) // before a demo is started for nothing
-	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--verification", "0")...)
+	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--clients", "1", "--verification", "0")...)
 	d.until("two steps", func(ev printed) bool { return ev.Kind == "applied" && ev.Step >= 2 })
 	b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
@@ -55,13 +55,13 @@ func TestJoinInATerminal(t *testing.T) {
 // The window of a demo in a real terminal: it names the clients, and the summary is what stays.
 func TestDemoInATerminal(t *testing.T) {
 	t.Parallel()
-	m := newTmux(t, 100, 40, nil, append([]string{"demo"}, tinyArgs(t, "100")...)...)
+	m := newTmux(t, 100, 40, nil, append([]string{"demo"}, tinyArgs(t, "50")...)...)
 	m.shows("[1 Overview]", "loss and held-out loss", "q quit")
 	m.tell("send-keys", "2")
 	m.shows("[2 Members]", "client-1", "client-2")
 	m.tell("send-keys", "7")
 	m.shows("client-2: started, pid ")
-	m.shows("100 rounds with 2 clients", "the same in all clients", "ended with 0")
+	m.shows("50 rounds with 2 clients", "the same in all clients", "ended with 0")
 }
 
 // Closing the window of a demo stops all of it, which is no failure.

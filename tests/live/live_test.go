@@ -25,7 +25,7 @@ func program(t *testing.T) string {
 		return path
 	}
 	path := filepath.Join(t.TempDir(), "entrain")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/entrain").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "../../cmd/entrain").CombinedOutput(); err != nil {
 		t.Fatalf("build entrain: %v\n%s", err, out)
 	}
 	return path

@@ -12,8 +12,20 @@ export function h(name, attributes, ...children) {
     if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
     else e.setAttribute(k, v === true ? "" : v);
   }
-  e.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
+  e.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false).flatMap(unbroken));
   return e;
+}
+
+// unbroken puts each flag in a text, such as --state, into an element that no line break splits: browsers break after a hyphen.
+function unbroken(child) {
+  if (typeof child !== "string" || !child.includes("--")) return child;
+  return child.split(/(--[a-z][a-z-]{0,30})/).map((s, i) => {
+    if (i % 2 === 0) return s;
+    const e = document.createElement("span");
+    e.className = "unbroken";
+    e.textContent = s;
+    return e;
+  });
 }
 
 // text sets an element's text, and touches it only if it changes, so that selections and screen readers are left alone.
