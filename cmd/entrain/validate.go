@@ -105,15 +105,15 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	defer unlock()
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
-	var weights *weigher
+	var weights *participant.Weigher
 	if o.netuid > 0 {
-		if weights, err = c.newWeigher(ctx, o.netuid); err != nil {
+		if weights, err = participant.NewWeigher(ctx, c.env, o.netuid); err != nil {
 			return fmt.Errorf("--bittensor %d: %w", o.netuid, err)
 		}
 		show := o.Observe
 		o.Observe = func(ev participant.ValidatorEvent) {
 			if show(ev); ev.Event == "period" {
-				weights.tell(ev.Period)
+				weights.Settled(ev.Period)
 			}
 		}
 	}
@@ -132,13 +132,14 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if weights == nil {
 		return v.Run(ctx)
 	}
+	weights.Tell = o.Tell
 	set := make(chan struct{})
 	go func() {
-		weights.run(ctx, c, v.Client, o.Target.Run)
+		weights.Run(ctx, v.Client, o.Target.Run)
 		close(set)
 	}()
 	err = v.Run(ctx)
-	close(weights.settled)
+	weights.Close()
 	<-set // the last period's, unless ctx has ended
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ func walletCommand(c console) *cobra.Command {
 	return group("wallet", "Show, send, stake and collect tokens",
 		`The chain's genesis makes all the tokens there are. A member stakes tokens and loses them if it cheats. A
 run's treasury holds the tokens that people send to the run, and pays for each point.`,
-		walletShowCommand(c), walletSendCommand(c), walletBondCommand(c), walletClaimCommand(c))
+		walletShowCommand(c), walletSendCommand(c), walletClaimCommand(c))
 }
 
 func walletShowCommand(c console) *cobra.Command {
@@ -75,14 +76,16 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 	return cmd
 }
 
-// poolPrefix marks the name of a pool where the name of a run may stand as well.
-const poolPrefix = "pool:"
+// poolPrefix marks the name of a pool where the name of a run may stand as well, and stakePrefix a
+// run in which tokens become stake.
+const poolPrefix, stakePrefix = "pool:", "stake:"
 
 func walletSendCommand(c console) *cobra.Command {
 	var a acting
+	var member, pool string
 	cmd := &cobra.Command{
-		Use:   "send KEY|RUN|pool:POOL AMOUNT",
-		Short: "Send tokens to a key, a run's treasury or a pool",
+		Use:   "send KEY|RUN|stake:RUN|pool:POOL AMOUNT",
+		Short: "Send tokens to a key, a run's treasury, a member's stake or a pool",
 		Long: `Sends tokens of yours. Nobody can undo that.
 
 To a KEY: they are its owner's. The first time a key receives, and in what you keep, amounts below a
@@ -91,14 +94,27 @@ To a KEY: they are its owner's. The first time a key receives, and in what you k
 To a RUN: they go to its treasury, which pays members for each point at the rate in the run's specification
 (trust.rate). Not even the run's owner can take them out.
 
+To stake:RUN: they are added to your stake in a run, or to that of --member. A member who is convicted of
+cheating loses its stake. A member who leaves gets it back with entrain wallet claim once the run's unbonding
+time is over; the run pays it to the payee that the member named when it joined. With --pool they come from
+a pool that you act for, which must be the member's payee. To join with a stake, use entrain join RUN
+--stake N.
+
 To pool:POOL: you lend them. Until the pool's first stake you can take them back with entrain wallet claim;
 afterwards you get your share of what comes in. See its terms first: entrain wallet show pool:POOL.`,
-		Example: "  entrain wallet send 1f0c...e2 500\n  entrain wallet send my-run 1000000\n  entrain wallet send pool:our-pool 5000",
-		Args:    needAmount("a key, a run or a pool"), ValidArgsFunction: c.completeRuns,
+		Example: "  entrain wallet send 1f0c...e2 500\n  entrain wallet send my-run 1000000\n  entrain wallet send stake:my-run 500 --pool our-pool\n" +
+			"  entrain wallet send pool:our-pool 5000",
+		Args: needAmount("a key, a run, stake:RUN or a pool"), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			amount, err := parseTokens(args[1])
 			if err != nil {
 				return err
+			}
+			if run, ok := strings.CutPrefix(args[0], stakePrefix); ok {
+				return c.bond(cmd.Context(), a, run, amount, member, pool)
+			}
+			if member != "" || pool != "" {
+				return errors.New("--member and --pool are for stake:RUN")
 			}
 			body, to, err := payment(args[0], amount)
 			if err != nil {
@@ -108,6 +124,8 @@ afterwards you get your share of what comes in. See its terms first: entrain wal
 		},
 	}
 	a.flags(cmd)
+	memberFlag(cmd, &member)
+	poolFlag(cmd, &pool)
 	return cmd
 }
 
@@ -124,53 +142,30 @@ func payment(text string, amount uint64) (body host.Body, to string, err error) 
 	}
 	k, err := parseKey(text)
 	if err != nil {
-		err = fmt.Errorf("want a key, a run or pool:POOL: %w", err)
+		err = fmt.Errorf("want a key, a run, stake:RUN or pool:POOL: %w", err)
 	}
 	return host.Transfer{To: k, Amount: amount}, k.String(), err
 }
 
-func walletBondCommand(c console) *cobra.Command {
-	var a acting
-	var member, pool string
-	cmd := &cobra.Command{
-		Use:   "bond RUN AMOUNT",
-		Short: "Add to the stake of a run's member",
-		Long: `Adds tokens of yours to your stake in a run, or to another member's. A member who is convicted of cheating
-loses its stake. A member who leaves gets it back with entrain wallet claim once the run's unbonding time is
-over; the run pays it to the payee that the member named when it joined.
-
-With --pool the tokens come from a pool that you act for, and the pool must be the member's payee.
-To join with a stake, use entrain join RUN --stake N.`,
-		Example: "  entrain wallet bond my-run 500\n  entrain wallet bond my-run 500 --pool our-pool",
-		Args:    needAmount("a run"), ValidArgsFunction: c.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			amount, err := parseTokens(args[1])
-			if err != nil {
-				return err
-			}
-			of, err := optionalKey("member", member)
-			if err := errors.Join(err, needName("run", args[0])); err != nil {
-				return err
-			}
-			err = c.act(cmd.Context(), a, func(_ ledger.Chain, self key.Public) (host.Body, error) {
-				if of.IsZero() {
-					of = self
-				}
-				bond := host.ToRun(args[0], coordinator.Deposit{Member: of})
-				bond.Value, bond.From = amount, pool
-				return bond, nil
-			})
-			if err != nil {
-				return fmt.Errorf("bond %s to run %q: %w", tokens(amount), args[0], err)
-			}
-			c.say("%s added to the stake of %s in run %q", tokens(amount), short(of.String()), args[0])
-			return nil
-		},
+// bond adds tokens of the user's, or of a pool, to the stake of a member of a run.
+func (c console) bond(ctx context.Context, a acting, run string, amount uint64, member, pool string) error {
+	of, err := optionalKey("member", member)
+	if err := errors.Join(err, needName("run", run)); err != nil {
+		return err
 	}
-	a.flags(cmd)
-	memberFlag(cmd, &member)
-	poolFlag(cmd, &pool)
-	return cmd
+	err = c.act(ctx, a, func(_ ledger.Chain, self key.Public) (host.Body, error) {
+		if of.IsZero() {
+			of = self
+		}
+		bond := host.ToRun(run, coordinator.Deposit{Member: of})
+		bond.Value, bond.From = amount, pool
+		return bond, nil
+	})
+	if err != nil {
+		return fmt.Errorf("send %s to the stake in run %q: %w", tokens(amount), run, err)
+	}
+	c.say("%s added to the stake of %s in run %q", tokens(amount), short(of.String()), run)
+	return nil
 }
 
 func walletClaimCommand(c console) *cobra.Command {

@@ -1,9 +1,9 @@
-// Package source reads the files that a data set is prepared from: text, files of tokens, and tables
-// of documents or conversations.
+// Package source reads the files that a data set is prepared from: text, files of tokens, and
+// tables of documents or conversations.
 //
-// Open checks the files, and finds out what is in them. Read returns a file piece by piece, from any
-// position at which a piece ends, and Encode makes tokens of a piece. What they give depends on the
-// files' contents, the tokenizer and the share that is held out, not on the machine.
+// Open checks the files, and finds out what is in them. Read returns a file piece by piece, from
+// any position at which a piece ends, and Encode makes tokens of a piece. What they give depends on
+// the files' contents, the tokenizer and the share that is held out, not on the machine.
 package source
 
 import (
@@ -379,8 +379,8 @@ func (s *File) HasTokens() bool { return s.format.hasTokens() }
 // IsChat reports whether the file holds conversations.
 func (s *File) IsChat() bool { return s.content.chat }
 
-// AppendIdentity appends to b what distinguishes the file and how it is read: its name, its size and
-// its modification time, not its contents.
+// AppendIdentity appends to b what distinguishes the file and how it is read: its name, its size
+// and its modification time, not its contents.
 func (s *File) AppendIdentity(b []byte) []byte {
 	return fmt.Appendf(b, "%q %d %d %d %d %+v\n", s.Path, s.format, s.Size, s.modTime, s.heldOut, s.content)
 }

@@ -1,0 +1,131 @@
+package participant
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/entrain-network/entrain/chain/bittensor"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
+)
+
+// SubnetBlock is how often Bittensor makes a block; a wait looks for new ones several times as
+// often.
+const SubnetBlock = 12 * time.Second
+
+// Finney is a node of Bittensor's main chain.
+const Finney = "wss://entrypoint-finney.opentensor.ai"
+
+// OpenSubnet asks a node for a subnet, which must exist.
+func OpenSubnet(ctx context.Context, endpoint string, netuid uint16) (bittensor.Subnet, error) {
+	client, err := bittensor.Dial(ctx, endpoint)
+	if err != nil {
+		return bittensor.Subnet{}, err
+	}
+	s := bittensor.Subnet{Client: client, NetUID: netuid, Poll: SubnetBlock / 4}
+	return s, s.Exists(ctx)
+}
+
+// SubnetScores returns the scores of a run's members by the numbers of their hotkeys.
+func SubnetScores(neurons []bittensor.Neuron, s coordinator.State) map[uint16]float64 {
+	return bittensor.Scores(neurons, func(pub key.Public) float64 {
+		if i, ok := s.Find(pub); ok && s.Member(i).Scored {
+			return float64(s.Member(i).Score) / score.One
+		}
+		return 0
+	})
+}
+
+// A Weigher sets a subnet's weights by a run's scores. It has a connection of its own each time,
+// because periods can be hours apart.
+type Weigher struct {
+	// Tell is told what was set, and what failed.
+	Tell func(text string)
+
+	endpoint string
+	netuid   uint16
+	hotkey   bittensor.Key
+	settled  chan uint32 // periods
+}
+
+// NewWeigher finds the hotkey and the node as btcli does, in the environment, and checks that the
+// hotkey is registered on the subnet.
+func NewWeigher(ctx context.Context, getenv func(string) string, netuid uint16) (*Weigher, error) {
+	wallets := getenv("BT_WALLET_PATH")
+	if wallets == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("say where the wallets are with BT_WALLET_PATH: %w", err)
+		}
+		wallets = filepath.Join(home, ".bittensor", "wallets")
+	}
+	file := filepath.Join(wallets, cmp.Or(getenv("BT_WALLET_NAME"), "default"), "hotkeys", cmp.Or(getenv("BT_WALLET_HOTKEY"), "default"))
+	w := &Weigher{endpoint: cmp.Or(getenv("BT_SUBTENSOR_CHAIN_ENDPOINT"), Finney), netuid: netuid, settled: make(chan uint32, 1)}
+	var err error
+	if w.hotkey, err = bittensor.ReadKey(file); err != nil {
+		return nil, fmt.Errorf("hotkey: %w; name another with BT_WALLET_NAME and BT_WALLET_HOTKEY", err)
+	}
+	s, err := OpenSubnet(ctx, w.endpoint, netuid)
+	if err != nil {
+		return nil, fmt.Errorf("%s, of BT_SUBTENSOR_CHAIN_ENDPOINT or by default: %w", w.endpoint, err)
+	}
+	switch _, registered, err := s.UID(ctx, w.hotkey.Account()); {
+	case err != nil:
+		return nil, err
+	case !registered:
+		return nil, fmt.Errorf("%s is not registered on subnet %d; entrain bittensor commit --coldkey FILE does it", w.hotkey.Account(), netuid)
+	}
+	return w, nil
+}
+
+// Settled says that a period is settled. Only the newest counts. It must not be called after Close.
+func (w *Weigher) Settled(period uint32) {
+	select {
+	case <-w.settled:
+	default:
+	}
+	w.settled <- period
+}
+
+// Close has Run return once it has set the weights of the newest period.
+func (w *Weigher) Close() { close(w.settled) }
+
+// Run sets the weights after each period of a run, until Close or until ctx ends. It tells of
+// a failure and tries again after the next period.
+func (w *Weigher) Run(ctx context.Context, l ledger.Reader, run string) {
+	for period := range w.settled {
+		n, err := w.set(ctx, l, run)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			w.Tell(fmt.Sprintf("period %d: the weights on subnet %d are not set: %v; the next period tries again", period, w.netuid, err))
+		default:
+			w.Tell(fmt.Sprintf("period %d: set the weights of %d hotkeys on subnet %d", period, n, w.netuid))
+		}
+	}
+}
+
+func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (n int, err error) {
+	s, err := OpenSubnet(ctx, w.endpoint, w.netuid)
+	if err != nil {
+		return 0, err
+	}
+	neurons, err := s.Neurons(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now, err := onchain.GetSnapshot(ctx, l, run)
+	if err != nil {
+		return 0, err
+	}
+	scores := SubnetScores(neurons, now.State)
+	return len(scores), s.SetWeights(ctx, w.hotkey, scores)
+}
