@@ -48,7 +48,12 @@ const (
 
 // key takes a key.
 func (f *frame) key(key string) {
-	if f.help && key != "?" {
+	switch key {
+	case "?", "down", "j", "up", "k", "pgdown", "pgup", "home", "g", "end", "G": // help scrolls too
+	default:
+		if !f.help {
+			break
+		}
 		f.help = false
 		if key == "esc" {
 			return
@@ -63,7 +68,7 @@ func (f *frame) key(key string) {
 	case "shift+tab", "left", "h":
 		f.show((f.tab + tabs - 1) % tabs)
 	case "?":
-		f.help = !f.help
+		f.help, f.scroll = !f.help, 0
 	case "down", "j":
 		f.scroll++
 	case "up", "k":

@@ -30,7 +30,7 @@ func (f *frame) members(height int) []string {
 	}
 	return f.table([]column{{name: "#", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
 		{name: "this round", width: 12, left: true, least: 60}, {name: "share", width: 5, least: 60}, {name: "points", width: 9}, {name: "results", width: 7, least: 90},
-		{name: "missed", width: 6}, {name: "loss", width: 6, least: 100}, {name: "tokens/s", width: 10, least: 120},
+		{name: "missed", width: 6, least: 48}, {name: "loss", width: 6, least: 100}, {name: "tokens/s", width: 10, least: 120},
 		{name: "bandwidth", width: 11, least: 120}, {name: "fetched", width: 9, least: 140},
 		{name: "stake", width: 11, least: 160}, {name: "doubt", width: 5, least: 160}, {name: "passed", width: 6, least: 160},
 		{name: "key", left: true, width: 64, least: 230}}, len(list), row, height)
@@ -150,12 +150,12 @@ func (f *frame) rewards(height int) []string {
 	if scores {
 		out = append(f.validators(max(1, height/3)), "")
 		return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
-			{name: "points", width: 9}, {name: "score", width: 7}, {name: "weight, reward", width: 16, least: 90}, {name: "earned", width: 9},
+			{name: "points", width: 9}, {name: "score", width: 7, least: 60}, {name: "weight, reward", width: 16, least: 90}, {name: "earned", width: 9, least: 60},
 			{name: "unvested", width: 9, least: 110}, {name: "balance", width: 11, least: 110}, {name: "stake", width: 11, least: 125},
 			{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 	}
 	return append(out, f.table([]column{{name: "", width: 5}, {name: "member", width: 18, left: true}, {name: "status", width: 9, left: true, least: 60},
-		{name: "points", width: 11}, {name: "of all", width: 9}, {name: "results", width: 8, least: 75},
+		{name: "points", width: 11}, {name: "of all", width: 9, least: 60}, {name: "results", width: 8, least: 75},
 		{name: "settled", width: 9, least: 110}, {name: "claimed", width: 9, least: 110}, {name: "balance", width: 11, least: 125}, {name: "stake", width: 11, least: 125},
 		{name: "", left: true, least: 150}}, len(list), row, height-len(out))...)
 }

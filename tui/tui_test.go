@@ -184,6 +184,10 @@ func TestKeysMoveThroughTheTabs(t *testing.T) {
 	if text := picture(t, f); !strings.Contains(text, "Marks of a share") {
 		t.Errorf("? shows\n%s", text)
 	}
+	f.key("end")
+	if text := picture(t, f); !strings.Contains(text, "each that was verified") {
+		t.Errorf("the end of the help is\n%s", text)
+	}
 	f.key("esc")
 	if f.help {
 		t.Error("esc leaves the help open")
