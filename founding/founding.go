@@ -33,10 +33,12 @@ import (
 
 // Draft is a specification before it is complete.
 type Draft struct {
-	Text   []byte // TOML
-	Data   string // directory of the prepared data; "" means data.location
-	From   string // directory of the checkpoint that the run starts from, or of a state; "" is none
-	Resume bool   // take up the training of the checkpoint's run, and not only its model
+	Text []byte // TOML
+	Data string // directory of the prepared data; "" means data.location
+	From string // directory of the checkpoint that the run starts from, or of a state; "" is none
+	// Address is where the checkpoint in From came from; members fetch it there, if it is public.
+	Address string
+	Resume  bool // take up the training of the checkpoint's run, and not only its model
 	// FewWitnesses says that the author insists on witnesses that colluding members may capture.
 	FewWitnesses bool
 
@@ -98,6 +100,9 @@ func (d Draft) read() (spec.Spec, tokenizer.Tokenizer, error) {
 	s, err := spec.Continue(d.Text, spec.ModelOf(m.Config, m.Hash(), words.Hash()), all.Kinds())
 	if err != nil {
 		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.Dir, err)
+	}
+	if s.Model.FromLocation == "" && depot.IsPublic(d.Address) {
+		s.Model.FromLocation = d.Address
 	}
 	if s.Model.FromLocation != "" && !depot.IsAddress(s.Model.FromLocation) {
 		if s.Model.FromLocation, err = filepath.Abs(s.Model.FromLocation); err != nil {

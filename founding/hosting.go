@@ -49,6 +49,7 @@ type Hosting struct {
 	text     []byte // of File
 	Data     string // file of text or JSON lines, or directory of prepared data; "": as in Home
 	From     string // directory of the checkpoint that the run starts from; "": as in Home
+	Address  string // where the checkpoint in From came from, as in Draft
 	Owner    key.Private
 	PublicIP string // where others reach this machine; "": at its addresses in private networks
 	// Port is the first of the ports that others must reach: the chain's, and above it those of
@@ -309,7 +310,7 @@ func (h Hosting) setUp(ctx context.Context) (s hostedSource, err error) {
 	if s.Data, err = h.prepare(ctx); err != nil {
 		return s, err
 	}
-	draft := Draft{Text: h.text, Data: s.Data, From: h.From, Say: h.Say}
+	draft := Draft{Text: h.text, Data: s.Data, From: h.From, Address: h.Address, Say: h.Say}
 	spec, text, err := draft.Complete()
 	if err != nil {
 		return s, fmt.Errorf("specification: %w", err)

@@ -96,6 +96,12 @@ func IsAddress(s string) bool {
 	return bucket.IsLocation(s) || strings.HasPrefix(s, "hf://") || strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
 }
 
+// IsPublic reports whether an address can be shown to everybody: it names no credentials, and no
+// bucket, whose readers may need some.
+func IsPublic(s string) bool {
+	return IsAddress(s) && !bucket.IsLocation(s) && (strings.HasPrefix(s, "hf://") || !strings.Contains(s, "@"))
+}
+
 // Open returns the depot at an address, without contacting it. The caller must Close it.
 func Open(address string, o Options) (*Depot, error) {
 	o.fill()

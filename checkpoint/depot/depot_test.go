@@ -371,3 +371,15 @@ func TestHubIsAsPythonKnowsIt(t *testing.T) {
 		expectFetch(t, mustOpen(t, h.address(), Options{}), m)
 	}
 }
+
+func TestNoCredentialsAreShown(t *testing.T) {
+	for address, want := range map[string]bool{
+		"hf://owner/name": true, "hf://owner/name@main": true, "https://models.example.org/run": true,
+		"https://user:secret@models.example.org/run": false, "s3://KEY:SECRET@host/bucket": false, "s3://host/bucket": false,
+		"./checkpoint": false, "": false,
+	} {
+		if IsPublic(address) != want {
+			t.Errorf("IsPublic(%q) is %v", address, !want)
+		}
+	}
+}

@@ -150,3 +150,22 @@ func TestWrongAddressesOfCheckpointsAreRefusedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAnybodyStartsARunFromAnAddress has a member that was given nothing but the run's name.
+func TestAnybodyStartsARunFromAnAddress(t *testing.T) {
+	s := newShell(t)
+	s.console.env = startReplica(t)
+	imported, _ := importForeign(t, s)
+	corpus := foreignData(t, s, imported)
+	public := httptest.NewServer(http.FileServerFS(os.DirFS(imported)))
+	defer public.Close()
+	first := create(t, s, fmt.Sprintf(continuedRun, "public", 2, corpus, 1, 0), public.URL)
+	dir := t.TempDir()
+	m := <-takePart(t.Context(), t, s.console.env, "public", "--key", filepath.Join(dir, "key"), "--state", dir)
+	if m.err != nil {
+		t.Fatal(m.err)
+	}
+	if ev, ok := m.first("loaded"); !ok || ev.Params != first {
+		t.Errorf("it began with %+v, want the parameters %s", ev, first)
+	}
+}

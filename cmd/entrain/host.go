@@ -66,6 +66,7 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 	}
 	if o.From != "" {
 		var release func()
+		o.Address = o.From
 		if o.From, release, err = (checkpointSource{}).local(ctx, c, o.From); err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}

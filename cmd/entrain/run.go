@@ -94,7 +94,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		}
 		defer release()
 	}
-	draft := founding.Draft{Text: text, Data: r.data, From: from, Resume: r.resume, FewWitnesses: r.fewWitnesses, Say: c.say}
+	draft := founding.Draft{Text: text, Data: r.data, From: from, Address: r.from, Resume: r.resume, FewWitnesses: r.fewWitnesses, Say: c.say}
 	if r.dry {
 		return r.preview(c, draft)
 	}
@@ -129,12 +129,12 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if !data.IsURL(s.Data.Location) {
 		take += " --data " + cmp.Or(r.data, s.Data.Location, "DIR")
 	}
-	if r.from != "" {
+	if r.from != "" && s.Model.FromLocation == "" {
 		take += " --from " + r.from
 	}
 	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)
-	if r.from != "" {
-		c.say("others need no --from: they get the model from you, so it begins once a member that has the checkpoint takes part")
+	if r.from != "" && s.Model.FromLocation == "" {
+		c.say("others need no --from: they get the model from members, so it begins once one that has the checkpoint takes part")
 	}
 	return nil
 }
