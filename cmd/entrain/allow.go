@@ -34,8 +34,8 @@ entrain that may join; and which nodes work for whom, until when.
 
 With KEYs, adds them to the run's list; with --remove, removes them. A run with a list accepts only
 listed keys and nodes that work for them (entrain key delegate). The chain refuses all others, and
-withdraws members that are no longer allowed. They keep points and stake, and their results stay in
-the model. --anyone keeps the list but lets anyone take part.
+withdraws members and validators that are no longer allowed. They keep points and stake, and their
+results stay in the model. --anyone keeps the list but lets anyone take part.
 
 --require VERSION sets the oldest release of entrain that may join from now on, such as v1.2.0;
 "any" returns to the specification's. Members stay. Raise it when the members that you know have

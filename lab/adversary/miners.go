@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +66,21 @@ func sealers() []Kind {
 			return m.vanishingHooks(c), nil
 		})},
 		{Name: "gradient", Tries: "computes its share, and seals the gradient, scaled to an honest update, for a cosine near 1", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
-			return m.gradientHooks(), nil
+			return hooks{own: m.blendStep(1)}, nil
+		})},
+		{Name: "blend", Tries: "computes its share, and seals half of the gradient and half of the update", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.blendStep(0.5)}, nil
+		})},
+		{Name: "earlier", Tries: "computes its share, and seals the update of the window before", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			var before []byte
+			return hooks{own: m.sealedStep(func(sealed []byte) {
+				now := slices.Clone(sealed[codec.HeaderLen:])
+				copy(sealed[codec.HeaderLen:], before)
+				before = now
+			})}, nil
+		})},
+		{Name: "long", Tries: "computes its share, and seals the update three and a half times as long, just below the bound of four medians", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
+			return hooks{own: m.sealedStep(func(sealed []byte) { enlarge(sealed, 7, 2) })}, nil
 		})},
 		{Name: "scale", Tries: "computes its share, and seals every value as large as possible", make: miner(func(m *member, _ *slice.Codec) (hooks, error) {
 			return hooks{own: m.sealedStep(Scaled)}, nil
@@ -101,9 +116,12 @@ func Flipped(sealed []byte) {
 }
 
 // Scaled enlarges the values of a sealed update as far as possible, with their signs.
-func Scaled(sealed []byte) {
+func Scaled(sealed []byte) { enlarge(sealed, scaledBy, 1) }
+
+// enlarge multiplies the values of a sealed update by a fraction, as far as their range goes.
+func enlarge(sealed []byte, by, over int) {
 	for i, v := range sealed[codec.HeaderLen:] {
-		sealed[codec.HeaderLen+i] = byte(int8(max(-sealedMax, min(int(int8(v))*scaledBy, sealedMax))))
+		sealed[codec.HeaderLen+i] = byte(int8(max(-sealedMax, min(int(int8(v))*by/over, sealedMax))))
 	}
 }
 
@@ -287,10 +305,10 @@ func (m *member) early(n bucket.Name) bool {
 	return uint64(m.loop.Now().UnixMilli()) < r.OpenedMs()+wait
 }
 
-// gradientHooks seals the share's gradient instead of the accumulated update, scaled to that
-// update's length.
-func (m *member) gradientHooks() hooks {
-	return hooks{own: func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+// blendStep seals the share's gradient, scaled to the length of the accumulated update, in place
+// of a part of that update.
+func (m *member) blendStep(part float64) step {
+	return func(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
 		result, err := m.honest.Step(ctx, params, state, spans, step)
 		if err != nil {
 			return result, err
@@ -299,13 +317,13 @@ func (m *member) gradientHooks() hooks {
 		if err != nil {
 			return result, err
 		}
-		replace(result.Payload, engine.Values(g.Values))
+		replace(result.Payload, engine.Values(g.Values), part)
 		return result, nil
-	}}
+	}
 }
 
-// replace sets the values of a sealed update to others, scaled to its length.
-func replace(sealed []byte, values []float32) {
+// replace moves the values of a sealed update by a part of the way to others, scaled to its length.
+func replace(sealed []byte, values []float32, part float64) {
 	at := sealed[codec.HeaderLen:]
 	var was, is float64
 	for i, v := range at {
@@ -317,7 +335,7 @@ func replace(sealed []byte, values []float32) {
 	}
 	scale := math.Sqrt(was / is)
 	for i := range at {
-		x := math.RoundToEven(scale * float64(values[i]))
+		x := math.RoundToEven(float64(part*scale*float64(values[i])) + float64((1-part)*float64(int8(at[i]))))
 		at[i] = byte(int8(max(-sealedMax, min(x, sealedMax))))
 	}
 }

@@ -137,7 +137,7 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 			t.Fatalf("%s: %v", k.Name, err)
 		}
 		computed := bytes.Equal(r.Gradient[:], gradient)
-		if computes := slices.Contains([]string{"sign-flip", "scale", "vanish", "gradient"}, k.Name); computes != computed {
+		if computes := slices.Contains([]string{"sign-flip", "scale", "vanish", "gradient", "blend", "earlier", "long"}, k.Name); computes != computed {
 			t.Errorf("%s: its work is right: %v", k.Name, computed)
 		}
 		s := whole(r.Payload)
@@ -157,6 +157,10 @@ func TestMinersAreToldFromTheHonest(t *testing.T) {
 		case "scale":
 			if a, b := norm(c, r.Payload, seed), norm(c, honest.Payload, seed); a < 4*b {
 				t.Errorf("scaled it has norm %v, honest %v", a, b)
+			}
+		case "long":
+			if a, b := norm(c, r.Payload, seed), norm(c, honest.Payload, seed); a < 3*b || a >= 4*b {
+				t.Errorf("lengthened it has norm %v, honest %v", a, b)
 			}
 		case "wrong-data", "stale", "copy":
 			if s >= fair {

@@ -49,7 +49,48 @@ func sly() []Kind {
 				return hooks{own: m.randomStep(m.sharedSecret), commit: m.conceal, say: m.deny, lies: aboutItself,
 					hides: func(root wire.Hash) bool { return m.secret[root] }}, nil
 			}},
+		{Name: "shunner", Tries: "a gang that works, and as witness denies a quarter of the others' results where that keeps them out of the model, to have their authors charged", Gang: 2,
+			Sometimes: true, Offences: []dispute.Offence{dispute.Absence}, make: func(m *member) (hooks, error) {
+				return hooks{say: m.shun}, nil
+			}},
 	}
+}
+
+// shun denies the results of the first quarter of the members, without fellows, in the rounds in
+// which the other witnesses are no quorum. With half of the seats the gang would be the majority.
+func (m *member) shun(said coordinator.Message) (coordinator.Message, bool) {
+	report, ok := said.(coordinator.Witness)
+	if !ok {
+		return said, true
+	}
+	r, ok := m.state.At(report.Round)
+	if !ok {
+		return said, true
+	}
+	if others := m.others(r); others >= r.Quorum() || 2*others <= uint32(len(r.Witnesses())) {
+		return said, true
+	}
+	for i := range min(m.state.Count()/4, coordinator.Member(8*len(report.Held))) {
+		if !m.fellow(i) {
+			report.Complete = false
+			report.Held[i>>3] &^= 1 << (i & 7)
+		}
+	}
+	for n := len(report.Held); n > 0 && report.Held[n-1] == 0; n-- {
+		report.Held = report.Held[:n-1]
+	}
+	return report, true
+}
+
+// others returns how many of a round's witnesses are not of the gang.
+func (m *member) others(r coordinator.RoundState) uint32 {
+	n := uint32(0)
+	for _, i := range r.Witnesses() {
+		if !m.fellow(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // deny says of fellows that they serve and are right, and of others that they serve nothing.
@@ -106,16 +147,7 @@ func (m *member) inTurn(when func(coordinator.Round) bool, cheat step) step {
 // in which the other witnesses are no quorum.
 func (m *member) blinds(round coordinator.Round) bool {
 	r, ok := m.state.At(round)
-	if !ok || !r.Trains() || round%2 == 1 {
-		return false
-	}
-	others := uint32(0)
-	for _, i := range r.Witnesses() {
-		if !m.fellow(i) {
-			others++
-		}
-	}
-	return others < r.Quorum()
+	return ok && r.Trains() && round%2 == 0 && m.others(r) < r.Quorum()
 }
 
 // nameBlindly reports parameters that nobody holds in the rounds that the gang blinds.

@@ -114,7 +114,7 @@ func tolerated(c Config, err error) bool {
 
 // blockers are the kinds that can withhold a quorum: by what they say as witnesses, or because what
 // they send reaches only some.
-var blockers = []string{"blinder", "colluder", "lying-witness", "late", "stutter", "equivocate", "halves"}
+var blockers = []string{"blinder", "colluder", "lying-witness", "late", "stutter", "equivocate", "halves", "shunner"}
 
 // simplifications each make a configuration smaller in one respect, and report whether that is
 // possible.

@@ -45,7 +45,7 @@ func TestCheatsEarnNothing(t *testing.T) {
 	miners := honest(5)
 	for _, k := range adversary.Miners() {
 		switch k.Name {
-		case "gradient", "vanish", "hide", "lazy-verifier", "false-accuser": // these work; they have tests of their own
+		case "gradient", "blend", "earlier", "long", "vanish", "hide", "lazy-verifier", "false-accuser": // these work; they have tests of their own
 		default:
 			miners = append(miners, Miner{Kind: k.Name})
 		}

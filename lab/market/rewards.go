@@ -40,6 +40,10 @@ func Behaviours() []Behaviour {
 		{Name: "noise", Kind: "noise"},
 		{Name: "sign-flipped", Kind: "sign-flip"},
 		{Name: "scaled", Kind: "scale"},
+		{Name: "3.5 times as long", Kind: "long"},
+		{Name: "the gradient", Kind: "gradient"},
+		{Name: "half the gradient", Kind: "blend"},
+		{Name: "the update before", Kind: "earlier"},
 	}
 }
 

@@ -23,15 +23,19 @@ func TestCheatsAreFoundOut(t *testing.T) {
 		"dodger halves stutter free-rider+late",
 		"blinder blinder blinder blinder",
 		"denier denier denier denier",
+		"shunner shunner shunner shunner",
 	}
 	var all []Exposure
 	var measured [2]int // cheats whose checks were followed, by overlap
 	seen := map[string]bool{}
 	for seed, g := range groups {
 		cfg := Config{Seed: uint64(seed), Clients: 16, Steps: 40, Overlap: uint8(seed % 2), Limit: Default(1).Limit, Verification: 40, Adversaries: strings.Fields(g)}
-		if strings.HasPrefix(g, "blinder") {
+		if strings.HasPrefix(g, "blinder") || strings.HasPrefix(g, "shunner") {
 			// A quarter of the members is a blocking minority now and then, and often enough with this seed.
 			cfg.Witnesses, cfg.Seed = 5, 8
+		}
+		if strings.HasPrefix(g, "shunner") {
+			cfg.Steps = 12 // enough to be charged, were a minority's word enough
 		}
 		r, err := Run(t.Context(), cfg)
 		if err != nil {
@@ -50,6 +54,9 @@ func TestCheatsAreFoundOut(t *testing.T) {
 			}
 			if name == "blinder" && r.of(honest+i) == nil && len(r.Convictions) > 0 {
 				continue // luck decides how often it is a witness
+			}
+			if name == "shunner" && len(r.Convictions) == 0 {
+				continue // nobody is charged, neither the gang nor whom it denies
 			}
 			if !slices.ContainsFunc(r.of(honest+i), func(c Conviction) bool {
 				return convicts(k, c.Offence)
@@ -105,7 +112,7 @@ func TestSimulationsOfCheatsAreChecked(t *testing.T) {
 }
 
 func TestMixHasAllKinds(t *testing.T) {
-	mix := Mix(26)
+	mix := Mix(28)
 	for _, k := range adversary.Kinds() {
 		if n := len(slices.DeleteFunc(slices.Clone(mix), func(s string) bool { return s != k.Name })); n < max(1, k.Gang) {
 			t.Errorf("%d of %s among %v", n, k.Name, mix)
