@@ -101,7 +101,7 @@ func (w *Worker) RotateBack(x, cos, sin []float32) {
 // = 1/ΣExp(...), for scale > 0. It returns shift and inv, from which SoftmaxAgain computes the same
 // row.
 func (w *Worker) Softmax(s []float32, scale float32) (shift, inv float32) {
-	shift = float32(w.max(s) * scale)
+	shift = float32(w.Max(s) * scale)
 	inv = 1 / w.expSum(s, scale, shift)
 	w.Scale(s, inv)
 	return shift, inv
@@ -186,7 +186,7 @@ func (w *Worker) CrossEntropyLoss(l []float32, target int) (loss float32) {
 }
 
 func (w *Worker) crossEntropy(l []float32, target int) (loss, z float32) {
-	m := w.max(l)
+	m := w.Max(l)
 	above := l[target] - m
 	z = w.expSum(l, 1, m)
 	return Log(z) - above, z
@@ -228,8 +228,8 @@ func (w *Worker) dot(x, y []float32) {
 	dotPlain(x[n:], y[n:], &w.lanes)
 }
 
-// max returns the greatest element of x, or -Inf. It ignores NaNs.
-func (w *Worker) max(x []float32) float32 {
+// Max returns the greatest element of x, or -Inf. It ignores NaNs.
+func (w *Worker) Max(x []float32) float32 {
 	for i := range w.lanes {
 		w.lanes[i] = float32(math.Inf(-1))
 	}

@@ -195,14 +195,10 @@ func TestBothSidesAtOnceAreTheDefinitions(t *testing.T) {
 		m := NewMultiplier(pool)
 		var a, at Left
 		var b, bt Packed
-		at.Reserve(cols, Blocks(rows, each))
 		got, gotT := make([]float32, rows*n), make([]float32, cols*n)
 		m.Pack(&b, n, cols, cols, y, n, 1)
-		m.Pack(&bt, n, rows, each, z, n, 1)
-		for _, part := range [][2]int{{0, each}, {each, rows}} {
-			m.PackBoth(&a, &at, Blocks(part[0], each), part[1]-part[0], cols, each, x[part[0]*cols:])
-			m.Multiply(&a, &b, 0, Blocks(cols, cols), got[part[0]*n:], n, false)
-		}
+		m.Quantize(rows, each, nil, Sink{X: x, Cols: cols, Stride: cols, Rows: &a, Columns: &at}, Sink{X: z, Cols: n, Stride: n, Right: &bt})
+		m.Multiply(&a, &b, 0, Blocks(cols, cols), got, n, false)
 		m.Multiply(&at, &bt, 0, 3, gotT, n, false)
 		m.Multiply(&at, &bt, 3, 6, gotT, n, true)
 		if i := different(got, want); i >= 0 {

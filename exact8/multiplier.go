@@ -36,17 +36,19 @@ type Multiplier struct {
 	a       Left   // of an A and
 	b       Packed // of a B that are not packed before
 	workers []*worker
+	worker  *exact.Worker // for what is too small to share
 
 	in                    operands // of the product being computed
 	left                  *Left    // its A
-	both                  *Left    // of PackBoth: where x goes transposed
 	right                 *Packed  // its B
 	piecesA               int      // pieces of quantizing's work that are A's
 	from, to              int      // blocks of k that are multiplied
 	partRows, partColumns int      // of a piece of C
 	down                  int      // pieces one below another
 	quantize              func(w *exact.Worker, i int)
-	quantizeBoth          func(w *exact.Worker, i int)
+	source                func(w *exact.Worker, from, to int)
+	sinks                 []Sink // of Quantize
+	quantizeRows          func(w *exact.Worker, i int)
 	multiply              func(w *exact.Worker, i int)
 }
 
@@ -68,17 +70,15 @@ type worker struct {
 	rest    [together * Block]byte      // the last blocks of a row
 	scales  [together]uint32            // and what is stored for their exponents
 	args    tileArgs
-	// whose first bit is set once a block is no number
-	badA, badB uint32
 }
 
 // NewMultiplier returns a Multiplier that works on pool, with the kernels for the pool's processor.
 func NewMultiplier(pool *exact.Pool) *Multiplier {
-	m := &Multiplier{pool: pool, kernel: kernelOf(pool.Kernel())}
+	m := &Multiplier{pool: pool, kernel: kernelOf(pool.Kernel()), worker: exact.NewWorker(pool.Kernel())}
 	for range pool.Workers() {
 		m.workers = append(m.workers, new(worker))
 	}
-	m.quantize, m.quantizeBoth, m.multiply = m.quantizePiece, m.quantizeBothPiece, m.multiplyPiece
+	m.quantize, m.quantizeRows, m.multiply = m.quantizePiece, m.quantizeBlockOfRows, m.multiplyPiece
 	return m
 }
 
@@ -127,10 +127,9 @@ func (m *Multiplier) Multiply(a *Left, b *Packed, from, to int, c []float32, ldc
 func (m *Multiplier) product(piecesA, piecesB int) {
 	m.piecesA = piecesA
 	m.pool.RunOn(piecesA+piecesB, m.quantize)
-	badA, badB := m.sawBad()
-	m.left.bad = badA
+	m.left.bad = m.anyBad(m.left.scales, scaleA(mostExponent+1))
 	if piecesB > 0 { // several goroutines may read a packed B
-		m.right.bad = badB
+		m.right.bad = m.anyBad(m.right.scales, scaleB(mostExponent+1))
 	}
 	m.multiplyBlocks(0, m.left.blocks)
 }
@@ -266,7 +265,7 @@ func (m *Multiplier) spoil(c []float32, ldc int) {
 	nan := float32(math.NaN())
 	for i := 0; i < l.rows && l.bad; i++ {
 		for t := m.from; t < m.to; t++ {
-			if bad(l.scales[(i/panelA*l.blocks+t)*panelA+i%panelA], scaleA(mostExponent+1))>>31 == 1 {
+			if bad(l.scales[(i/panelA*l.blocks+t)*panelA+i%panelA], scaleA(mostExponent+1)) {
 				for j := range r.cols {
 					c[i*ldc+j] = nan
 				}
@@ -275,7 +274,7 @@ func (m *Multiplier) spoil(c []float32, ldc int) {
 	}
 	for j := 0; j < r.cols && r.bad; j++ {
 		for t := m.from; t < m.to; t++ {
-			if bad(r.scales[(j/panelB*r.blocks+t)*panelB+j%panelB], scaleB(mostExponent+1))>>31 == 1 {
+			if bad(r.scales[(j/panelB*r.blocks+t)*panelB+j%panelB], scaleB(mostExponent+1)) {
 				for i := range l.rows {
 					c[i*ldc+j] = nan
 				}

@@ -1,7 +1,8 @@
 package exact8
 
 import (
-	"fmt"
+	"math"
+	"unsafe"
 
 	"github.com/entrain-network/entrain/exact"
 )
@@ -23,10 +24,6 @@ type Left struct {
 
 // Memory returns the number of bytes that l has allocated.
 func (l *Left) Memory() int { return cap(l.data) + 4*cap(l.scales) }
-
-// Reserve makes room for an A of these rows and blocks of k, of which PackBoth quantizes some at a
-// time.
-func (l *Left) Reserve(rows, blocks int) { l.reserve(rows, blocks, true) }
 
 // Blocks returns the number of blocks of k elements, of which a new one begins after each.
 func Blocks(k, each int) int {
@@ -71,36 +68,73 @@ func (m *Multiplier) Pack(p *Packed, cols, k, each int, b []float32, brs, bcs in
 	m.right, m.piecesA = p, 0
 	m.in = operands{k: k, each: each, b: b, brs: brs, bcs: bcs}
 	m.pool.RunOn(m.layOutB(cols), m.quantize)
-	_, p.bad = m.sawBad()
-	m.in = operands{}
+	p.bad = m.anyBad(p.scales, scaleB(mostExponent+1))
+	m.in, m.right = operands{}, nil
 }
 
-// PackBoth quantizes x (rows, cols), row-major, for products along both: into a as it is, and into
-// the reserved t transposed, from block first of t's k on. A new block of k begins after each rows
-// of x. All of x is read from memory once.
-func (m *Multiplier) PackBoth(a, t *Left, first, rows, cols, each int, x []float32) {
-	check("A", rows, cols, x, cols, 1)
-	m.in = operands{k: rows, each: each, a: x, ars: cols}
+// A Sink is how Quantize quantizes a matrix X (rows, Cols), whose rows lie Stride floats apart: for
+// products along its rows, and along its columns as a left and as a right operand. Nil is not.
+type Sink struct {
+	X             []float32
+	Cols, Stride  int
+	Rows, Columns *Left
+	Right         *Packed
+}
+
+// Quantize quantizes matrices of as many rows, a block of rows after the other, which source,
+// unless nil, computes just before: they come from a cache then. A new block of columns begins
+// after each rows.
+func (m *Multiplier) Quantize(rows, each int, source func(w *exact.Worker, from, to int), sinks ...Sink) {
+	m.in = operands{k: rows, each: each}
+	m.source, m.sinks = source, append(m.sinks[:0], sinks...)
 	blocks := Blocks(rows, each)
-	if t.rows != cols || first < 0 || first+blocks > t.blocks {
-		panic(fmt.Sprintf("exact8: blocks %d to %d of %d rows into room for %d of %d", first, first+blocks, cols, t.blocks, t.rows))
+	for _, s := range sinks {
+		check("X", rows, s.Cols, s.X, s.Stride, 1)
+		if s.Rows != nil {
+			s.Rows.reserve(rows, Blocks(s.Cols, s.Cols), false)
+		}
+		if s.Columns != nil {
+			s.Columns.reserve(s.Cols, blocks, true)
+		}
+		if s.Right != nil {
+			s.Right.reserve(s.Cols, rows, blocks)
+		}
 	}
-	a.reserve(rows, (cols+Block-1)/Block, false)
-	m.left, m.from, m.both = a, first, t
-	m.pool.RunOn(blocks, m.quantizeBoth)
-	a.bad, _ = m.sawBad()
-	t.bad = t.bad || a.bad
-	m.in, m.left, m.both = operands{}, nil, nil
+	m.pool.RunOn(blocks, m.quantizeRows)
+	for _, s := range sinks {
+		if s.Rows != nil {
+			s.Rows.bad = m.anyBad(s.Rows.scales, scaleA(mostExponent+1))
+		}
+		if s.Columns != nil {
+			s.Columns.bad = m.anyBad(s.Columns.scales, scaleA(mostExponent+1))
+		}
+		if s.Right != nil {
+			s.Right.bad = m.anyBad(s.Right.scales, scaleB(mostExponent+1))
+		}
+	}
+	clear(m.sinks)
+	m.source = nil
 }
 
-// quantizeBothPiece quantizes the rows of one block.
-func (m *Multiplier) quantizeBothPiece(w *exact.Worker, i int) {
-	own, in, cols := m.workers[w.Index()], &m.in, m.in.ars
-	p, n := in.block(i)
-	for row := p; row < p+n; row++ {
-		m.leftRow(own, m.left, row, cols, in.a[row*cols:])
+// quantizeBlockOfRows quantizes block i of the rows of all sinks.
+func (m *Multiplier) quantizeBlockOfRows(w *exact.Worker, i int) {
+	own := m.workers[w.Index()]
+	p, n := m.in.block(i)
+	if m.source != nil {
+		m.source(w, p, p+n)
 	}
-	m.leftColumns(own, m.both, m.from+i, in.a[p*cols:], n, cols)
+	for k := range m.sinks {
+		s := &m.sinks[k]
+		for row := p; row < p+n && s.Rows != nil; row++ {
+			m.leftRow(own, s.Rows, row, s.Cols, s.X[row*s.Stride:])
+		}
+		if s.Columns != nil {
+			m.leftColumns(own, s.Columns, i, s.X[p*s.Stride:], n, s.Stride)
+		}
+		if s.Right != nil {
+			m.rightColumns(own, s.Right, i, s.X[p*s.Stride:], n, s.Stride)
+		}
+	}
 }
 
 func grow[T any](s []T, n int) []T {
@@ -138,21 +172,23 @@ func (m *Multiplier) layOutA(rows int) int {
 	return (rows + panelA - 1) / panelA
 }
 
+// reserve makes room for a B of these columns, k and blocks of k.
+func (p *Packed) reserve(cols, k, blocks int) {
+	p.cols, p.k, p.blocks, p.bad = cols, k, blocks, false
+	panels := (cols + panelB - 1) / panelB
+	p.stride = blocks*Block*panelB + apart
+	p.data = grow(p.data, panels*p.stride)
+	p.scales, p.sums = grow(p.scales, panels*blocks*panelB), grow(p.sums, panels*blocks*panelB)
+}
+
 // layOutB is layOutA for B.
 func (m *Multiplier) layOutB(cols int) int {
 	r := m.right
-	r.cols, r.k, r.blocks, r.bad = cols, m.in.k, Blocks(m.in.k, m.in.each), false
-	panels := (cols + panelB - 1) / panelB
-	r.stride = r.blocks*Block*panelB + apart
-	r.data = grow(r.data, panels*r.stride)
-	r.scales, r.sums = grow(r.scales, panels*r.blocks*panelB), grow(r.sums, panels*r.blocks*panelB)
-	switch {
-	case r.blocks == 0:
-		return 0
-	case m.in.bcs == 1:
+	r.reserve(cols, m.in.k, Blocks(m.in.k, m.in.each))
+	if r.blocks == 0 || m.in.bcs == 1 {
 		return r.blocks
 	}
-	return panels
+	return (cols + panelB - 1) / panelB
 }
 
 // quantizePiece does one piece of quantizing.
@@ -160,7 +196,8 @@ func (m *Multiplier) quantizePiece(w *exact.Worker, i int) {
 	own, in, l := m.workers[w.Index()], &m.in, m.left
 	switch {
 	case i >= m.piecesA && in.bcs == 1:
-		m.rightColumns(own, i-m.piecesA)
+		p, n := in.block(i - m.piecesA)
+		m.rightColumns(own, m.right, i-m.piecesA, in.b[p*in.brs:], n, in.brs)
 	case i >= m.piecesA:
 		m.rightRows(own, i-m.piecesA, in.k, in.b, in.bcs)
 	case l.columns:
@@ -177,22 +214,19 @@ func (m *Multiplier) quantizePiece(w *exact.Worker, i int) {
 func (m *Multiplier) leftRow(own *worker, l *Left, row, k int, x []float32) {
 	scales := l.scales[row/panelA*panelA*l.blocks+row%panelA:]
 	m.row(own, k, x, l.data[row*l.stride:], scales, panelA, true)
-	for t := range l.blocks {
-		own.badA |= bad(scales[t*panelA], scaleA(mostExponent+1))
-	}
 }
 
-// bad returns a number whose first bit is set if a scale is at least limit; scales are in order as
-// signed numbers.
-func bad(scale, limit uint32) uint32 { return ^(scale - limit) }
+// bad reports whether a scale is at least limit.
+func bad(scale, limit uint32) bool { return int32(scale-limit) >= 0 }
 
-// sawBad reports whether the workers saw a block of A, or of B, that is no number, and forgets it.
-func (m *Multiplier) sawBad() (a, b bool) {
-	for _, w := range m.workers {
-		a, b = a || w.badA>>31 == 1, b || w.badB>>31 == 1
-		w.badA, w.badB = 0, 0
+// anyBad reports whether one of the scales is at least limit. As floats they compare to it
+// likewise: where e-133 is negative, the float is.
+func (m *Multiplier) anyBad(scales []uint32, limit uint32) bool {
+	if len(scales) == 0 {
+		return false
 	}
-	return a, b
+	floats := unsafe.Slice((*float32)(unsafe.Pointer(&scales[0])), len(scales))
+	return m.worker.Max(floats) >= math.Float32frombits(limit)
 }
 
 // row quantizes k elements that lie side by side to bytes, with a scale for each block, step words
@@ -241,24 +275,16 @@ func (m *Multiplier) leftColumns(own *worker, l *Left, t int, x []float32, n, ac
 		panel, row := i/panelA, i%panelA
 		scales := l.scales[(panel*l.blocks+t)*panelA+row:][:wide]
 		m.kernel.quantizeLeft(from, uintptr(4*stride), &l.data[panel*l.stride+t*Block*panelA+four*row], &scales[0], &own.scratch[0])
-		for _, s := range scales {
-			own.badA |= bad(s, scaleA(mostExponent+1))
-		}
 	}
 }
 
-// rightColumns quantizes block t of k of a B whose columns lie side by side.
-func (m *Multiplier) rightColumns(own *worker, t int) {
-	r, brs := m.right, m.in.brs
-	p, n := m.in.block(t)
+// rightColumns quantizes block t of k of a B whose columns lie side by side: n of them, brs floats
+// apart, from b on.
+func (m *Multiplier) rightColumns(own *worker, r *Packed, t int, b []float32, n, brs int) {
 	for j := 0; j < r.cols; j += panelB {
-		x, stride := own.block(m.in.b[p*brs+j:], n, r.cols-j, brs, panelB)
+		x, stride := own.block(b[j:], n, r.cols-j, brs, panelB)
 		at := (j/panelB*r.blocks + t) * panelB
-		scales := r.scales[at:][:panelB]
-		m.kernel.quantizeRight(x, uintptr(4*stride), &r.data[j/panelB*r.stride+t*Block*panelB], &scales[0], &r.sums[at], &own.scratch[0])
-		for _, s := range scales {
-			own.badB |= bad(s, scaleB(mostExponent+1))
-		}
+		m.kernel.quantizeRight(x, uintptr(4*stride), &r.data[j/panelB*r.stride+t*Block*panelB], &r.scales[at], &r.sums[at], &own.scratch[0])
 	}
 }
 
@@ -283,7 +309,4 @@ func (m *Multiplier) rightRows(own *worker, j, k int, b []float32, bcs int) {
 		m.kernel.transpose(blocks, &own.bytes[q*stride], uintptr(stride), &dst[four*q], four*panelB)
 	}
 	m.kernel.sums(blocks, &dst[0], &sums[0])
-	for _, s := range scale[:blocks*panelB] {
-		own.badB |= bad(s, scaleB(mostExponent+1))
-	}
 }

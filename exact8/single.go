@@ -40,13 +40,11 @@ func GemmOn(w *exact.Worker, m, n, k int, a []float32, ars, acs int, b []float32
 	defer singles.Put(s)
 	s.left(&kernel, m, k, a, ars, acs)
 	s.right(&kernel, n, k, b, bcs, brs)
-	var worst uint32
 	for i := range Block {
-		worst |= bad(s.scaleA[i], scaleA(mostExponent+1)) | bad(s.scaleB[i], scaleB(mostExponent+1))
-	}
-	if worst>>31 == 1 {
-		Gemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc, acc)
-		return
+		if bad(s.scaleA[i], scaleA(mostExponent+1)) || bad(s.scaleB[i], scaleB(mostExponent+1)) {
+			Gemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc, acc)
+			return
+		}
 	}
 	g := &s.args
 	g.b, g.scaleB, g.sums = &s.b[0], &s.scaleB[0], &s.sums[0]

@@ -16,17 +16,32 @@ const (
 // A batch is the state that all operations of one pass share: the pool, and the tokens as batch·seq
 // rows, one sequence after another.
 type batch struct {
-	pool       *exact.Pool
-	eight      *eight // nil if linear products are in binary32
-	batch, seq int
-	bytes      int // bytes that floats has allocated
+	pool         *exact.Pool
+	eight        *eight // nil if linear products are in binary32
+	batch, seq   int
+	bytes        int // bytes that floats has allocated
+	outer, inner gradient
+
+	source    source // that fill runs
+	fillShare func(w *exact.Worker, i int)
 }
+
+// A source computes rows [from, to) of a matrix, and no others.
+type source func(w *exact.Worker, from, to int)
 
 // eight is what the linear products of a pass in 8 bits share.
 type eight struct {
 	*exact8.Multiplier
-	dy, dyT exact8.Left   // the gradient of linear's output, and its transpose
-	right   exact8.Packed // what they are multiplied by
+	left   exact8.Left   // linear's input
+	weight exact8.Packed // a weight
+	input  exact8.Packed // the input of a product, for the gradient of its weight
+}
+
+// A gradient is that of a linear's output, d (rows, width), and in 8 bits for products along both.
+type gradient struct {
+	d             []float32
+	width         int
+	rows, columns exact8.Left
 }
 
 // floats allocates memory for n floats and counts it.
@@ -57,44 +72,74 @@ func (b *batch) share(i int) (low, high int) {
 	return i * shareRows, min((i+1)*shareRows, b.rows())
 }
 
+// fill computes all rows of a matrix.
+func (b *batch) fill(s source) {
+	b.source = s
+	b.pool.RunOn(b.shares(), b.fillShare)
+}
+
+func (b *batch) doFill(w *exact.Worker, i int) {
+	low, high := b.share(i)
+	b.source(w, low, high)
+}
+
 // linear computes y = x·wᵀ for each row, or y += x·wᵀ if acc is set: x is (rows, in), w (out, in),
-// y (rows, out).
-func (b *batch) linear(y, x, w []float32, in, out int, acc bool) {
-	if b.eight != nil {
-		b.eight.Gemm(b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
+// y (rows, out). Unless nil, s computes x first: in 8 bits each row is quantized while a cache
+// holds it.
+func (b *batch) linear(y, x, w []float32, in, out int, acc bool, s source) {
+	if e := b.eight; e != nil {
+		e.Quantize(b.rows(), b.rows(), s, exact8.Sink{X: x, Cols: in, Stride: in, Rows: &e.left})
+		e.Pack(&e.weight, out, in, in, w, 1, in)
+		e.Multiply(&e.left, &e.weight, 0, exact8.Blocks(in, in), y, out, acc)
 		return
+	}
+	if s != nil {
+		b.fill(s)
 	}
 	exact.Gemm(b.pool, b.rows(), out, in, x, in, 1, w, 1, in, y, out, acc)
 }
 
-// gradient tells that dy (rows, out) is the gradient of linear's output, from which linearInput and
-// linearWeight compute the others. In 8 bits it is read here, once for both.
-func (b *batch) gradient(dy []float32, out int) {
-	if b.eight != nil {
-		b.eight.dyT.Reserve(out, exact8.Blocks(b.rows(), b.seq))
-		b.eight.PackBoth(&b.eight.dy, &b.eight.dyT, 0, b.rows(), out, b.seq, dy)
+// take sets g to d (rows, width), the gradient of a linear's output, for linearInput and
+// linearWeight. x (rows, in) is what the next linearWeight multiplies. Unless nil, s computes first
+// what is missing of both. In 8 bits they are read here, once for all products.
+func (b *batch) take(g *gradient, d []float32, width int, x []float32, in int, s source) {
+	g.d, g.width = d, width
+	switch e := b.eight; {
+	case e != nil:
+		e.Quantize(b.rows(), b.seq, s, // no block of tokens spans two sequences
+			exact8.Sink{X: d, Cols: width, Stride: width, Rows: &g.rows, Columns: &g.columns},
+			exact8.Sink{X: x, Cols: in, Stride: in, Right: &e.input})
+	case s != nil:
+		b.fill(s)
 	}
+}
+
+// again makes x (rows, in), which s computes, what the next linearWeight multiplies.
+func (b *batch) again(x []float32, in int, s source) {
+	if e := b.eight; e != nil {
+		e.Quantize(b.rows(), b.seq, s, exact8.Sink{X: x, Cols: in, Stride: in, Right: &e.input})
+		return
+	}
+	b.fill(s)
 }
 
 // linearInput computes the gradient of linear's input: dx = dy·w.
-func (b *batch) linearInput(dx, dy, w []float32, in, out int) {
+func (b *batch) linearInput(dx []float32, g *gradient, w []float32, in int) {
 	if e := b.eight; e != nil {
-		e.Pack(&e.right, in, out, out, w, in, 1)
-		e.Multiply(&e.dy, &e.right, 0, exact8.Blocks(out, out), dx, in, false)
+		e.Pack(&e.weight, in, g.width, g.width, w, in, 1)
+		e.Multiply(&g.rows, &e.weight, 0, exact8.Blocks(g.width, g.width), dx, in, false)
 		return
 	}
-	exact.Gemm(b.pool, b.rows(), in, out, dy, out, 1, w, in, 1, dx, in, false)
+	exact.Gemm(b.pool, b.rows(), in, g.width, g.d, g.width, 1, w, in, 1, dx, in, false)
 }
 
 // linearWeight adds the gradient of linear's weight: dw += dyᵀ·x. A dw of nil needs none.
-func (b *batch) linearWeight(dw, dy, x []float32, in, out int) {
-	if dw == nil {
-		return
+func (b *batch) linearWeight(dw []float32, g *gradient, x []float32, in int) {
+	switch {
+	case dw == nil:
+	case b.eight != nil:
+		b.eight.Multiply(&g.columns, &b.eight.input, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)
+	default:
+		exact.Gemm(b.pool, g.width, in, b.rows(), g.d, 1, g.width, x, in, 1, dw, in, true)
 	}
-	if e := b.eight; e != nil {
-		e.Pack(&e.right, in, b.rows(), b.seq, x, in, 1) // no block of tokens spans two sequences
-		e.Multiply(&e.dyT, &e.right, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)
-		return
-	}
-	exact.Gemm(b.pool, out, in, b.rows(), dy, 1, out, x, in, 1, dw, in, true)
 }

@@ -4,8 +4,7 @@ package llama
 // only what the backward pass needs.
 func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 	c, b := m.cfg, &m.batch
-	m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2)
-	b.linear(a.qkv, m.h, w.qkv, c.Hidden, c.heads()*c.HeadDim, false)
+	b.linear(a.qkv, m.h, w.qkv, c.Hidden, c.heads()*c.HeadDim, false, m.norm.forward(m.h, a.x, w.norm1, a.inv1, a.x2))
 	if c.Bias {
 		m.bias.forward(a.qkv, w.bias)
 	}
@@ -14,12 +13,10 @@ func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 	}
 	m.rope.forward(a.qkv)
 	m.attention.forward(a.att, a.stats, a.qkv)
-	b.linear(a.x2, a.att, w.o, c.Heads*c.HeadDim, c.Hidden, true)
-	m.norm.forward(m.h, a.x2, w.norm2, a.inv2, next)
-	b.linear(a.gu, m.h, w.gu, c.Hidden, 2*c.FFN, false)
+	b.linear(a.x2, a.att, w.o, c.Heads*c.HeadDim, c.Hidden, true, nil)
+	b.linear(a.gu, m.h, w.gu, c.Hidden, 2*c.FFN, false, m.norm.forward(m.h, a.x2, w.norm2, a.inv2, next))
 	if next != nil {
-		m.mlp.forward(m.f, a.gu)
-		b.linear(next, m.f, w.down, c.FFN, c.Hidden, true)
+		b.linear(next, m.f, w.down, c.FFN, c.Hidden, true, m.mlp.forward(m.f, a.gu))
 	}
 }
 
@@ -27,19 +24,18 @@ func (m *Model) forwardLayer(a *activations, next []float32, w *layerWeights) {
 // output into the gradient of its input.
 func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 	c, b := m.cfg, &m.batch
-	b.gradient(m.dx, c.Hidden)
-	b.linearInput(m.f, m.dx, w.down, c.FFN, c.Hidden)
-	m.mlp.backward(m.f, a.gu)
-	b.linearWeight(g.down, m.dx, m.f, c.FFN, c.Hidden)
-	m.norm.again(m.h, a.x2, w.norm2, a.inv2)
-	b.gradient(a.gu, 2*c.FFN)
-	b.linearWeight(g.gu, a.gu, m.h, c.Hidden, 2*c.FFN)
-	b.linearInput(m.dh, a.gu, w.gu, c.Hidden, 2*c.FFN)
+	b.take(&b.outer, m.dx, c.Hidden, nil, 0, nil)
+	b.linearInput(m.f, &b.outer, w.down, c.FFN)
+	b.take(&b.inner, a.gu, 2*c.FFN, m.f, c.FFN, m.mlp.backward(m.f, a.gu))
+	b.linearWeight(g.down, &b.outer, m.f, c.FFN)
+	b.again(m.h, c.Hidden, m.norm.again(m.h, a.x2, w.norm2, a.inv2))
+	b.linearWeight(g.gu, &b.inner, m.h, c.Hidden)
+	b.linearInput(m.dh, &b.inner, w.gu, c.Hidden)
 	m.norm.backward(m.dx, g.norm2, m.dh, a.x2, w.norm2, a.inv2)
 
-	b.gradient(m.dx, c.Hidden)
-	b.linearWeight(g.o, m.dx, a.att, c.Heads*c.HeadDim, c.Hidden)
-	b.linearInput(m.datt, m.dx, w.o, c.Heads*c.HeadDim, c.Hidden)
+	b.take(&b.outer, m.dx, c.Hidden, a.att, c.Heads*c.HeadDim, nil)
+	b.linearWeight(g.o, &b.outer, a.att, c.Heads*c.HeadDim)
+	b.linearInput(m.datt, &b.outer, w.o, c.Heads*c.HeadDim)
 	m.attention.backward(m.dqkv, m.datt, a.stats, a.qkv)
 	m.rope.backward(m.dqkv)
 	if c.QKNorm {
@@ -48,9 +44,8 @@ func (m *Model) backwardLayer(a *activations, w, g *layerWeights) {
 	if c.Bias {
 		m.bias.backward(g.bias, m.dqkv)
 	}
-	m.norm.again(m.h, a.x, w.norm1, a.inv1)
-	b.gradient(m.dqkv, c.heads()*c.HeadDim)
-	b.linearWeight(g.qkv, m.dqkv, m.h, c.Hidden, c.heads()*c.HeadDim)
-	b.linearInput(m.dh, m.dqkv, w.qkv, c.Hidden, c.heads()*c.HeadDim)
+	b.take(&b.inner, m.dqkv, c.heads()*c.HeadDim, m.h, c.Hidden, m.norm.again(m.h, a.x, w.norm1, a.inv1))
+	b.linearWeight(g.qkv, &b.inner, m.h, c.Hidden)
+	b.linearInput(m.dh, &b.inner, w.qkv, c.Hidden)
 	m.norm.backward(m.dx, g.norm1, m.dh, a.x, w.norm1, a.inv1)
 }

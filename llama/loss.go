@@ -5,12 +5,19 @@ import (
 	"github.com/entrain-network/entrain/exact8"
 )
 
-// logitsBytes bounds the memory of logits and so the number of rows for which the head is computed
-// at once. In 8 bits it bounds that of the gradient of logits, and logits exist for eightRows rows
-// at a time. The results depend on neither.
+// The results depend on none of these.
 const (
+	// logitsBytes bounds the memory of logits, and so the number of rows for which the head is
+	// computed at once. In 8 bits eightRows bounds it too, and keptRows with a head that is kept.
 	logitsBytes = 128 << 20
-	eightRows   = 96
+	eightRows   = 512
+	keptRows    = 256
+	// strip is the number of rows of the head that are in 8 bits at a time, so that those, and what
+	// they are multiplied by, stay in caches. Heads of at most keptLen elements stay in 8 bits for a
+	// pass; they are quantized for each chunk otherwise, because holding them takes more memory than
+	// binary32 does.
+	strip   = 2048
+	keptLen = 6 << 20
 )
 
 // loss computes the head and the cross-entropy of its logits with the next tokens.
@@ -19,32 +26,48 @@ type loss struct {
 	width, vocab int
 	tokens       []uint32
 	weight       float32   // weight of one token's loss
-	logits       []float32 // (chunk, Vocab)
+	logits       []float32 // (chunk, Vocab), rows stride floats apart
+	stride       int
 	chunk        int       // rows of logits at a time
-	span         int       // rows of the gradient of logits at a time, in 8 bits
 	first        int       // first row of the current chunk
 	losses       []float32 // loss of each row, in nats
 
 	forwardRows, gradientRows func(w *exact.Worker, i int)
 
-	// Arguments of backwardSpan and what it calls.
+	// Arguments of backwardEight and what it calls.
 	h, dh, head, dhead        []float32
+	low, high                 int // rows of the head whose gradient is computed
 	ended                     int // row after the last of the sequence whose targets are subtracted
 	targetRows, targetColumns func(i int)
 
-	headT, headB exact8.Packed // the head in 8 bits, transposed and not
-	shares       exact8.Left   // softmax·weight in 8 bits, transposed
+	kept [2]keptHead // forward and backward
+}
+
+// keptHead is the head in 8 bits.
+type keptHead struct {
+	strips []exact8.Packed // empty if it is too large
+	valid  bool            // in this pass
 }
 
 func newLoss(b *batch, cfg Config, rows int) *loss {
-	chunk := min(rows, max(shareRows, logitsBytes/4/cfg.Vocab/shareRows*shareRows))
-	if b.eight != nil {
-		chunk = min(rows, eightRows)
+	chunk, kept := max(shareRows, logitsBytes/4/cfg.Vocab/shareRows*shareRows), cfg.Vocab*cfg.Hidden <= keptLen
+	switch {
+	case b.eight != nil && kept:
+		chunk = min(chunk, keptRows)
+	case b.eight != nil:
+		chunk = max(exact8.Block, min(chunk, eightRows)/exact8.Block*exact8.Block)
 	}
-	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, logits: b.floats(chunk * cfg.Vocab), losses: b.floats(rows)}
-	l.span = max(eightRows, logitsBytes/2/cfg.Vocab/exact8.Block*exact8.Block)
+	chunk = min(chunk, rows)
+	// Rows that are an odd number of cache lines apart do not map to the same cache sets.
+	stride := ((cfg.Vocab+15)/16 | 1) * 16
+	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, stride: stride, logits: b.floats(chunk * stride), losses: b.floats(rows)}
 	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
 	l.targetRows, l.targetColumns = l.subtractFromInput, l.subtractFromHead
+	if kept {
+		for i := range l.kept {
+			l.kept[i].strips = make([]exact8.Packed, (cfg.Vocab+strip-1)/strip)
+		}
+	}
 	return l
 }
 
@@ -52,7 +75,7 @@ func newLoss(b *batch, cfg Config, rows int) *loss {
 func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 	l.tokens = tokens
 	for l.first = 0; l.first < l.rows(); {
-		l.first += l.compute(h, head, l.rows(), l.forwardRows)
+		l.first += l.compute(h, head, l.forwardRows)
 	}
 	return l.sum()
 }
@@ -68,63 +91,66 @@ func (l *loss) forward(h, head []float32, tokens []uint32) float64 {
 // for its rows in order.
 func (l *loss) backward(dh, dhead, h, head []float32, tokens []uint32, weight float32) float64 {
 	l.tokens, l.weight = tokens, weight
-	if l.eight != nil {
-		l.h, l.dh, l.head, l.dhead = h, dh, head, dhead
-		for first := 0; first < l.rows(); {
-			n := l.next(first, l.span, l.rows())
-			l.backwardSpan(first, first+n)
-			first += n
-		}
-		l.h, l.dh, l.head, l.dhead = nil, nil, nil, nil
-		return l.sum()
-	}
 	for l.first = 0; l.first < l.rows(); {
-		n, from := l.compute(h, head, l.rows(), l.gradientRows), l.first*l.width
-		exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.vocab, 1, head, l.width, 1, dh[from:], l.width, false)
-		if dhead != nil {
-			exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.vocab, h[from:], l.width, 1, dhead, l.width, true)
+		n, from := l.compute(h, head, l.gradientRows), l.first*l.width
+		switch {
+		case l.eight != nil:
+			l.h, l.dh, l.head, l.dhead = h, dh, head, dhead
+			l.backwardEight(n)
+			l.h, l.dh, l.head, l.dhead = nil, nil, nil, nil
+		default:
+			exact.Gemm(l.pool, n, l.width, l.vocab, l.logits, l.stride, 1, head, l.width, 1, dh[from:], l.width, false)
+			if dhead != nil {
+				exact.Gemm(l.pool, l.vocab, l.width, n, l.logits, 1, l.stride, h[from:], l.width, 1, dhead, l.width, true)
+			}
 		}
 		l.first += n
 	}
 	return l.sum()
 }
 
-// backwardSpan is backward in 8 bits for rows [first, end): logits for a chunk of rows after the
-// other, of which their gradient remains in 8 bits, and then the gradient of the head.
-func (l *loss) backwardSpan(first, end int) {
-	e, each := l.eight, min(end-first, l.seq)
-	l.shares.Reserve(l.vocab, exact8.Blocks(end-first, each))
-	for l.first = first; l.first < end; {
-		n := l.compute(l.h, l.head, end, l.gradientRows)
-		e.PackBoth(&e.dy, &l.shares, exact8.Blocks(l.first-first, each), n, l.vocab, min(n, each), l.logits)
-		e.Multiply(&e.dy, &l.headB, 0, exact8.Blocks(l.vocab, l.vocab), l.dh[l.first*l.width:], l.width, false)
-		l.pool.Run(n, l.targetRows)
-		l.first += n
+// backwardEight is backward in 8 bits for the chunk's n rows, of which it has softmax·weight: a
+// strip of the vocabulary after the other.
+func (l *loss) backwardEight(n int) {
+	e, g, each, from := l.eight, &l.inner, min(n, l.seq), l.first*l.width
+	if l.dhead != nil {
+		e.Quantize(n, each, nil, exact8.Sink{X: l.h[from:], Cols: l.width, Stride: l.width, Right: &e.input})
 	}
-	if l.dhead == nil {
-		return
-	}
-	e.Pack(&e.right, l.width, end-first, each, l.h[first*l.width:], l.width, 1)
-	for from := first; from < end; from += each {
-		to := min(from+each, end)
-		e.Multiply(&l.shares, &e.right, exact8.Blocks(from-first, each), exact8.Blocks(to-first, each), l.dhead, l.width, true)
-		if to%l.seq == 0 {
-			l.ended = to
-			l.pool.Run((l.width+targetColumns-1)/targetColumns, l.targetColumns)
+	for l.low = 0; l.low < l.vocab; l.low = l.high {
+		l.high = min(l.low+strip, l.vocab)
+		wide, at := l.high-l.low, l.low*l.width
+		e.Quantize(n, each, nil, exact8.Sink{X: l.logits[l.low:], Cols: wide, Stride: l.stride, Rows: &g.rows, Columns: &g.columns})
+		e.Multiply(&g.rows, l.inEight(1, l.head, l.low, l.high), 0, exact8.Blocks(wide, wide), l.dh[from:], l.width, l.low > 0)
+		for row := 0; row < n && l.dhead != nil; row += each {
+			e.Multiply(&g.columns, &e.input, exact8.Blocks(row, each), exact8.Blocks(row+each, each), l.dhead[at:], l.width, true)
+			if l.ended = l.first + row + each; l.ended%l.seq == 0 {
+				l.pool.Run((l.width+targetColumns-1)/targetColumns, l.targetColumns)
+			}
 		}
 	}
+	l.kept[1].valid = true
+	l.pool.Run(n, l.targetRows)
 }
 
-// pack quantizes the head for the passes that follow, with backward for backward ones too.
-func (l *loss) pack(head []float32, backward bool) {
-	if l.eight == nil {
-		return
+// inEight returns rows [low, high) of the head in 8 bits: for logits, or, with back 1, for the
+// gradient of h.
+func (l *loss) inEight(back int, head []float32, low, high int) *exact8.Packed {
+	p, kept := &l.eight.weight, &l.kept[back]
+	if len(kept.strips) > 0 {
+		if p = &kept.strips[low/strip]; kept.valid {
+			return p
+		}
 	}
-	l.eight.Pack(&l.headT, l.vocab, l.width, l.width, head, 1, l.width)
-	if backward {
-		l.eight.Pack(&l.headB, l.width, l.vocab, l.vocab, head, l.width, 1)
+	if n := high - low; back == 1 {
+		l.eight.Pack(p, l.width, n, n, head[low*l.width:], l.width, 1)
+	} else {
+		l.eight.Pack(p, n, l.width, l.width, head[low*l.width:], 1, l.width)
 	}
+	return p
 }
+
+// begin begins a pass, with a head that may have changed.
+func (l *loss) begin() { l.kept[0].valid, l.kept[1].valid = false, false }
 
 // targetColumns is the number of columns of the head in one piece of subtractFromHead's work.
 const targetColumns = 64
@@ -138,16 +164,16 @@ func (l *loss) subtractFromInput(i int) {
 	subtractScaled(l.dh[r*l.width:(r+1)*l.width], l.head[l.target(r)*l.width:], l.weight)
 }
 
-// subtractFromHead subtracts weight·h[r] from dhead[target] for the learnt rows r of the sequence
-// that ended, in piece i of the columns.
+// subtractFromHead subtracts weight·h[r] from dhead[target], if that is in the strip, for the
+// learnt rows r of the sequence that ended, in piece i of the columns.
 func (l *loss) subtractFromHead(i int) {
 	from, to := i*targetColumns, min((i+1)*targetColumns, l.width)
 	for r := l.ended - l.seq; r < l.ended; r++ {
-		if l.masked(r) {
+		target := l.target(r)
+		if target < l.low || target >= l.high || l.masked(r) {
 			continue
 		}
-		at := l.target(r) * l.width
-		subtractScaled(l.dhead[at+from:at+to], l.h[r*l.width+from:], l.weight)
+		subtractScaled(l.dhead[target*l.width+from:target*l.width+to], l.h[r*l.width+from:], l.weight)
 	}
 }
 
@@ -158,32 +184,35 @@ func subtractScaled(y, x []float32, weight float32) {
 	}
 }
 
-// compute computes the logits of the chunk that begins with the current row and ends at end or
-// before, passes each row to f, and returns the number of rows.
-func (l *loss) compute(h, head []float32, end int, f func(w *exact.Worker, i int)) int {
-	n, from := l.next(l.first, l.chunk, end), l.first*l.width
-	if l.eight == nil {
-		exact.Gemm(l.pool, n, l.vocab, l.width, h[from:], l.width, 1, head, 1, l.width, l.logits, l.vocab, false)
+// compute computes the logits of the chunk that begins with the current row, passes each row to f,
+// and returns the number of rows.
+func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
+	n, from := l.next(), l.first*l.width
+	if e := l.eight; e != nil {
+		e.Quantize(n, n, nil, exact8.Sink{X: h[from:], Cols: l.width, Stride: l.width, Rows: &e.left})
+		for low := 0; low < l.vocab; low += strip {
+			weight := l.inEight(0, head, low, min(low+strip, l.vocab))
+			e.Multiply(&e.left, weight, 0, exact8.Blocks(l.width, l.width), l.logits[low:], l.stride, false)
+		}
+		l.kept[0].valid = true
 	} else {
-		l.eight.GemmPacked(n, h[from:], l.width, 1, &l.headT, l.logits, l.vocab, false)
+		exact.Gemm(l.pool, n, l.vocab, l.width, h[from:], l.width, 1, head, 1, l.width, l.logits, l.stride, false)
 	}
 	l.pool.RunOn(n, f)
 	return n
 }
 
-// next returns how many of the rows [first, end) come next, at most limit. With Exact8 they are
-// whole sequences, or whole blocks of rows from the beginning of one, or the end of one.
-func (l *loss) next(first, limit, end int) int {
-	n := min(limit, end-first)
+// next returns how many rows come next. With Exact8 they are whole sequences, or whole blocks of
+// rows from the beginning of one, or the end of one.
+func (l *loss) next() int {
+	n := min(l.chunk, l.rows()-l.first)
 	if l.eight == nil {
 		return n
 	}
-	done := first % l.seq
+	done := l.first % l.seq
 	switch left := l.seq - done; {
-	case n < left && first+n < end:
-		return n / exact8.Block * exact8.Block
 	case n < left:
-		return n
+		return n / exact8.Block * exact8.Block
 	case done > 0:
 		return left
 	}
@@ -203,18 +232,20 @@ func (l *loss) sum() float64 {
 func (l *loss) target(r int) int  { return int(l.tokens[r+r/l.seq+1] &^ Masked) }
 func (l *loss) masked(r int) bool { return l.tokens[r+r/l.seq+1]&Masked != 0 }
 
+// row returns the logits of row i of the chunk.
+func (l *loss) row(i int) []float32 { return l.logits[i*l.stride : i*l.stride+l.vocab] }
+
 func (l *loss) doForward(w *exact.Worker, i int) {
 	r := l.first + i
 	if l.masked(r) {
 		l.losses[r] = 0
 		return
 	}
-	l.losses[r] = w.CrossEntropyLoss(l.logits[i*l.vocab:(i+1)*l.vocab], l.target(r))
+	l.losses[r] = w.CrossEntropyLoss(l.row(i), l.target(r))
 }
 
 func (l *loss) doGradient(w *exact.Worker, i int) {
-	r := l.first + i
-	row := l.logits[i*l.vocab : (i+1)*l.vocab]
+	r, row := l.first+i, l.row(i)
 	if l.masked(r) {
 		clear(row)
 		l.losses[r] = 0

@@ -77,8 +77,15 @@ func (m *Model) allocate() {
 func (m *Model) Memory() int {
 	bytes := m.batch.bytes + m.attention.packed()
 	if e := m.batch.eight; e != nil {
-		bytes += e.Memory() + e.dy.Memory() + e.dyT.Memory() + e.right.Memory()
-		bytes += m.loss.headT.Memory() + m.loss.headB.Memory() + m.loss.shares.Memory()
+		bytes += e.Memory() + e.left.Memory() + e.weight.Memory() + e.input.Memory()
+		for _, g := range []*gradient{&m.batch.outer, &m.batch.inner} {
+			bytes += g.rows.Memory() + g.columns.Memory()
+		}
+		for i := range m.loss.kept {
+			for j := range m.loss.kept[i].strips {
+				bytes += m.loss.kept[i].strips[j].Memory()
+			}
+		}
 	}
 	return bytes
 }

@@ -9,7 +9,7 @@ type mlp struct {
 	width int // FFN
 	h, gu []float32
 
-	forwardRows, backwardRows func(w *exact.Worker, i int)
+	forwardRows, backwardRows source
 }
 
 func newMLP(b *batch, cfg Config) *mlp {
@@ -18,30 +18,28 @@ func newMLP(b *batch, cfg Config) *mlp {
 	return m
 }
 
-// forward computes h (rows, FFN) from gu (rows, 2·FFN), in which each row starts with the gate's
-// half.
-func (m *mlp) forward(h, gu []float32) {
+// forward returns what computes h (rows, FFN) from gu (rows, 2·FFN), in which each row starts with
+// the gate's half.
+func (m *mlp) forward(h, gu []float32) source {
 	m.h, m.gu = h, gu
-	m.pool.RunOn(m.shares(), m.forwardRows)
+	return m.forwardRows
 }
 
-func (m *mlp) doForward(w *exact.Worker, i int) {
-	low, high := m.share(i)
+func (m *mlp) doForward(w *exact.Worker, low, high int) {
 	for r := low; r < high; r++ {
 		row := m.gu[2*r*m.width : 2*(r+1)*m.width]
 		w.SwiGLU(m.h[r*m.width:(r+1)*m.width], row[:m.width], row[m.width:])
 	}
 }
 
-// backward replaces gu by its gradient, and replaces dh, the gradient of h, by h, which the next
-// weight's gradient needs.
-func (m *mlp) backward(dh, gu []float32) {
+// backward returns what replaces gu by its gradient, and dh, the gradient of h, by h, which the
+// next weight's gradient needs.
+func (m *mlp) backward(dh, gu []float32) source {
 	m.h, m.gu = dh, gu
-	m.pool.RunOn(m.shares(), m.backwardRows)
+	return m.backwardRows
 }
 
-func (m *mlp) doBackward(w *exact.Worker, i int) {
-	low, high := m.share(i)
+func (m *mlp) doBackward(w *exact.Worker, low, high int) {
 	for r := low; r < high; r++ {
 		row := m.gu[2*r*m.width : 2*(r+1)*m.width]
 		w.SwiGLUBackward(m.h[r*m.width:(r+1)*m.width], row[:m.width], row[m.width:])

@@ -82,6 +82,7 @@ func NewRecomputing(cfg Config, pool *exact.Pool, maxBatch, maxSeq, every int) (
 		maxBatch = 1 // see the package comment
 	}
 	m.batch = batch{pool: pool, batch: maxBatch, seq: maxSeq}
+	m.batch.fillShare = m.batch.doFill
 	if cfg.Numerics == Exact8 {
 		m.batch.eight = &eight{Multiplier: exact8.NewMultiplier(pool)}
 	}
@@ -121,7 +122,7 @@ func (m *Model) Loss(params []float32, tokens []uint32, batch, seq int) (float32
 	if err := m.enter(params, tokens, batch, seq); err != nil {
 		return 0, err
 	}
-	m.loss.pack(m.params.head, false)
+	m.loss.begin()
 	var sum float64
 	for i := 0; i < batch; i += m.batch.batch {
 		part := tokens[i*(seq+1) : (i+m.batch.batch)*(seq+1)]
@@ -148,7 +149,7 @@ func (m *Model) Grad(params, grad []float32, tokens []uint32, batch, seq, total 
 	m.allocate()
 	m.grads.point(m.cfg, m.layout, grad)
 	m.grads.freeze(m.trained)
-	m.loss.pack(m.params.head, true)
+	m.loss.begin()
 	weight := 1 / (float32(total) * float32(seq))
 	var sum float64
 	for i := 0; i < batch; i += m.batch.batch {
@@ -211,7 +212,7 @@ func (m *Model) forward(tokens []uint32, keep bool) {
 		}
 		m.forwardLayer(a, next, &m.params.layers[l])
 	}
-	m.norm.forward(m.h, m.last, m.params.norm, m.lastInv, nil)
+	m.batch.fill(m.norm.forward(m.h, m.last, m.params.norm, m.lastInv, nil))
 }
 
 // backward adds the gradients for the preceding forward pass, and returns the sum of its losses.

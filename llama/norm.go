@@ -13,25 +13,25 @@ type norm struct {
 	y, x, g, inv, copied []float32
 	dx, dg, dy           []float32
 
-	forwardBlock, againBlock, backwardBlock, gainColumns func(w *exact.Worker, i int)
+	forwardRows, againRows     source
+	backwardBlock, gainColumns func(w *exact.Worker, i int)
 }
 
 // newNorm returns a norm for batches up to b's current size.
 func newNorm(b *batch, cfg Config) *norm {
 	n := &norm{batch: b, width: cfg.Hidden, eps: cfg.Eps, partial: b.floats(b.blocks() * cfg.Hidden)}
-	n.forwardBlock, n.againBlock, n.backwardBlock, n.gainColumns = n.doForward, n.doAgain, n.doBackward, n.doGain
+	n.forwardRows, n.againRows, n.backwardBlock, n.gainColumns = n.doForward, n.doAgain, n.doBackward, n.doGain
 	return n
 }
 
-// forward computes y = norm(x)·g and keeps 1/rms of each row in inv. Unless copied is nil, it also
-// copies x to copied, for the residual sum.
-func (n *norm) forward(y, x, g, inv, copied []float32) {
+// forward returns what computes y = norm(x)·g and keeps 1/rms of each row in inv. Unless copied is
+// nil, it also copies x to copied, for the residual sum.
+func (n *norm) forward(y, x, g, inv, copied []float32) source {
 	n.y, n.x, n.g, n.inv, n.copied = y, x, g, inv, copied
-	n.pool.RunOn(n.shares(), n.forwardBlock)
+	return n.forwardRows
 }
 
-func (n *norm) doForward(w *exact.Worker, i int) {
-	low, high := n.share(i)
+func (n *norm) doForward(w *exact.Worker, low, high int) {
 	for r := low; r < high; r++ {
 		a, b := r*n.width, (r+1)*n.width
 		n.inv[r] = w.RMSNorm(n.y[a:b], n.x[a:b], n.g, n.eps)
@@ -41,14 +41,13 @@ func (n *norm) doForward(w *exact.Worker, i int) {
 	}
 }
 
-// again recomputes y from inv, as forward did.
-func (n *norm) again(y, x, g, inv []float32) {
+// again returns what computes y again from inv, as forward did.
+func (n *norm) again(y, x, g, inv []float32) source {
 	n.y, n.x, n.g, n.inv = y, x, g, inv
-	n.pool.RunOn(n.shares(), n.againBlock)
+	return n.againRows
 }
 
-func (n *norm) doAgain(w *exact.Worker, i int) {
-	low, high := n.share(i)
+func (n *norm) doAgain(w *exact.Worker, low, high int) {
 	for r := low; r < high; r++ {
 		a, b := r*n.width, (r+1)*n.width
 		w.Normalize(n.y[a:b], n.x[a:b], n.g, n.inv[r])
