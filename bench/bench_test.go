@@ -262,3 +262,23 @@ func TestFieldsOfProcFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestNumericsAreComparedInTurn(t *testing.T) {
+	both, err := MeasurePreset(t.Context(), "nano,exact,exact8", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(both) != 2 || both[0].Numerics != "exact" || both[1].Numerics != "exact8" || len(both[1].Seconds) != 2 || both[0].Loss == both[1].Loss {
+		t.Errorf("the results are %+v", both)
+	}
+	if text := both.String(); !strings.Contains(text, "\nexact8 is ") || !strings.Contains(text, " times as fast as exact; ") {
+		t.Errorf("for people: %q", text)
+	}
+	var list []Measured
+	if text, err := json.Marshal(both); err != nil || json.Unmarshal(text, &list) != nil || len(list) != 2 {
+		t.Errorf("as JSON: %s, %v", text, err)
+	}
+	if _, err := MeasurePreset(t.Context(), "nano,exact,int4", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 1}); err == nil || !strings.Contains(err.Error(), "int4") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -88,13 +88,14 @@ type OnDevice struct {
 
 // MeasureDevice is MeasurePreset on a device, which o.Device names.
 func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
-	preset, cfg, err := presetOf(preset)
-	if err != nil {
+	preset, cfgs, err := presetOf(preset)
+	if err := errors.Join(err, o.check(), vulkan.Check(o.Device)); err != nil {
 		return m, err
 	}
-	if err := errors.Join(o.check(), vulkan.Check(o.Device)); err != nil {
-		return m, err
+	if len(cfgs) > 1 {
+		return m, fmt.Errorf("--device %s: name one numerics, not %d", o.Device, len(cfgs))
 	}
+	cfg := cfgs[0]
 	devices, err := vulkan.Choose(o.Device, vulkan.Cache(), cfg.Numerics, func(string) {})
 	if err != nil {
 		return m, err

@@ -2,8 +2,12 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/entrain-network/entrain/exact"
@@ -103,15 +107,18 @@ func (o StepOptions) check() error {
 
 // Measured is the speed of one model's training step on this machine.
 type Measured struct {
-	Model           string    `json:"model"`
-	Numerics        string    `json:"numerics"`
-	Params          int       `json:"params"`
-	Batch           int       `json:"batch"`
-	Sequence        int       `json:"sequence"`
-	Threads         int       `json:"threads"`
-	Kernel          string    `json:"kernel"`
-	Operations      float64   `json:"operations"` // floating-point operations of a step
-	Seconds         []float64 `json:"seconds"`    // of each step
+	Model      string    `json:"model"`
+	Numerics   string    `json:"numerics"`
+	Params     int       `json:"params"`
+	Batch      int       `json:"batch"`
+	Sequence   int       `json:"sequence"`
+	Threads    int       `json:"threads"`
+	Kernel     string    `json:"kernel"`
+	Operations float64   `json:"operations"` // floating-point operations of a step
+	Seconds    []float64 `json:"seconds"`    // of each step
+	// Processor is the time of all processors that this program took for each step, which others on
+	// the machine do not lengthen. 0 is unknown.
+	Processor       []float64 `json:"processor_seconds"`
 	TokensPerSecond float64   `json:"tokens_per_second"`
 	Memory          uint64    `json:"memory_bytes"`
 	Share           float64   `json:"share_of_peak"`
@@ -123,35 +130,81 @@ type Measured struct {
 // stepsMax bounds the numbers of StepOptions: a larger one is a mistake.
 const stepsMax = 1 << 20
 
-// presetOf returns the name and the configuration of a preset, which numerics may follow: 124m or
-// 124m,exact8.
-func presetOf(text string) (name string, cfg llama.Config, err error) {
-	name, numerics, _ := strings.Cut(text, ",")
-	if cfg, err = llama.Preset(name); err == nil {
-		cfg.Numerics, err = llama.ParseNumerics(numerics)
+// presetOf returns the name and the configurations of a preset, which one or more numerics may
+// follow: 124m, 124m,exact8 or 124m,exact,exact8.
+func presetOf(text string) (name string, cfgs []llama.Config, err error) {
+	name, rest, _ := strings.Cut(text, ",")
+	for numerics := range strings.SplitSeq(rest, ",") {
+		cfg, err := llama.Preset(name)
+		if err == nil {
+			cfg.Numerics, err = llama.ParseNumerics(numerics)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		cfgs = append(cfgs, cfg)
 	}
-	return name, cfg, err
+	return name, cfgs, nil
 }
 
-// MeasurePreset measures the training step of a preset, as presetOf reads it.
-func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Measured, error) {
-	preset, cfg, err := presetOf(preset)
-	if err != nil {
-		return Measured{}, err
-	}
-	if err := o.check(); err != nil {
-		return Measured{}, err
+// MeasurePreset measures the training step of a preset, as presetOf reads it: a step in each
+// numerics, and then the next.
+func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Compared, error) {
+	preset, cfgs, err := presetOf(preset)
+	if err := errors.Join(err, o.check()); err != nil {
+		return nil, err
 	}
 	pool := exact.NewPool(o.Threads)
 	defer pool.Close()
-	m, err := MeasureStep(ctx, cfg, o.Batch, o.Sequence, pool, o.Steps, 0)
-	if err != nil {
-		return Measured{}, err
+	all, program := make([]*Steps, len(cfgs)), usedMemory()
+	for i, cfg := range cfgs {
+		debug.FreeOSMemory() // so that no step's garbage is subtracted from the next one's memory
+		before := usedMemory()
+		if all[i], err = beginSteps(cfg, o.Batch, o.Sequence, pool); err != nil {
+			return nil, err
+		}
+		all[i].Memory = usedMemory() - before + program
 	}
-	return Measured{
-		Model: preset, Numerics: cfg.Numerics.String(), Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads, Kernel: pool.Kernel().Name(), Operations: m.Operations,
-		Seconds: m.Seconds, TokensPerSecond: float64(o.Batch*o.Sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.Median(),
-	}, nil
+	for range o.Steps {
+		for _, m := range all {
+			if err := m.one(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var c Compared
+	for i, m := range all {
+		c = append(c, Measured{
+			Model: preset, Numerics: cfgs[i].Numerics.String(), Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads,
+			Kernel: pool.Kernel().Name(), Operations: m.Operations, Seconds: m.Seconds, Processor: m.Processor,
+			TokensPerSecond: float64(o.Batch*o.Sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.Median(),
+		})
+	}
+	return c, nil
+}
+
+// Compared is a step in one or more numerics, measured in turn.
+type Compared []Measured
+
+// String has a line for each numerics, and compares others with the first.
+func (c Compared) String() string {
+	var lines []string
+	for i, m := range c {
+		lines = append(lines, m.String())
+		if i > 0 {
+			lines = append(lines, fmt.Sprintf("%s is %.2f times as fast as %s; by the least processor time of a step, %.2f times",
+				m.Numerics, c[0].median/m.median, c[0].Numerics, slices.Min(c[0].Processor)/slices.Min(m.Processor)))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// MarshalJSON writes one measurement as an object, and several as a list.
+func (c Compared) MarshalJSON() ([]byte, error) {
+	if len(c) == 1 {
+		return json.Marshal(c[0])
+	}
+	return json.Marshal([]Measured(c))
 }
 
 // String describes the step in one line.

@@ -65,7 +65,7 @@ func (b *bench) trainingOf(ctx context.Context, t Training) ([]Training, error) 
 		for i, n := range numerics {
 			cfg.Numerics = n
 			for k, pool := range pools {
-				m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, pool, 1, b.turn)
+				m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, pool, b.turn)
 				if err != nil {
 					return nil, err
 				}
@@ -94,51 +94,70 @@ func fits(need, free uint64) error {
 	return nil
 }
 
-// Steps is the result of MeasureStep.
+// Steps is what was measured of a Step.
 type Steps struct {
 	Params     int
 	Operations float64   // floating-point operations of a step, as Step counts them
 	Seconds    []float64 // each step took
+	Processor  []float64 // seconds of all processors that this program took meanwhile, or 0
 	Shares     []float64 // of the peak of as many threads, measured before and after each step
 	Memory     uint64    // bytes the whole program had from the system
 	Loss       float32   // of the last step
+
+	step *Step
+	pool *exact.Pool
 }
 
-// MeasureStep makes a Step, does it once to warm up, and then measures it, at least the given
-// number of times and for at least long.
-func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, times int, long time.Duration) (Steps, error) {
+// beginSteps makes a Step and does it once to warm up.
+func beginSteps(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Steps, error) {
 	debug.FreeOSMemory() // of what was measured before
 	s, err := NewStep(cfg, batch, sequence, pool)
 	if err != nil {
-		return Steps{}, err
+		return nil, err
 	}
-	if _, err := s.Run(); err != nil {
-		return Steps{}, err
+	_, err = s.Run()
+	return &Steps{Params: s.Params(), Operations: s.Operations(), step: s, pool: pool}, err
+}
+
+// one measures a step, between two peaks.
+func (m *Steps) one(ctx context.Context) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	m := Steps{Params: s.Params(), Operations: s.Operations()}
-	peak := peakSpeed(pool)
-	for start := time.Now(); len(m.Seconds) < times || time.Since(start) < long; {
-		if err := ctx.Err(); err != nil {
-			return Steps{}, err
+	peak := peakSpeed(m.pool)
+	before, processor := time.Now(), processorSeconds()
+	if m.Loss, err = m.step.Run(); err != nil {
+		return err
+	}
+	took := time.Since(before).Seconds()
+	m.Processor = append(m.Processor, processorSeconds()-processor)
+	m.Seconds = append(m.Seconds, took)
+	m.Shares = append(m.Shares, m.Operations/took/((peak+peakSpeed(m.pool))/2))
+	return nil
+}
+
+// MeasureStep makes a Step, does it once to warm up, and then measures it, at least once and for at
+// least long.
+func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, long time.Duration) (*Steps, error) {
+	m, err := beginSteps(cfg, batch, sequence, pool)
+	if err != nil {
+		return nil, err
+	}
+	for start := time.Now(); len(m.Seconds) == 0 || time.Since(start) < long; {
+		if err := m.one(ctx); err != nil {
+			return nil, err
 		}
-		before := time.Now()
-		if m.Loss, err = s.Run(); err != nil {
-			return Steps{}, err
-		}
-		took, after := time.Since(before).Seconds(), peakSpeed(pool)
-		m.Seconds = append(m.Seconds, took)
-		m.Shares = append(m.Shares, m.Operations/took/((peak+after)/2))
-		peak = after
 	}
 	m.Memory = usedMemory()
+	m.step = nil
 	return m, nil
 }
 
 // Median returns the median duration of a step in seconds.
-func (s Steps) Median() float64 { return Median(s.Seconds) }
+func (s *Steps) Median() float64 { return Median(s.Seconds) }
 
 // Share is the share of the peak that a step reaches.
-func (s Steps) Share() float64 { return Median(s.Shares) }
+func (s *Steps) Share() float64 { return Median(s.Shares) }
 
 // peakSpeed returns the most floating-point operations a second that the pool's workers reach now.
 func peakSpeed(pool *exact.Pool) float64 {

@@ -132,6 +132,10 @@ class Contestant:
         calm = [r for r in self.runs if r["others"] < 0.05] or self.runs
         return statistics.median(s for r in calm for s in r["seconds"])
 
+    def processor(self):
+        """The least processor time of a step: with one thread, what it takes when nobody else computes."""
+        return min(s for r in self.runs for s in r["processor_seconds"])
+
     def peak(self):
         return statistics.median(r["peak_bytes"] for r in self.runs)
 
@@ -178,11 +182,12 @@ def table(rows, o):
     for (model, threads), (field, params) in rows.items():
         ours = field[0]
         print(f"\n{model}, {params:,} parameters, {o.batch} x {o.sequence} tokens, {threads} thread{'s' if threads > 1 else ''}")
-        print(f"{'':42} {'tokens/s':>10} {'entrain is':>11} {'peak MiB':>9} {'entrain':>8} {'others':>7}")
+        print(f"{'':42} {'tokens/s':>10} {'entrain is':>11} {'by processor time':>18} {'peak MiB':>9} {'entrain':>8} {'others':>7}")
         for c in field:
             speed, memory = c.seconds() / ours.seconds(), ours.peak() / c.peak()
             others = max(r["others"] for r in c.runs)
-            print(f"{c.name:42} {tokens / c.seconds():10.0f} {speed:10.2f}x {c.peak() / 2**20:9.0f} {memory:7.2f}x {others:7.1%}")
+            processor = c.processor() / ours.processor()
+            print(f"{c.name:42} {tokens / c.seconds():10.0f} {speed:10.2f}x {processor:17.2f}x {c.peak() / 2**20:9.0f} {memory:7.2f}x {others:7.1%}")
 
 
 def main():

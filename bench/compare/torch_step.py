@@ -102,17 +102,19 @@ def main():
 
     for _ in range(2):  # to warm up: compile, allocate
         step()
-    seconds = []
+    seconds, processor = [], []
     for _ in range(o.steps):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         loss = step()
         seconds.append(time.perf_counter() - start)
+        processor.append(time.process_time() - used)
     print(json.dumps({
         "torch": torch.__version__,
         "capability": torch.backends.cpu.get_cpu_capability(),
         "params": sum(p.numel() for p in model.parameters()),
         "threads": torch.get_num_threads(),
         "seconds": seconds,
+        "processor_seconds": processor,
         "loss": loss,
         "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }))
