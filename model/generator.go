@@ -11,6 +11,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
+// Prompt is a text to be continued.
+type Prompt struct {
+	Text        string  `json:"text"`
+	Tokens      int     `json:"tokens"`      // to write, at most
+	Temperature float32 `json:"temperature"` // 0 always takes the likeliest token
+	Seed        string  `json:"seed"`        // the same one gives the same text
+}
+
 // Generator writes text with a model.
 type Generator struct {
 	Model     llama.Config

@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
+	"github.com/entrain-network/entrain/serve"
 	"github.com/entrain-network/entrain/web"
 )
 
@@ -79,7 +80,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		}
 		to.Run = log.Name
 		o.Node = &web.Node{
-			Run: to.Run, Log: filepath.Join(state, participant.LogDir), Checkpoints: filepath.Join(state, model.CheckpointsDir), Generate: new(model.Prompted).Generate,
+			Run: to.Run, Log: filepath.Join(state, participant.LogDir), Checkpoints: filepath.Join(state, model.CheckpointsDir), Generate: new(serve.Prompted).Generate,
 		}
 	}
 	client, err := c.dial(ctx, chain, o.Log)
