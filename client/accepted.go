@@ -68,7 +68,7 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	}
 	for i, k := range set.chosen {
 		if k >= 0 {
-			payloads = append(payloads, rs.known[i][k].commitment.Payload)
+			payloads = append(payloads, rs.known[coordinator.Member(i)][k].commitment.Payload)
 		}
 	}
 	return payloads, true
@@ -79,8 +79,8 @@ func (rs *results) accept(r coordinator.RoundState) {
 	if rs.accepting != nil {
 		return
 	}
-	rs.accepting = &accepting{chosen: make([]choice, len(rs.known))}
-	for i := range rs.known {
+	rs.accepting = &accepting{chosen: make([]choice, rs.members)}
+	for i := range rs.accepting.chosen {
 		rs.accepting.chosen[i] = nothing
 		if r.Accepted(coordinator.Member(i)) {
 			rs.accepting.chosen[i] = untested

@@ -195,7 +195,7 @@ func (m *bucketExchange) revealed(ev Revealed) {
 	}
 	m.round, m.at, m.tries = ev.Round, 0, 0
 	rs := m.find(ev.Round)
-	if rs == nil || !ev.OK || m.member.index >= coordinator.Member(len(rs.known)) {
+	if rs == nil || !ev.OK {
 		return
 	}
 	for k := range rs.known[m.member.index] {

@@ -265,7 +265,7 @@ func (m *bucketExchange) found(ev Found) {
 		delete(h.finds, ev.Member)
 	}
 	rs := m.find(ev.Round)
-	if !ev.OK || rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
+	if !ev.OK || rs == nil {
 		return
 	}
 	for k := range rs.known[ev.Member] {

@@ -156,11 +156,18 @@ type Train struct {
 // CancelTraining stops the Train action of a round that is over.
 type CancelTraining struct{ Round coordinator.Round }
 
-// Commit signs a commitment, keeps it for peers that ask, and publishes it.
-type Commit struct{ Commitment dispute.Commitment }
+// Commit signs a commitment, keeps it for peers that ask, and publishes it: to some members, or to
+// all if To is nil.
+type Commit struct {
+	Commitment dispute.Commitment
+	To         []key.Public
+}
 
 // Republish publishes this member's own commitment of a round again, for peers that missed it.
-type Republish struct{ Round coordinator.Round }
+type Republish struct {
+	Round coordinator.Round
+	To    []key.Public // as in Commit
+}
 
 // AskCommitments asks one peer for the commitments of members in a round. In a run of buckets To is
 // zero, and each commitment is looked for in its author's bucket.

@@ -117,10 +117,10 @@ type following struct {
 // follows reports whether the members that do not attest a round's results are to follow: because
 // then all together receive less.
 func (m *Machine) follows(rs *results) bool {
-	if !rs.prepared || m.cfg.Update == 0 {
+	if rs.Shares == nil || m.cfg.Update == 0 {
 		return false
 	}
-	return uint64(rs.count) > uint64(VouchRounds*rs.witnesses)+m.cfg.Update/uint64(m.cfg.PayloadMax)
+	return uint64(rs.Count) > uint64(VouchRounds*rs.witnesses)+m.cfg.Update/uint64(m.cfg.PayloadMax)
 }
 
 // attestedIn returns the round whose witnesses attest the results of round a. ok is false while it
@@ -137,6 +137,12 @@ func (m *Machine) takes(rs *results) bool {
 	}
 	r, ok := m.attestedIn(rs.number)
 	return ok && r.Elected(m.member.index)
+}
+
+// reads reports whether this member has to know all commitments to a round.
+func (m *Machine) reads(rs *results) bool {
+	r, ok := m.state.At(rs.number)
+	return m.takes(rs) || ok && r.Elected(m.member.index)
 }
 
 // others returns peers besides the author that may hold the payloads of a round, others each time.

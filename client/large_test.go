@@ -27,7 +27,12 @@ type crowd struct {
 
 func newCrowd(tb testing.TB, n uint32, percent uint8) *crowd {
 	tb.Helper()
-	cfg := testConfig(n, 0, 1000)
+	return newCrowdOf(tb, n, percent, 0)
+}
+
+func newCrowdOf(tb testing.TB, n uint32, percent, overlap uint8) *crowd {
+	tb.Helper()
+	cfg := testConfig(n, overlap, 1000)
 	cfg.VerificationPercent = percent
 	if percent > 0 {
 		cfg.VerifyMs, cfg.DisputeMs = 600_000, 300_000

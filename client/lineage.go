@@ -25,8 +25,10 @@ import (
 type lineage struct {
 	step      coordinator.Step // 0: none yet
 	round     coordinator.Round
-	ancestors []ancestor           // by member
-	listed    bool                 // ancestors has those that are accepted
+	ancestors map[coordinator.Member]ancestor // those that are accepted, once listed
+	count     coordinator.Member              // of the members when it was settled
+	all       bool                            // ancestors are those of all members, not only the own one
+	listed    bool
 	unnamed   []coordinator.Member // of that standing
 	open      bool                 // an accepted commitment is not known
 	behind    bool                 // a commitment has arrived since ancestors was filled in
@@ -84,7 +86,10 @@ func (m *Machine) settle() {
 			continue
 		}
 		if r.Step() > m.lineage.step {
-			m.lineage = lineage{step: r.Step(), round: number, ancestors: make([]ancestor, m.state.Count()), open: true, behind: true}
+			m.lineage = lineage{step: r.Step(), round: number, count: m.state.Count(), open: true, behind: true}
+		}
+		if !m.lineage.all && m.lineage.round == number && m.traces() {
+			m.lineage = lineage{step: m.lineage.step, round: number, count: m.lineage.count, all: true, open: true, behind: true}
 		}
 		break
 	}
@@ -105,26 +110,42 @@ func (m *Machine) nameAccepted() {
 		return
 	}
 	l := &m.lineage
-	rs.accept(r)
+	choose := m.choose
+	if l.all {
+		rs.accept(r)
+		choose = m.chosen
+	}
 	if !l.listed {
-		l.listed = true
-		for i := range l.ancestors {
-			if member := coordinator.Member(i); r.Accepted(member) {
-				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(member)}
-				l.unnamed = append(l.unnamed, member)
+		l.listed, l.ancestors = true, map[coordinator.Member]ancestor{}
+		for i := range l.count {
+			if r.Accepted(i) && (l.all || i == m.member.index) {
+				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(i)}
+				l.unnamed = append(l.unnamed, i)
 			}
 		}
 	}
 	l.unnamed = slices.DeleteFunc(l.unnamed, func(i coordinator.Member) bool {
-		k := m.chosen(rs, i)
+		k := choose(rs, i)
 		if k < 0 {
 			return false
 		}
-		a, c := &l.ancestors[i], &rs.known[i][k]
-		a.standing, a.id, a.state = accepted, c.id, c.commitment.State
+		c := &rs.known[i][k]
+		l.ancestors[i] = ancestor{accepted, l.ancestors[i].key, c.id, c.commitment.State}
 		return true
 	})
 	l.open = len(l.unnamed) > 0
+}
+
+// traces reports whether this member has to know from which state each member may begin: to attest
+// results or to write it into a checkpoint. Otherwise, where members follow, it knows no
+// commitments but its own.
+func (m *Machine) traces() bool {
+	rs := m.find(m.lineage.round)
+	if rs == nil || !m.follows(rs) {
+		return true
+	}
+	r, ok := m.state.At(m.state.Round())
+	return ok && r.Elected(m.member.index) || m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(m.member.index)
 }
 
 // selected returns the known commitment that is a member's accepted result, nil if there is none or
@@ -135,7 +156,7 @@ func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
 	for k := range list {
 		ids[k] = list[k].id
 	}
-	k, ok := m.cfg.Select(m.state, rs.number, member, ids)
+	k, ok := m.cfg.Common.Select(m.state, rs.number, member, ids)
 	if !ok {
 		return nil
 	}
@@ -147,8 +168,11 @@ func (m *Machine) ancestor(step coordinator.Step, member coordinator.Member) (a 
 	if step == 0 || m.lineage.step != step {
 		return ancestor{}, false
 	}
-	if member >= coordinator.Member(len(m.lineage.ancestors)) {
+	if member >= m.lineage.count {
 		return ancestor{}, true // it was not a member then
+	}
+	if !m.lineage.all && member != m.member.index {
+		return ancestor{}, false
 	}
 	a = m.lineage.ancestors[member]
 	if a.standing != refused && a.key != m.state.Key(member) {
@@ -204,17 +228,18 @@ func (m peerExchange) prev(step coordinator.Step) (state, settle wire.Hash) {
 }
 
 func (m peerExchange) endings() (list []Ending, known bool) {
-	if m.lineage.step == 0 || m.lineage.step != m.state.Step() {
+	if m.lineage.step == 0 || m.lineage.step != m.state.Step() || !m.lineage.all {
 		return nil, false
 	}
 	rs := m.find(m.lineage.round)
 	missing := make([]bool, m.state.Limits().Members)
 	known = true
-	for i, a := range m.lineage.ancestors {
+	for i := range m.lineage.count {
+		a := m.lineage.ancestors[i]
 		switch {
-		case a.standing == accepted && a.key == m.state.Key(coordinator.Member(i)):
+		case a.standing == accepted && a.key == m.state.Key(i):
 			list = append(list, Ending{a.key, a.state})
-		case a.standing == unnamed && (rs == nil || !m.split(rs, coordinator.Member(i))):
+		case a.standing == unnamed && (rs == nil || !m.split(rs, i)):
 			missing[i], known = true, false
 		}
 	}

@@ -44,9 +44,7 @@ type Config struct {
 	// result may begin, besides the fresh one.
 	States map[key.Public]wire.Hash
 	Speed  uint32 // tokens a second by a trial; 0: not known
-	// Select is coordinator.State.Select, the default. A simulation, in which all members ask the
-	// same, remembers the answers.
-	Select func(s coordinator.State, a coordinator.Round, member coordinator.Member, candidates []wire.Hash) (i int, ok bool)
+	Common Common // nil means Alone
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -95,8 +93,8 @@ type Machine struct {
 
 // New returns a machine that waits for its first state and for Loaded.
 func New(cfg Config) *Machine {
-	if cfg.Select == nil {
-		cfg.Select = coordinator.State.Select
+	if cfg.Common == nil {
+		cfg.Common = Alone{}
 	}
 	return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}}
 }
@@ -205,7 +203,9 @@ func (m *Machine) stateChanged(ev StateChanged) {
 		}
 	}
 	m.state, m.hasState = s, true
-	m.member.index, m.member.known = s.Find(m.cfg.Self)
+	if i := m.member.index; !m.member.known || i >= s.Count() || s.Key(i) != m.cfg.Self {
+		m.member.index, m.member.known = s.Find(m.cfg.Self)
+	}
 	if s.Round() > before {
 		m.enterRound(s.Round())
 	}

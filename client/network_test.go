@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
@@ -333,11 +334,11 @@ func (p *peer) perform(a Action) {
 	case CancelTraining:
 		p.training = nil
 	case Commit:
-		p.commit(a.Commitment)
+		p.commit(a)
 	case Republish:
 		for _, k := range p.known[a.Round] {
 			if k.author == p.key.Public() && !p.equivocate {
-				p.gossip(k, func(int) bool { return true })
+				p.gossip(k, p.among(a.To))
 			}
 		}
 	case AskCommitments:
@@ -365,7 +366,13 @@ func (p *peer) perform(a Action) {
 	}
 }
 
-func (p *peer) commit(c dispute.Commitment) {
+// among reports which peers something is for.
+func (p *peer) among(to []key.Public) func(i int) bool {
+	return func(i int) bool { return to == nil || slices.Contains(to, p.peers[i].key.Public()) }
+}
+
+func (p *peer) commit(a Commit) {
+	c := a.Commitment
 	if last := p.saved.Committed.Commitment; last.Round == c.Round && last != c {
 		p.t.Errorf("%s commits twice in round %d", p.name, c.Round)
 	}
@@ -374,7 +381,7 @@ func (p *peer) commit(c dispute.Commitment) {
 	p.commits = append(p.commits, c)
 	p.keep(first)
 	if !p.equivocate {
-		p.gossip(first, func(int) bool { return true })
+		p.gossip(first, p.among(a.To))
 		return
 	}
 	// One commitment for half of the network, another for the rest.

@@ -3,7 +3,6 @@ package client
 import (
 	"slices"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -27,21 +26,22 @@ const (
 	// fetches would cost the square of the members. A fetch that fails is tried again with the next
 	// ones.
 	fromMax = 8
-	// askMax bounds the members asked after in one request.
-	askMax = 256
+	// askMax bounds the members asked after in one request, and bulkMax where members follow: who is
+	// elected then knows hardly any commitment of the rounds before. It asks bulkAsks members at once.
+	askMax   = 256
+	bulkMax  = 1024
+	bulkAsks = 8
 )
 
 // results holds the results of one round.
 type results struct {
-	number   coordinator.Round
-	prepared bool        // expected and shares are filled
-	expected []bool      // by member: has a share in this round
-	shares   []wire.Hash // by member: hash of the share
-	count    int         // of the expected
+	number  coordinator.Round
+	members coordinator.Member // places in the table of members
+	*Shares                    // nil until the state has the round
 	// witnesses is the number of those elected in the round; the next one has about as many.
 	witnesses int
 	follow    following
-	known     [][]candidate
+	known     map[coordinator.Member][]candidate
 	open      []place // of candidates whose payload is to be fetched, in the order in which they came
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
@@ -104,31 +104,20 @@ func (m *Machine) enterRound(now coordinator.Round) {
 func (m *Machine) results(number coordinator.Round) *results {
 	rs := m.find(number)
 	if rs == nil {
-		rs = &results{number: number, known: make([][]candidate, m.state.Limits().Members)}
+		rs = &results{number: number, members: coordinator.Member(m.state.Limits().Members), known: map[coordinator.Member][]candidate{}}
 		m.rounds = append(m.rounds, rs)
 	}
-	if !rs.prepared {
+	if rs.Shares == nil {
 		if r, ok := m.state.At(number); ok {
-			m.prepare(rs, r)
+			rs.Shares, rs.witnesses = m.cfg.Common.Shares(r), len(r.Witnesses())
 		}
 	}
 	return rs
 }
 
-func (m *Machine) prepare(rs *results, r coordinator.RoundState) {
-	n := m.state.Limits().Members
-	rs.prepared = true
-	rs.expected = make([]bool, n)
-	rs.shares = make([]wire.Hash, n)
-	rs.witnesses = len(r.Witnesses())
-	if !r.Trains() {
-		return
-	}
-	r.Shares(func(i coordinator.Member, spans []batch.Span) {
-		rs.expected[i] = true
-		rs.count++
-		rs.shares[i] = batch.Hash(spans)
-	})
+// expects reports whether a member has a share in the round.
+func (rs *results) expects(i coordinator.Member) bool {
+	return rs.Shares != nil && int(i) < len(rs.Hashes) && !rs.Hashes[i].IsZero()
 }
 
 // received keeps a commitment that can matter. Its author is judged when the round is known.
@@ -197,7 +186,7 @@ func (rs *results) replace(member coordinator.Member, c ...candidate) {
 // valid reports whether a commitment is for the share that its author was given, on the parameters
 // that all started from, and from an optimizer state that its author may begin from.
 func (m *Machine) valid(rs *results, c *candidate) bool {
-	if !rs.prepared || c.refused || !rs.expected[c.commitment.Member] || c.commitment.Share != rs.shares[c.commitment.Member] {
+	if c.refused || !rs.expects(c.commitment.Member) || c.commitment.Share != rs.Hashes[c.commitment.Member] {
 		return false
 	}
 	r, ok := m.state.At(rs.number)
@@ -228,11 +217,11 @@ func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *ca
 // known, or with payload set, not held. It continues at *from, where it found the last one missing,
 // so that asking at every event costs little.
 func (m *Machine) lacks(rs *results, payload bool, from *coordinator.Member, awaited func(coordinator.Member) bool) bool {
-	for range rs.expected {
-		if i := *from; rs.expected[i] && awaited(i) && m.best(rs, i, payload) == nil {
+	for range rs.members {
+		if i := *from; rs.expects(i) && awaited(i) && m.best(rs, i, payload) == nil {
 			return true
 		}
-		if *from++; *from == coordinator.Member(len(rs.expected)) {
+		if *from++; *from == rs.members {
 			*from = 0
 		}
 	}
@@ -246,17 +235,20 @@ func (m *Machine) decideResults() {
 	for number := now - min(now-1, lag); number <= now; number++ {
 		rs := m.results(number)
 		r, ok := m.state.At(number)
-		if !rs.prepared || !ok {
+		if !ok {
 			continue
 		}
 		if m.takes(rs) {
 			m.fetchOpen(rs)
 		}
+		if !m.reads(rs) {
+			continue
+		}
 		m.askMissing(rs, func(i coordinator.Member) bool {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
-			return rs.expected[i] && m.exchange.awaited(r, i) && m.best(rs, i, false) == nil
+			return rs.expects(i) && m.exchange.awaited(r, i) && m.best(rs, i, false) == nil
 		})
 	}
 }
@@ -326,8 +318,15 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
 		return
 	}
+	most, bulk := askMax, m.follows(rs)
+	switch {
+	case bulk && rs.number < m.state.Round():
+		most = bulkMax * bulkAsks
+	case bulk:
+		most = bulkMax
+	}
 	var of []coordinator.Member
-	for i := coordinator.Member(0); i < coordinator.Member(len(rs.known)) && len(of) < askMax; i++ {
+	for i := coordinator.Member(0); i < rs.members && len(of) < most; i++ {
 		if wanted(i) {
 			of = append(of, i)
 		}
@@ -336,9 +335,22 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 		rs.askedAt = max(m.now, 1) // this looked at all members: not at every event
 		return
 	}
-	if to, ok := m.exchange.whom(rs); ok {
+	to, ok := m.exchange.whom(rs)
+	if !ok {
+		return
+	}
+	var elected []key.Public
+	if bulk {
+		elected = m.elected(rs)
+	}
+	if len(elected) == 0 {
 		rs.asks++
 		m.do(AskCommitments{Round: rs.number, Of: of, To: to})
+		return
+	}
+	for part := range slices.Chunk(of, bulkMax) {
+		m.do(AskCommitments{Round: rs.number, Of: part, To: elected[(rs.asks+uint32(m.member.index))%uint32(len(elected))]})
+		rs.asks++
 	}
 }
 
@@ -347,7 +359,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 		return f.member == ev.Member && f.round == ev.Round && f.id == ev.ID
 	})
 	rs := m.find(ev.Round)
-	if rs == nil || ev.Member >= coordinator.Member(len(rs.known)) {
+	if rs == nil {
 		return
 	}
 	for k := range rs.known[ev.Member] {

@@ -2,10 +2,12 @@ package client
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -18,6 +20,8 @@ type work struct {
 	step        coordinator.Step   // of the round of the own commitment, 0 if not known
 	publishedAt uint64
 	published   uint32 // how often, after the first time
+	handed      uint32 // how often the own commitment was given to those who attest it
+	handedAt    uint64
 }
 
 // resume keeps this member from training a round again for which it signed a commitment before it
@@ -65,6 +69,7 @@ func (m *Machine) recognize(rs *results, s dispute.Signed, id wire.Hash) {
 // publishes its commitment again while the round lasts.
 func (m *Machine) decideTraining(r coordinator.RoundState) {
 	now := r.Number()
+	m.handOver(r)
 	if note, late := m.exchange.late(m.work.running); m.work.running != 0 && late {
 		if note != "" {
 			m.do(Note{note})
@@ -76,7 +81,7 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 	if m.work.own.Round == now && m.work.done == now {
 		if m.exchange.wanted(&m.work.own) && m.due(&m.work.publishedAt, republishMs) {
 			m.work.published++
-			m.do(Republish{Round: now})
+			m.do(Republish{Round: now, To: m.readers(now)})
 		}
 		return
 	}
@@ -129,7 +134,54 @@ func (m *Machine) trained(ev Trained) {
 		Work: dispute.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),
 	}
 	m.work.step = r.Step()
-	m.work.publishedAt, m.work.published = max(m.now, 1), 0
-	m.do(Commit{m.work.own})
+	m.work.publishedAt, m.work.published, m.work.handed = max(m.now, 1), 0, 0
+	m.do(Commit{m.work.own, m.readers(ev.Round)})
 	m.keepOwn()
+}
+
+// readers returns the members that the own commitment to a round is sent to: where members follow,
+// those elected in the round and those who attest it. Others ask these. nil means all members: a
+// few, drawn as witnesses, let all hear their losses.
+func (m *Machine) readers(round coordinator.Round) []key.Public {
+	rs := m.results(round)
+	r, ok := m.state.At(round)
+	if !m.follows(rs) || ok && slices.Contains(r.Witnesses()[:min(heardMax, rs.witnesses)], m.member.index) {
+		return nil
+	}
+	return m.elected(rs)
+}
+
+// heardMax is the number of members that let all hear their losses where members follow.
+const heardMax = 8
+
+// elected returns the other members that know the commitments to a round best.
+func (m *Machine) elected(rs *results) []key.Public {
+	list := []key.Public{}
+	add := func(r coordinator.RoundState) {
+		for _, i := range r.Witnesses() {
+			if k := m.state.Key(i); k != m.cfg.Self {
+				list = append(list, k)
+			}
+		}
+	}
+	if r, ok := m.attestedIn(rs.number); ok {
+		add(r)
+	}
+	if r, ok := m.state.At(rs.number); ok && m.run.Overlap > 0 {
+		add(r)
+	}
+	return list
+}
+
+// handOver sends the own commitment of the round before to those who attest it, who were elected
+// since it was made.
+func (m *Machine) handOver(r coordinator.RoundState) {
+	own, a := &m.work.own, r.Attests()
+	if a == 0 || a == r.Number() || own.Round != a || m.work.handed > 0 && m.now < m.work.handedAt+republishMs<<min(m.work.handed-1, 4) {
+		return
+	}
+	if rs := m.results(a); m.follows(rs) {
+		m.work.handed, m.work.handedAt = m.work.handed+1, m.now
+		m.do(Republish{Round: a, To: m.elected(rs)})
+	}
 }

@@ -54,15 +54,15 @@ func (m *Machine) unheld(attested coordinator.RoundState) bool {
 // commitments to the filter.
 func (m *Machine) gather(attested coordinator.RoundState, p bloom.Params, filter bloom.Filter) (held []byte) {
 	rs := m.results(attested.Number())
-	for i := range rs.expected {
-		if !rs.expected[i] {
+	for i := range rs.members {
+		if !rs.expects(i) {
 			continue
 		}
-		c := m.best(rs, coordinator.Member(i), true)
+		c := m.best(rs, i, true)
 		if c == nil {
 			continue
 		}
-		held = coordinator.SetHeld(held, coordinator.Member(i))
+		held = coordinator.SetHeld(held, i)
 		if p.Bits == 0 {
 			continue // the ledger has the commitments
 		}

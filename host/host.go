@@ -265,7 +265,7 @@ func (h *Host) announce(sender key.Public, a Announce) error {
 		return err
 	}
 	if r.peers.announce(sender, a.Addrs, h.height, r.state) {
-		r.peers.kept = false
+		r.peers.changed()
 	}
 	return nil
 }

@@ -21,9 +21,14 @@ type peers struct {
 	list []peer // in order of keys
 	hash wire.Hash
 	kept bool // whether hash is that of list
+	// shown is what show returned, nil since the list has changed.
+	shown []Peer
 }
 
-// sum returns the hash of the list. Code that changes the list must set kept to false.
+// changed must be called after every change of the list.
+func (p *peers) changed() { p.kept, p.shown = false, nil }
+
+// sum returns the hash of the list.
 func (p *peers) sum() wire.Hash {
 	if !p.kept {
 		p.hash, p.kept = wire.Sum("entrain/ledger/peers", p.append(nil)), true

@@ -46,8 +46,8 @@ func (h *Host) Spec(name string) ([]byte, bool) {
 	return slices.Clone(r.spec), true
 }
 
-// Peers returns a copy of the addresses announced for the run, in order of keys; false if there
-// is no such run.
+// Peers returns the addresses announced for the run, in order of keys; false if there is no such run.
+// The caller must not change them; as long as they are the same it gets the same list.
 func (h *Host) Peers(name string) ([]Peer, bool) {
 	r, ok := h.committed(name)
 	if !ok {
@@ -57,11 +57,13 @@ func (h *Host) Peers(name string) ([]Peer, bool) {
 }
 
 func (p *peers) show() []Peer {
-	list := make([]Peer, len(p.list))
-	for i, e := range p.list {
-		list[i] = Peer{Key: e.Key, Addrs: slices.Clone(e.Addrs)}
+	if p.shown == nil {
+		p.shown = make([]Peer, len(p.list))
+		for i, e := range p.list {
+			p.shown[i] = e.Peer
+		}
 	}
-	return list
+	return p.shown
 }
 
 // Seed returns the seed of the newest block.

@@ -42,8 +42,9 @@ type Reader interface {
 	// SpecHash of the run's configuration. The error is ErrUnknownRun when there is no such run.
 	Spec(ctx context.Context, run string, done func([]byte, error))
 
-	// Peers gets the addresses announced for the run, in order of keys. The error is
-	// ErrUnknownRun when there is no such run.
+	// Peers gets the addresses announced for the run, in order of keys, which must not be changed.
+	// As long as they are the same, done gets the same list. The error is ErrUnknownRun when there
+	// is no such run.
 	Peers(ctx context.Context, run string, done func([]host.Peer, error))
 }
 

@@ -85,7 +85,7 @@ func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
 // publish sends the own commitment to the ledger and writes it to the bucket, each until it has
 // succeeded.
-func (b *buckets) publish(_ coordinator.Round, authored []byte) {
+func (b *buckets) publish(_ coordinator.Round, authored []byte, _ []key.Public) {
 	n := b.node
 	_, signed, ok := n.parseAuthored(authored)
 	if !ok {
@@ -236,12 +236,15 @@ func (b *buckets) owes() (text string, most time.Duration) {
 func (b *buckets) addrs() []string { return []string{b.registered} }
 
 // connect takes where the others' buckets are.
-func (b *buckets) connect(others []host.Peer) (linked int) {
+func (b *buckets) connect(all []host.Peer) (linked int) {
 	clear(b.where)
 	if at, err := bucket.ParseLocation(b.registered); err == nil {
 		b.where[b.node.self] = at
 	}
-	for _, o := range others {
+	for _, o := range all {
+		if o.Key == b.node.self {
+			continue
+		}
 		for _, addr := range o.Addrs {
 			if at, err := bucket.ParseLocation(addr); err == nil {
 				b.where[o.Key] = at

@@ -192,19 +192,25 @@ func (n *Node) take(author key.Public, signed dispute.Signed, id wire.Hash, fres
 	n.step(client.CommitmentReceived{Signed: signed, Signer: author, ID: id})
 }
 
+// unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.
+type unsaved struct {
+	dispute.Signed
+	to []key.Public
+}
+
 // commit signs a commitment. It is published once it is saved, so that a crash cannot make this
 // member sign another one for the round.
-func (n *Node) commit(c dispute.Commitment) {
-	signed := c.Sign(n.cfg.Key)
+func (n *Node) commit(a client.Commit) {
+	c := a.Commitment
 	n.observe(event.Signed{Epoch: c.Epoch, Round: c.Round, Member: c.Member, Commitment: c.ID()})
-	n.unsaved = &signed
-	n.republish(c.Round)
+	n.unsaved = &unsaved{c.Sign(n.cfg.Key), a.To}
+	n.republish(c.Round, a.To)
 }
 
 // republish publishes the own commitment of a round again. If it could not be saved, saving is
 // tried again: after a crash this member would not know that it had signed it, and two commitments
 // for one round are proof of a cheat.
-func (n *Node) republish(round coordinator.Round) {
+func (n *Node) republish(round coordinator.Round, to []key.Public) {
 	if s := n.unsaved; s != nil && s.Commitment.Round == round {
 		switch {
 		case n.instance.refused || !n.clear(round):
@@ -216,19 +222,19 @@ func (n *Node) republish(round coordinator.Round) {
 		}
 		return
 	}
-	n.publish(round)
+	n.publish(round, to)
 }
 
-func (n *Node) publish(round coordinator.Round) {
-	if i, ok := n.state.Find(n.self); ok {
+func (n *Node) publish(round coordinator.Round, to []key.Public) {
+	if i, ok := n.roster.Index[n.self]; ok {
 		if b, ok := n.commitments.by(round, i); ok {
-			n.exchange.publish(round, b)
+			n.exchange.publish(round, b, to)
 		}
 	}
 }
 
 // saveCommitment saves a commitment, and the update that it commits to, and then publishes it.
-func (n *Node) saveCommitment(s *dispute.Signed) {
+func (n *Node) saveCommitment(s *unsaved) {
 	var failed error
 	round, update := s.Commitment.Round, n.sealed[s.Commitment.Round]
 	n.cfg.Loop.Work(0, func() {
@@ -244,8 +250,8 @@ func (n *Node) saveCommitment(s *dispute.Signed) {
 			n.unable(round, "its commitment could not be saved: "+failed.Error())
 		default:
 			n.unsaved, n.unfit = nil, unfit{}
-			n.commitments.put(n.self, s, s.Commitment.ID(), nil)
-			n.publish(round)
+			n.commitments.put(n.self, &s.Signed, s.Commitment.ID(), nil)
+			n.publish(round, s.to)
 		}
 	})
 }

@@ -4,34 +4,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 )
 
-// membership changes whenever a member joins or leaves, or leaves while another joins.
-type membership struct {
-	epoch          coordinator.Epoch
-	count, present uint32
-}
-
 // updateMembers records which keys take part, if that may have changed.
 func (n *Node) updateMembers() {
-	s := n.state
-	now := membership{epoch: s.Epoch(), count: uint32(s.Count()), present: s.Present()}
-	if now == n.membership {
-		return
+	before := n.roster
+	if n.roster = n.cfg.Common.Roster(n.state, before); n.roster != before {
+		n.connections.askedAt = time.Time{}
+		n.commitments.setMembers(n.roster.Index)
 	}
-	n.membership = now
-	n.connections.askedAt = time.Time{}
-	members := make(map[key.Public]coordinator.Member, s.Present())
-	for i := range s.Count() {
-		if s.Status(i).Present() {
-			members[s.Key(i)] = i
-		}
-	}
-	n.commitments.setMembers(members)
 }
 
 // connections is to which members the exchange is connected.
@@ -71,25 +55,21 @@ func (n *Node) keepConnected() {
 
 // connect gives the exchange the addresses of the others, and the ledger those of this member.
 func (n *Node) connect(peers []host.Peer) {
-	var others []host.Peer
 	var registered []string
-	own := n.ownAddrs()
-	for _, p := range peers {
-		if p.Key == n.self {
-			registered = p.Addrs
-			continue
-		}
-		others = append(others, host.Peer{Key: p.Key, Addrs: dialable(p.Addrs)})
+	count, own := len(peers), n.ownAddrs()
+	if i, ok := listed(peers, n.self); ok {
+		registered = peers[i].Addrs
+		count--
 	}
 	if n.announced(registered); n.instance.refused {
 		return
 	}
-	linked := n.exchange.connect(others)
+	linked := n.exchange.connect(peers)
 	c := &n.connections
-	if !c.known || c.count != len(others) || c.linked != linked {
-		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(len(others))})
+	if !c.known || c.count != count || c.linked != linked {
+		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(count)})
 	}
-	c.known, c.count, c.linked = true, len(others), linked
+	c.known, c.count, c.linked = true, count, linked
 	if !slices.Equal(registered, own) {
 		n.send(host.Announce{Run: n.cfg.Run, Addrs: own}, func(err error) {
 			if err != nil {
@@ -98,4 +78,9 @@ func (n *Node) connect(peers []host.Peer) {
 			c.askedAt = time.Time{} // others usually announced theirs meanwhile
 		})
 	}
+}
+
+// listed returns the place of a key in a list of the ledger's.
+func listed(peers []host.Peer, k key.Public) (int, bool) {
+	return slices.BinarySearchFunc(peers, k, func(p host.Peer, k key.Public) int { return p.Key.Compare(k) })
 }

@@ -15,7 +15,7 @@ func (n *Node) observeState(s ledger.Snapshot) {
 	params, _ := st.Params()
 	ev := event.State{
 		Phase: st.Phase().String(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(),
-		Steps: st.Config().TotalSteps, Members: st.Present(), Params: params, Snapshot: &s,
+		Steps: st.Config().TotalSteps, Members: n.roster.Present(), Params: params, Snapshot: &s,
 	}
 	if i, ok := st.Find(n.self); ok {
 		m := st.Member(i)

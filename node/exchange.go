@@ -20,9 +20,9 @@ import (
 // its ID on the ledger; a payload by the root in its commitment; a model by the hash that the run
 // agreed on.
 type exchange interface {
-	// publish shows the others the own commitment of a round, as gossip carries it. It may be called
-	// again.
-	publish(round coordinator.Round, authored []byte)
+	// publish shows the own commitment of a round, as gossip carries it, to some members, or to all if
+	// to is nil. It may be called again.
+	publish(round coordinator.Round, authored []byte, to []key.Public)
 
 	// askCommitments looks for commitments of others and passes those it finds to Node.received.
 	askCommitments(a client.AskCommitments)
@@ -34,9 +34,9 @@ type exchange interface {
 	fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(model fetched, err error))
 
 	// addrs returns where this member can be reached, as the ledger announces it. connect takes the
-	// addresses of the others and returns to how many of them there is a connection.
+	// addresses of all and returns to how many others there is a connection.
 	addrs() []string
-	connect(others []host.Peer) (linked int)
+	connect(all []host.Peer) (linked int)
 
 	// owes says what a member that leaves still does for the others, and how long that may take.
 	owes() (text string, most time.Duration)

@@ -174,7 +174,7 @@ func (n *Node) clear(round coordinator.Round) bool {
 	a.askOwn(round, i, others, func(heard bool) {
 		x.asking = false
 		if x.clear = heard; heard {
-			n.republish(round)
+			n.republish(round, nil)
 		}
 	})
 	return false

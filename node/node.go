@@ -163,8 +163,8 @@ type Config struct {
 	// Verify checks the signature of a commitment; nil means dispute.Signed.Verify. A
 	// simulation, in which all nodes check the same ones, remembers the answers.
 	Verify func(s dispute.Signed, author key.Public) bool
-	// Select, if not nil, is the client.Config.Select of the machine.
-	Select func(s coordinator.State, a coordinator.Round, member coordinator.Member, candidates []wire.Hash) (i int, ok bool)
+	// Common is the client.Config.Common of the machine; nil means client.Alone.
+	Common client.Common
 	// Cost returns the virtual time that a job takes, for simulation.
 	Cost func(job Job) time.Duration
 }
@@ -180,7 +180,7 @@ type Node struct {
 	cfg      Config
 	ctx      context.Context
 	cancel   context.CancelFunc
-	unsaved  *dispute.Signed // the own commitment that is not saved yet, and so not published
+	unsaved  *unsaved // the own commitment that is not published yet
 	self     key.Public
 	machine  *client.Machine
 	exchange exchange
@@ -192,9 +192,9 @@ type Node struct {
 	commitments *commitments
 	cases       CaseStore // the store, if it is one
 
-	state      coordinator.State
-	height     uint64
-	membership membership // that commitments has
+	state  coordinator.State
+	height uint64
+	roster *client.Roster // of state
 	// recalled are hashes that were looked for among the checkpoints.
 	recalled map[wire.Hash]bool
 	// notInitial is set once Config.Initial did not have what the run began with.
@@ -232,6 +232,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Verify == nil {
 		cfg.Verify = dispute.Signed.Verify
 	}
+	if cfg.Common == nil {
+		cfg.Common = client.Alone{}
+	}
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }
 	}
@@ -245,7 +248,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
-	machine := client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Select: cfg.Select}
+	machine := client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Common: cfg.Common}
 	if f, ok := cfg.Engine.Follower(); ok && cfg.Follow {
 		n.follower = f
 		machine.Update, machine.UpdateMax = uint64(f.UpdateLen()), uint64(f.UpdateMax())
@@ -263,7 +266,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		n.cancel()
 		return nil, err
 	}
-	n.exchange = &peers{node: n, network: network}
+	n.exchange = &peers{node: n, network: network, taken: map[key.Public]coordinator.Round{}}
 	return n, nil
 }
 
@@ -341,9 +344,9 @@ func (n *Node) perform(a client.Action) {
 	case client.CancelTraining:
 		n.engine.cancelTraining(a.Round)
 	case client.Commit:
-		n.commit(a.Commitment)
+		n.commit(a)
 	case client.Republish:
-		n.republish(a.Round)
+		n.republish(a.Round, a.To)
 	case client.AskCommitments:
 		n.exchange.askCommitments(a)
 	case client.AskSpans:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,12 +36,17 @@ import (
 //	question: u8 2 | batch.Hash of the spans
 //	answer:   spans
 //
-// In a run of followers, a third question is for an update (askUpdate).
+// In a run of followers, a third question is for an update (askUpdate). In place of gossip, a
+// commitment comes as a question from its author, and the answer says that it was taken:
+//
+//	question: u8 4 | author | signed commitment
+//	answer:   u8 1
 
 const (
 	questionCommitments = 1
 	questionSpans       = 2
 	questionUpdate      = 3
+	questionOffer       = 4
 	// spansMax bounds the spans of an answer, which are of one round.
 	spansMax = 64
 	// questionMembersMax bounds a question; the machine asks for 256 members at a time.
@@ -53,11 +59,24 @@ const (
 type peers struct {
 	node    *Node
 	network p2p.Network
+	listed  []host.Peer // what the network was told last
+	// taken are those that took the own commitment of a round.
+	taken map[key.Public]coordinator.Round
 }
 
-func (p *peers) publish(_ coordinator.Round, authored []byte) {
-	if err := p.network.Publish(authored); err != nil {
-		p.node.note("gossip: " + err.Error())
+func (p *peers) publish(round coordinator.Round, authored []byte, to []key.Public) {
+	if to == nil {
+		if err := p.network.Publish(authored); err != nil {
+			p.node.note("gossip: " + err.Error())
+		}
+		return
+	}
+	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+roundsKept < round })
+	q := append(wire.AppendU8(nil, questionOffer), authored...)
+	for _, k := range to {
+		if p.taken[k] < round {
+			p.question(k, q, func([]byte) { p.taken[k] = max(p.taken[k], round) })
+		}
 	}
 }
 
@@ -203,16 +222,19 @@ func (p *peers) addrs() []string { return p.network.Addrs() }
 // connected is a network of connections, which knows to how many peers there is one.
 type connected interface{ Connected() int }
 
-func (p *peers) connect(others []host.Peer) (linked int) {
-	list := make([]p2p.Peer, len(others))
-	for i, o := range others {
-		list[i] = p2p.Peer{Key: o.Key, Addrs: o.Addrs}
+func (p *peers) connect(all []host.Peer) (linked int) {
+	if len(all) != len(p.listed) || len(all) > 0 && &all[0] != &p.listed[0] {
+		p.listed = all
+		p.network.Connect(all)
 	}
-	p.network.Connect(list)
 	if c, ok := p.network.(connected); ok {
 		return c.Connected()
 	}
-	return len(others)
+	linked = len(all)
+	if _, ok := listed(all, p.node.self); ok {
+		linked--
+	}
+	return linked
 }
 
 // owes allows for the deadlines of a check and of a dispute's moves. They bound the wait where a
@@ -260,8 +282,8 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return p2p.Accept
 }
 
-// Answer answers a question for commitments, spans or an update.
-func (h *handler) Answer(_ key.Public, request []byte) []byte {
+// Answer answers a question for commitments, spans or an update, and takes a commitment.
+func (h *handler) Answer(from key.Public, request []byte) []byte {
 	r := wire.NewReader(request)
 	switch r.U8() {
 	case questionCommitments:
@@ -273,6 +295,10 @@ func (h *handler) Answer(_ key.Public, request []byte) []byte {
 	case questionUpdate:
 		if round := r.U32(); r.Done() == wire.OK {
 			return h.answerUpdate(coordinator.Round(round))
+		}
+	case questionOffer:
+		if h.Gossip(from, request[1:]) == p2p.Accept {
+			return []byte{1}
 		}
 	}
 	return nil

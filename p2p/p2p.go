@@ -51,6 +51,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -70,7 +71,7 @@ type Network interface {
 
 	// Connect makes peers the ones to be connected with, replacing those of the
 	// call before, and keeps trying in the background. They are allowed to connect
-	// in turn, as are all that were named before. Self is skipped.
+	// in turn, as are all that were named before. Self is skipped. The list must not change later.
 	Connect(peers []Peer)
 
 	// Publish sends data, 1 to MaxGossip bytes, to all peers of the run, once; it
@@ -91,12 +92,9 @@ type Network interface {
 	Close() error
 }
 
-// A Peer is another participant and where it may be reached. What an address
-// looks like is the Network's matter.
-type Peer struct {
-	Key   key.Public
-	Addrs []string
-}
+// A Peer is another participant and where it may be reached, as the ledger lists them. What an
+// address looks like is the Network's matter.
+type Peer = host.Peer
 
 // A Handler is a participant as the network sees it. Its methods are called from
 // any goroutine (mem: on the loop), must not block for long, and must not change the

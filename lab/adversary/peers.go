@@ -36,6 +36,21 @@ func (n peers) Publish(data []byte) error {
 
 // Ask implements p2p.Network: the member reads the answers too.
 func (n peers) Ask(ctx context.Context, to key.Public, request []byte, done func([]byte, error)) {
+	if len(request) > 0 && request[0] == questionOffer && n.m.hooks.commit != nil {
+		if author, s, ok := parseAuthored(request[1:]); ok && author == n.m.self {
+			n.m.mu.Lock()
+			out := n.m.hooks.commit(s)
+			n.m.mu.Unlock()
+			request = request[:1] // nothing, if the kind shows nothing
+			for k, s := range out {
+				offer := append([]byte{questionOffer}, authored(author, s)...)
+				if k < len(out)-1 {
+					n.Network.Ask(ctx, to, offer, func([]byte, error) {})
+				}
+				request = offer
+			}
+		}
+	}
 	n.Network.Ask(ctx, to, request, func(answer []byte, err error) {
 		for _, b := range items(answer) {
 			if author, s, ok := parseAuthored(b); ok {
@@ -116,6 +131,7 @@ func (h handler) Answer(from key.Public, request []byte) []byte {
 const (
 	questionCommitments = 1
 	questionUpdate      = 3
+	questionOffer       = 4
 )
 
 // Leaves implements p2p.Source.

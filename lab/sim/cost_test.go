@@ -9,20 +9,28 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/entrain-network/entrain/spec"
 )
 
 // BenchmarkNetwork is the processor time and memory that a simulated network takes, by its members.
 // The exponent is the slope of the logarithm of the time over that of the members, from the size
 // before: two, as long as there is an event for each pair of members.
 func BenchmarkNetwork(b *testing.B) {
+	for _, aggregate := range []string{spec.AggregateNone, spec.AggregateFollowers} {
+		b.Run(aggregate, func(b *testing.B) { benchmarkNetwork(b, aggregate == spec.AggregateFollowers) })
+	}
+}
+
+func benchmarkNetwork(b *testing.B, followers bool) {
 	const steps = 3
 	before, members := 0.0, 0.0
-	for _, n := range []int{64, 128, 256, 512, 1024} {
+	for _, n := range []int{64, 128, 256, 512, 1024, 2048, 10_000} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
 			began := spent(b)
 			var rounds uint32
 			for range b.N {
-				cfg := Config{Seed: 1, Clients: n, Steps: steps, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond, Limit: 30 * time.Minute}
+				cfg := Config{Seed: 1, Clients: n, Steps: steps, Followers: followers, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond, Limit: 30 * time.Minute}
 				r, err := Run(b.Context(), cfg)
 				if err != nil {
 					b.Fatal(err)

@@ -57,7 +57,7 @@ func (p *participant) begin(ctx context.Context) {
 		Observe:    func(ev event.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
 		Verify:     n.verify,
-		Select:     n.selectResult,
+		Common:     n.common,
 	})
 	if err != nil {
 		n.fail("client %d does not start: %v", p.index, err)
@@ -206,40 +206,4 @@ func (n *network) verify(s dispute.Signed, author key.Public) bool {
 		n.signatures[k] = good
 	}
 	return good
-}
-
-// A question is one that all participants with the same state and commitments ask of it.
-type question struct {
-	state  *byte // where it begins: states stay as they are
-	round  coordinator.Round
-	member coordinator.Member
-	count  int
-	ids    [3]wire.Hash
-}
-
-// answer is that of coordinator.State.Select.
-type answer struct {
-	i  int
-	ok bool
-}
-
-// questionsMax bounds the answers that are remembered, and with them the states.
-const questionsMax = 1 << 16
-
-// selectResult is coordinator.State.Select, computed once for all participants: each of them asks
-// about each other one, and an answer takes a hash for each witness.
-func (n *network) selectResult(s coordinator.State, a coordinator.Round, member coordinator.Member, ids []wire.Hash) (int, bool) {
-	q := question{state: &s.Bytes()[0], round: a, member: member, count: len(ids)}
-	if copy(q.ids[:], ids) < len(ids) {
-		return s.Select(a, member, ids)
-	}
-	found, known := n.answers[q]
-	if !known {
-		found.i, found.ok = s.Select(a, member, ids)
-		if len(n.answers) == questionsMax {
-			clear(n.answers)
-		}
-		n.answers[q] = found
-	}
-	return found.i, found.ok
 }

@@ -121,7 +121,7 @@ type network struct {
 	start      time.Time
 	chain      *ledgermem.Chain
 	signatures map[signature]bool // checked signatures, and whether they are valid
-	answers    map[question]answer
+	common     *common
 	bodies     map[event.Committed][]byte
 	mesh       *p2pmem.Mesh
 	set        *data.Set
@@ -252,7 +252,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
-		bodies: map[event.Committed][]byte{}, answers: map[question]answer{},
+		bodies: map[event.Committed][]byte{}, common: newCommon(),
 	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {

@@ -15,10 +15,9 @@ import (
 // Client is one participant's connection to the chain, a ledger.Sender. It calls functions on the
 // chain's loop.
 type Client struct {
-	chain       *Chain
-	cut         bool
-	watches     []*watch
-	submissions []*submission
+	chain   *Chain
+	cut     bool
+	watches []*watch
 }
 
 var _ ledger.Sender = (*Client)(nil)
@@ -110,7 +109,7 @@ type submission struct {
 func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), tx: bytes.Clone(tx), done: done, cancel: func() {}}
 	c.chain.loop.Post(func() {
-		c.submissions = append(c.submissions, s)
+		c.chain.open[s.id] = append(c.chain.open[s.id], s)
 		s.try()
 	})
 }
@@ -152,7 +151,10 @@ func (s *submission) reply(err error) {
 func (s *submission) end() {
 	s.ended = true
 	s.cancel()
-	s.client.submissions = slices.DeleteFunc(s.client.submissions, func(o *submission) bool { return o == s })
+	c := s.client.chain
+	if c.open[s.id] = slices.DeleteFunc(c.open[s.id], func(o *submission) bool { return o == s }); len(c.open[s.id]) == 0 {
+		delete(c.open, s.id)
+	}
 }
 
 // Spec implements ledger.Reader.

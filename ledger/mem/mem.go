@@ -51,8 +51,11 @@ type Chain struct {
 	height  uint64
 	outage  bool
 	stopped bool
-	pending [][]byte // transactions for the next block, in order of arrival
+	pending [][]byte           // transactions for the next block, in order of arrival
+	waits   map[wire.Hash]bool // the IDs of the pending ones
 	clients []*Client
+	// open are the submissions without an answer, by the transaction's ID.
+	open map[wire.Hash][]*submission
 }
 
 // mempoolMax bounds the transactions that wait for a block. More are lost, as in an overloaded
@@ -75,7 +78,7 @@ func New(l loop.Loop, o Options) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Chain{loop: l, opts: o, chance: prng.New(o.Seed, "entrain/ledger/mem"), host: host, seed: o.Seed}
+	c := &Chain{loop: l, opts: o, chance: prng.New(o.Seed, "entrain/ledger/mem"), host: host, seed: o.Seed, waits: map[wire.Hash]bool{}, open: map[wire.Hash][]*submission{}}
 	l.After(o.Block, c.block)
 	return c, nil
 }
@@ -86,7 +89,7 @@ func (c *Chain) Outage(on bool) {
 	c.loop.Post(func() {
 		c.outage = on
 		if on {
-			c.pending = nil
+			c.pending, c.waits = nil, map[wire.Hash]bool{}
 		}
 	})
 }
@@ -117,7 +120,7 @@ func (c *Chain) block() {
 
 	c.host.Begin(host.Block{Height: c.height, TimeMs: now, Seed: c.seed})
 	delivered := c.pending
-	c.pending = nil
+	c.pending, c.waits = nil, map[wire.Hash]bool{}
 	outcomes := make([]error, len(delivered))
 	for i, tx := range delivered {
 		outcomes[i] = c.host.Deliver(tx)
@@ -152,28 +155,15 @@ func (c *Chain) arrive(s *submission) {
 	switch {
 	case err != nil:
 		s.reply(err)
-	case !c.waits(s.id) && len(c.pending) < mempoolMax:
-		c.pending = append(c.pending, s.tx)
+	case !c.waits[s.id] && len(c.pending) < mempoolMax:
+		c.pending, c.waits[s.id] = append(c.pending, s.tx), true
 	}
-}
-
-func (c *Chain) waits(id wire.Hash) bool {
-	for _, tx := range c.pending {
-		if wire.Sum("entrain/ledger/mem/tx", tx) == id {
-			return true
-		}
-	}
-	return false
 }
 
 // answer replies to the clients that submitted the transaction.
 func (c *Chain) answer(id wire.Hash, err error) {
-	for _, client := range c.clients {
-		for _, s := range client.submissions {
-			if s.id == id {
-				s.reply(err)
-			}
-		}
+	for _, s := range c.open[id] {
+		s.reply(err)
 	}
 }
 

@@ -24,11 +24,13 @@
 package mem
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -78,10 +80,13 @@ type Mesh struct {
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
 	byKey  map[key.Public]*Peer
-	joined int           // how many ever did
-	links  map[pair]Link // those that SetLink was called for
-	faults map[key.Public]Faults
-	side   map[key.Public]int // by peer: its part of a cut network
+	joined int // how many ever did
+	// version counts the changes of who is near to whom.
+	version   int
+	audiences map[*p2p.Peer]*audience // by the lists' first elements
+	links     map[pair]Link           // those that SetLink was called for
+	faults    map[key.Public]Faults
+	side      map[key.Public]int // by peer: its part of a cut network
 }
 
 // pair is a directed link's ends.
@@ -107,11 +112,12 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 	}
 	return &Mesh{
 		loop: l, config: c,
-		random: prng.New(c.Seed, "entrain/p2p/mem"),
-		byKey:  make(map[key.Public]*Peer),
-		links:  make(map[pair]Link),
-		faults: make(map[key.Public]Faults),
-		side:   make(map[key.Public]int),
+		random:    prng.New(c.Seed, "entrain/p2p/mem"),
+		byKey:     make(map[key.Public]*Peer),
+		links:     make(map[pair]Link),
+		audiences: make(map[*p2p.Peer]*audience),
+		faults:    make(map[key.Public]Faults),
+		side:      make(map[key.Public]int),
 	}
 }
 
@@ -163,11 +169,11 @@ func (m *Mesh) Crash(k key.Public) {
 func (m *Mesh) find(k key.Public) *Peer { return m.byKey[k] }
 
 func (m *Mesh) add(p *Peer) {
-	p.number = m.joined
+	p.number, p.here = m.joined, true
 	m.joined++
 	m.peers = append(m.peers, p)
 	m.byKey[p.self] = p
-	m.meet(p)
+	m.version++
 }
 
 func (m *Mesh) remove(p *Peer) {
@@ -175,25 +181,76 @@ func (m *Mesh) remove(p *Peer) {
 		delete(m.byKey, p.self)
 	}
 	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
-	for _, q := range m.peers {
-		q.setNear(p, false)
-		p.setNear(q, false)
-	}
+	p.here = false
+	m.version++
 }
 
-// link returns the link from p to q.
+// link returns the link from p to q. A link that is free again is forgotten some time later.
 func (m *Mesh) link(p, q *Peer) *link {
-	if n := q.number + 1 - len(p.links); n > 0 {
-		p.links = append(p.links, make([]*link, n)...)
+	if l := p.links[q.number]; l != nil {
+		return l
 	}
-	if p.links[q.number] == nil {
-		is, set := m.links[pair{p.self, q.self}]
-		if !set {
-			is = m.config.Link
+	if now := m.loop.Now(); len(p.links) >= p.linksMax {
+		maps.DeleteFunc(p.links, func(_ int, l *link) bool { return l.free.Before(now) && l.last.Before(now) })
+		p.linksMax = 2*len(p.links) + linksLeast
+	}
+	is, set := m.links[pair{p.self, q.self}]
+	if !set {
+		is = m.config.Link
+	}
+	l := &link{Link: is}
+	p.links[q.number] = l
+	return l
+}
+
+// linksLeast is the number of links of a peer of which none is forgotten.
+const linksLeast = 64
+
+// audience is a list that peers gave to Connect. All that gave the same share it.
+type audience struct {
+	addressed map[key.Public]bool // whom it names, and whether with an address
+	covers    map[*audience]bool  // others that it names all members of, or not
+}
+
+// audience returns the audience of a list.
+func (m *Mesh) audience(list []p2p.Peer) *audience {
+	if len(list) == 0 {
+		return &audience{covers: map[*audience]bool{}}
+	}
+	if a, ok := m.audiences[&list[0]]; ok && len(a.addressed) == len(list) {
+		return a
+	}
+	a := &audience{addressed: make(map[key.Public]bool, len(list)), covers: map[*audience]bool{}}
+	for _, q := range list {
+		a.addressed[q.Key] = slices.Contains(q.Addrs, address(q.Key))
+	}
+	if len(m.audiences) >= audiencesMax {
+		for _, old := range m.audiences {
+			clear(old.covers) // or each would keep the ones before
 		}
-		p.links[q.number] = &link{Link: is}
+		clear(m.audiences)
 	}
-	return p.links[q.number]
+	m.audiences[&list[0]] = a
+	return a
+}
+
+// audiencesMax bounds the lists that are recognized.
+const audiencesMax = 64
+
+// covering reports whether a names all that o names.
+func (a *audience) covering(o *audience) bool {
+	covers, known := a.covers[o]
+	if !known {
+		covers = true
+		for k := range o.addressed {
+			if _, named := a.addressed[k]; !named {
+				covers = false
+				break
+			}
+		}
+		a.covers[o] = covers
+	}
+	return covers
 }
 
 // connected reports whether two peers are neighbours now.
@@ -205,33 +262,16 @@ func (p *Peer) banned(q *Peer) bool {
 	return p.standing.Banned(q.self, now) || q.standing.Banned(p.self, now)
 }
 
-// meet finds the neighbours of p, after a change of whom it wants or allows.
-func (m *Mesh) meet(p *Peer) {
-	for _, q := range m.peers {
-		if p != q {
-			near := (p.wants[q.self] || q.wants[p.self]) && p.allows(q.self) && q.allows(p.self)
-			p.setNear(q, near)
-			q.setNear(p, near)
-		}
-	}
-}
-
-func (p *Peer) nearTo(q *Peer) bool { return q.number < len(p.near) && p.near[q.number] }
-
-func (p *Peer) setNear(q *Peer, near bool) {
-	if p.nearTo(q) == near {
-		return
-	}
-	if n := q.number + 1 - len(p.near); n > 0 {
-		p.near = append(p.near, make([]bool, n)...)
-	}
-	p.near[q.number], p.nearList = near, nil
+// nearTo reports whether two peers are neighbours unless banned.
+func (p *Peer) nearTo(q *Peer) bool {
+	return p != q && p.here && q.here && (p.wants.addressed[q.self] || q.wants.addressed[p.self]) && p.allows(q.self) && q.allows(p.self)
 }
 
 // neighbours returns the neighbours of p in the order in which they joined, those too that it has
 // banned or that have banned it. The caller does not change the list.
 func (p *Peer) neighbours() []*Peer {
-	if p.nearList == nil {
+	if p.nearAt != p.mesh.version {
+		p.nearAt, p.nearList = p.mesh.version, p.nearList[:0:0]
 		for _, q := range p.mesh.peers {
 			if p.nearTo(q) {
 				p.nearList = append(p.nearList, q)

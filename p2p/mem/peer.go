@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -23,13 +22,15 @@ type Peer struct {
 	gone    atomic.Bool
 
 	// What follows is touched on the loop only.
-	wants    map[key.Public]bool // whom Connect named last, with an address
-	allowed  map[key.Public]bool // whom Connect ever named
-	number   int                 // of those that joined before it
-	near     []bool              // by number: whether the two are neighbours unless banned
-	nearList []*Peer             // what neighbours returned, nil since that has changed
+	wants    *audience   // whom Connect named last
+	allowed  []*audience // whom Connect ever named, without those that others cover
+	number   int         // of those that joined before it
+	here     bool
+	nearList []*Peer // what neighbours returned
+	nearAt   int     // in this version of the mesh
 	standing p2p.Standing
-	links    []*link // to others, by their number, nil until used
+	links    map[int]*link // to others, by their number
+	linksMax int           // of which some are forgotten
 	pending  []*request
 }
 
@@ -58,7 +59,7 @@ func (m *message) saw(p *Peer) bool {
 func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 	p := &Peer{
 		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
-		wants: make(map[key.Public]bool), allowed: make(map[key.Public]bool),
+		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast,
 	}
 	m.loop.Post(func() {
 		if before := m.find(k); before != nil {
@@ -84,21 +85,27 @@ func address(k key.Public) string { return "mem:" + k.String() }
 // Connect names the peers to be connected with. See p2p.Network.
 func (p *Peer) Connect(peers []p2p.Peer) {
 	p.mesh.loop.Post(func() {
-		wants, before := make(map[key.Public]bool, len(peers)), len(p.allowed)
-		for _, q := range peers {
-			p.allowed[q.Key] = true
-			if slices.Contains(q.Addrs, address(q.Key)) {
-				wants[q.Key] = true
-			}
+		wants := p.mesh.audience(peers)
+		if wants == p.wants {
+			return
 		}
-		if len(p.allowed) != before || !maps.Equal(wants, p.wants) {
-			p.wants = wants
-			p.mesh.meet(p)
-		}
+		p.wants = wants
+		p.allowed = append(slices.DeleteFunc(p.allowed, wants.covering), wants)
+		p.mesh.version++
 	})
 }
 
-func (p *Peer) allows(k key.Public) bool { return p.mesh.config.Open || p.allowed[k] }
+func (p *Peer) allows(k key.Public) bool {
+	if p.mesh.config.Open {
+		return true
+	}
+	for i := len(p.allowed) - 1; i >= 0; i-- {
+		if _, named := p.allowed[i].addressed[k]; named {
+			return true
+		}
+	}
+	return false
+}
 
 // Publish sends a message to all. See p2p.Network.
 func (p *Peer) Publish(data []byte) error {
