@@ -27,7 +27,7 @@ type lineage struct {
 	round     coordinator.Round
 	ancestors map[coordinator.Member]ancestor // those that are accepted, once listed
 	count     coordinator.Member              // of the members when it was settled
-	all       bool                            // ancestors are those of all members, not only the own one
+	all       bool                            // ancestors are of all members, not only the own
 	listed    bool
 	unnamed   []coordinator.Member // of that standing
 	open      bool                 // an accepted commitment is not known
@@ -144,8 +144,7 @@ func (m *Machine) traces() bool {
 	if rs == nil || !m.follows(rs) {
 		return true
 	}
-	r, ok := m.state.At(m.state.Round())
-	return ok && r.Elected(m.member.index) || m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(m.member.index)
+	return m.elect(m.state.Round()) || m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(m.member.index)
 }
 
 // selected returns the known commitment that is a member's accepted result, nil if there is none or

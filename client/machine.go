@@ -63,6 +63,7 @@ type Machine struct {
 	lineage lineage
 	rounds  []*results // ascending by number, the last few rounds
 	fetches []fetching
+	seats   [8]seat // of the last rounds
 	// reconsiders says that the event may change which candidates can be fetched, or that time has
 	// passed.
 	reconsiders bool

@@ -17,7 +17,7 @@ type reports struct {
 // RoundWitness it reports what it holds.
 func (m *Machine) decideWitness(r coordinator.RoundState) {
 	now := r.Number()
-	if m.witness.done >= now || !r.Elected(m.member.index) || r.Reported(m.member.index) || !m.vouches() || m.witness.waits {
+	if m.witness.done >= now || m.witness.waits || !m.elect(now) || r.Reported(m.member.index) || !m.vouches() {
 		return
 	}
 	if m.witness.round == now && m.now < m.witness.sentAt+reReportMs {

@@ -68,20 +68,24 @@ func (p *peers) announce(k key.Public, addrs []string, height uint64, s coordina
 // evict drops the announcements of keys that are not members, oldest first and then by key,
 // beyond PendingPeersMax.
 func (p *peers) evict(s coordinator.State) {
-	members := make([]key.Public, 0, s.Count())
-	for i := range s.Count() {
-		members = append(members, s.Key(i))
+	if len(p.list) <= PendingPeersMax {
+		return
 	}
-	slices.SortFunc(members, key.Public.Compare)
-
-	var pending []peer
-	for _, e := range p.list {
-		if _, member := slices.BinarySearchFunc(members, e.Key, key.Public.Compare); !member {
-			pending = append(pending, e)
+	member, members := make([]bool, len(p.list)), 0
+	for i := range s.Count() {
+		if at, ok := p.find(s.Key(i)); ok {
+			member[at] = true
+			members++
 		}
 	}
-	if len(pending) <= PendingPeersMax {
+	if len(p.list)-members <= PendingPeersMax {
 		return
+	}
+	pending := make([]peer, 0, len(p.list)-members)
+	for at, e := range p.list {
+		if !member[at] {
+			pending = append(pending, e)
+		}
 	}
 	slices.SortStableFunc(pending, func(a, b peer) int { return cmp.Compare(a.height, b.height) })
 	for _, e := range pending[:len(pending)-PendingPeersMax] {

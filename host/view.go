@@ -46,8 +46,8 @@ func (h *Host) Spec(name string) ([]byte, bool) {
 	return slices.Clone(r.spec), true
 }
 
-// Peers returns the addresses announced for the run, in order of keys; false if there is no such run.
-// The caller must not change them; as long as they are the same it gets the same list.
+// Peers returns the addresses announced for the run, in order of keys; false if there is no such
+// run. The caller must not change them; as long as they are the same it gets the same list.
 func (h *Host) Peers(name string) ([]Peer, bool) {
 	r, ok := h.committed(name)
 	if !ok {

@@ -190,7 +190,7 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 // applied writes the values on the slice of the window that was applied.
 func (b *buckets) applied(a client.Apply, v *version) {
 	n := b.node
-	self, ok := n.state.Find(n.self)
+	self, ok := n.place(n.state)
 	if n.slicer == nil || a.Seed.IsZero() || !ok || (coordinator.Round(self)+a.Of)%coordinator.Round(n.stride()) != 0 {
 		return
 	}

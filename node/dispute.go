@@ -180,7 +180,7 @@ func (n *Node) move(arg *argument, a client.Argue) {
 		})
 		return
 	}
-	self, _ := n.state.Find(n.self)
+	self, _ := n.place(n.state)
 	var msg coordinator.Message
 	var failed error
 	arg.busy++

@@ -17,7 +17,7 @@ func (n *Node) observeState(s ledger.Snapshot) {
 		Phase: st.Phase().String(), Epoch: st.Epoch(), Round: st.Round(), Step: st.Step(),
 		Steps: st.Config().TotalSteps, Members: n.roster.Present(), Params: params, Snapshot: &s,
 	}
-	if i, ok := st.Find(n.self); ok {
+	if i, ok := n.place(st); ok {
 		m := st.Member(i)
 		ev.Status, ev.Points = m.Status.String(), m.Points
 	}

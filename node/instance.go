@@ -130,7 +130,7 @@ func (n *Node) refuse(err error) {
 // doubtful reports whether another process may have signed for the round that is open, given the
 // last commitment of this member that the store has.
 func (n *Node) doubtful(last dispute.Commitment) bool {
-	i, ok := n.state.Find(n.self)
+	i, ok := n.place(n.state)
 	if !n.instance.prior || !ok {
 		return false
 	}
@@ -157,7 +157,7 @@ const ringRounds = 4
 // calls republish once that may have changed.
 func (n *Node) clear(round coordinator.Round) bool {
 	x := &n.instance
-	i, ok := n.state.Find(n.self)
+	i, ok := n.place(n.state)
 	a, asks := n.exchange.(asker)
 	switch {
 	case x.clear:
@@ -196,7 +196,7 @@ func (n *Node) established(asks bool) bool {
 // others returns up to most members present besides this one, a different choice for each member.
 func (n *Node) others(most int) (list []key.Public) {
 	count := n.state.Count()
-	first, _ := n.state.Find(n.self)
+	first, _ := n.place(n.state)
 	for k := range count {
 		i := (first + k) % count
 		if p := n.state.Key(i); p != n.self && n.state.Status(i).Present() && len(list) < most {

@@ -52,7 +52,7 @@ func (n *Node) endIfLeft() {
 		n.end()
 		return
 	}
-	i, ok := n.state.Find(n.self)
+	i, ok := n.place(n.state)
 	gone := !ok || !n.state.Member(i).Status.Present() || n.cfg.Loop.Now().After(n.leaveAt)
 	if gone && !n.owes() {
 		n.end()

@@ -194,7 +194,8 @@ type Node struct {
 
 	state  coordinator.State
 	height uint64
-	roster *client.Roster // of state
+	roster *client.Roster     // of state
+	placed coordinator.Member // what place found last
 	// recalled are hashes that were looked for among the checkpoints.
 	recalled map[wire.Hash]bool
 	// notInitial is set once Config.Initial did not have what the run began with.
@@ -305,14 +306,14 @@ func (n *Node) follow(s ledger.Snapshot) {
 	if first || before.Round() != s.State.Round() {
 		n.entered(s.State.Round())
 	}
-	if i, ok := s.State.Find(n.self); ok && s.State.Status(i).Present() {
+	if i, ok := n.place(s.State); ok && s.State.Status(i).Present() {
 		n.was = true
 	}
 	n.updateMembers()
 	n.observeState(s)
 	if first {
 		n.convicted = s.State.ConvictionsTotal()
-		i, ok := s.State.Find(n.self)
+		i, ok := n.place(s.State)
 		n.instance.prior = ok && s.State.Status(i).Present()
 	}
 	n.watchDisputes()
@@ -323,6 +324,18 @@ func (n *Node) follow(s ledger.Snapshot) {
 	if n.onStop != nil {
 		n.endIfLeft()
 	}
+}
+
+// place returns this member's place in a state. Places seldom change, and a search looks at all.
+func (n *Node) place(s coordinator.State) (coordinator.Member, bool) {
+	if n.placed < s.Count() && s.Key(n.placed) == n.self {
+		return n.placed, true
+	}
+	i, ok := s.Find(n.self)
+	if ok {
+		n.placed = i
+	}
+	return i, ok
 }
 
 // step feeds one event to the machine and performs what it asks for.

@@ -70,7 +70,7 @@ func (n *Node) fail(err error) {
 // for a fee that was taken while this node ran.
 func (n *Node) deposit(body *host.RunMessage) error {
 	cost := n.state.JoinCost(n.self)
-	i, known := n.state.Find(n.self)
+	i, known := n.place(n.state)
 	staked, needed := uint64(0), n.state.Config().Stake
 	if known {
 		staked = n.state.Member(i).Stake

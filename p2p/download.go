@@ -68,6 +68,7 @@ func NewDownload(f Fetch) (*Download, error) {
 		return nil, err
 	}
 	d := &Download{fetch: f, partial: &Partial{ref: f.Ref}}
+	d.peers = make([]provider, 0, len(f.From))
 	named := make(map[key.Public]bool, len(f.From))
 	for _, k := range f.From {
 		if !named[k] {

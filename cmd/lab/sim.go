@@ -78,7 +78,7 @@ func (o *simOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&cfg.Delay, "delay", cfg.Delay, "delay of every message")
 	f.IntVar(&cfg.Crashes, "crashes", cfg.Crashes, "participants that crash and come back")
 	f.IntVar(&cfg.Stragglers, "stragglers", cfg.Stragglers, "participants that compute ten times as slowly")
-	f.BoolVar(&cfg.Followers, "followers", false, "have who is not a witness apply updates, not payloads; see --witnesses")
+	f.BoolVar(&cfg.Followers, "followers", false, "have who is not a witness apply updates, not payloads (default: with more than 128 clients); see --witnesses")
 	f.Uint16Var(&cfg.Witnesses, "witnesses", 0, "witnesses of a round (default: one for each member, up to 32)")
 	f.BoolVar(&cfg.BySpeed, "by-speed", false, "divide batches by the speed that members state, not equally")
 	f.IntVar(&cfg.Partitions, "partitions", cfg.Partitions, "times that the network splits")
@@ -95,6 +95,9 @@ func (o *simOptions) flags(cmd *cobra.Command) {
 }
 
 const (
+	// simFollow is the number of clients above which they follow: with 32 witnesses they receive less
+	// then.
+	simFollow = 128
 	// simVerification is the default of --verification with cheats, in percent.
 	simVerification = 10
 	// simCheatSteps is the default of --steps with cheats: enough to convict nearly all.
@@ -110,6 +113,9 @@ func (o *simOptions) complete(given func(string) bool) error {
 		return fmt.Errorf("--workers %d: want 1 to %d", o.workers, exact.MaxWorkers)
 	case o.adversaries < 0:
 		return fmt.Errorf("--adversaries %d: want 0 or more", o.adversaries)
+	}
+	if !given("followers") {
+		o.cfg.Followers = o.cfg.Clients > simFollow
 	}
 	for i := 0; i < o.adversaries || i < len(o.kinds); i++ {
 		if len(o.kinds) == 0 {

@@ -37,8 +37,8 @@ type answer struct {
 // questionsMax bounds the answers that are remembered, and with them the states.
 const questionsMax = 1 << 16
 
-// Select implements client.Common: each participant asks about each other one, and an answer takes a
-// hash for each witness.
+// Select implements client.Common: each participant asks about each other one, and an answer takes
+// a hash for each witness.
 func (c *common) Select(s coordinator.State, a coordinator.Round, member coordinator.Member, ids []wire.Hash) (int, bool) {
 	q := question{state: &s.Bytes()[0], round: a, member: member, count: len(ids)}
 	if copy(q.ids[:], ids) < len(ids) {

@@ -13,9 +13,10 @@ import (
 	"github.com/entrain-network/entrain/spec"
 )
 
-// BenchmarkNetwork is the processor time and memory that a simulated network takes, by its members.
-// The exponent is the slope of the logarithm of the time over that of the members, from the size
-// before: two, as long as there is an event for each pair of members.
+// BenchmarkNetwork is the processor time and memory that a simulated network takes, by its members,
+// with and without followers. The exponent is the slope of the logarithm of the time over that of
+// the members, from the size before: two where there is an event for each pair of members. What a
+// member takes is all that its client, its node, its network and its training do.
 func BenchmarkNetwork(b *testing.B) {
 	for _, aggregate := range []string{spec.AggregateNone, spec.AggregateFollowers} {
 		b.Run(aggregate, func(b *testing.B) { benchmarkNetwork(b, aggregate == spec.AggregateFollowers) })
@@ -40,6 +41,7 @@ func benchmarkNetwork(b *testing.B, followers bool) {
 			cost := (spent(b) - began).Seconds() / float64(rounds)
 			b.ReportMetric(cost, "cpu-s/round")
 			b.ReportMetric(cost*1e6/float64(n)/float64(n), "us/pair")
+			b.ReportMetric(cost*1e3/float64(n), "ms/member")
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			b.ReportMetric(float64(m.HeapSys)/(1<<20), "MiB") // of this size or a smaller one

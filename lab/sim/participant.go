@@ -190,6 +190,10 @@ func (p *participant) setCut(on bool) {
 	}
 }
 
+// sharedMax bounds the signatures and the encodings of events that are remembered: a few rounds' of
+// the largest network.
+const sharedMax = 1 << 16
+
 // A signature is a triple that many participants check.
 type signature struct {
 	signed dispute.Signed
@@ -203,6 +207,9 @@ func (n *network) verify(s dispute.Signed, author key.Public) bool {
 	good, known := n.signatures[k]
 	if !known {
 		good = s.Verify(author)
+		if len(n.signatures) >= sharedMax {
+			clear(n.signatures)
+		}
 		n.signatures[k] = good
 	}
 	return good

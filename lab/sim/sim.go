@@ -122,7 +122,7 @@ type network struct {
 	chain      *ledgermem.Chain
 	signatures map[signature]bool // checked signatures, and whether they are valid
 	common     *common
-	bodies     map[event.Committed][]byte
+	bodies     map[any][]byte // of events that many report
 	mesh       *p2pmem.Mesh
 	set        *data.Set
 	run        engine.Run
@@ -252,7 +252,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
-		bodies: map[event.Committed][]byte{}, common: newCommon(),
+		bodies: map[any][]byte{}, common: newCommon(),
 	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
@@ -408,10 +408,17 @@ func (n *network) record(i int, got event.Event) {
 }
 
 // body returns what follows the time and the client in the line of an event. All who learn of a
-// commitment report the same, so that is written once.
+// commitment or a state report the same, so that is written once.
 func (n *network) body(ev event.Event) []byte {
-	committed, shared := ev.(event.Committed)
-	if b, known := n.bodies[committed]; shared && known {
+	var shared any
+	switch ev := ev.(type) {
+	case event.Committed:
+		shared = ev
+	case event.State:
+		ev.Snapshot = nil
+		shared = ev
+	}
+	if b, known := n.bodies[shared]; known {
 		return b
 	}
 	b, err := event.Marshal(struct{}{}, ev)
@@ -419,8 +426,11 @@ func (n *network) body(ev event.Event) []byte {
 		panic("sim: " + err.Error())
 	}
 	b = b[1:]
-	if shared {
-		n.bodies[committed] = b
+	if shared != nil {
+		if len(n.bodies) >= sharedMax {
+			clear(n.bodies)
+		}
+		n.bodies[shared] = b
 	}
 	return b
 }
