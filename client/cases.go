@@ -128,7 +128,7 @@ func (m *Machine) nameCases() {
 			continue
 		}
 		c := m.selected(rs, cs.Member)
-		for k := 0; c == nil && k < len(rs.known[cs.Member]); k++ {
+		for k := 0; c == nil && !m.tells(rs) && k < len(rs.known[cs.Member]); k++ {
 			if o := &rs.known[cs.Member][k]; cs.about(&o.commitment) {
 				c = o
 			}
@@ -140,6 +140,18 @@ func (m *Machine) nameCases() {
 	}
 }
 
+// tells reports whether members follow and the state still tells which commitments to a round are
+// accepted. Then a verifier, who did not hear the author's before, takes no other one: it may be
+// made for the check.
+func (m *Machine) tells(rs *results) bool {
+	if rs == nil || !m.follows(rs) {
+		return false
+	}
+	_, attested := m.state.At(rs.number)
+	_, ok := m.attestedIn(rs.number)
+	return ok && attested
+}
+
 // about reports whether a commitment is one to the share of the case.
 func (cs *openCase) about(c *dispute.Commitment) bool {
 	return c.Round == cs.Round && c.Member == cs.Member && c.Epoch == cs.epoch && c.Share == cs.share && c.Params == cs.params
@@ -149,7 +161,7 @@ func (cs *openCase) about(c *dispute.Commitment) bool {
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := ev.Signed.Commitment
 	cs := m.caseOf[Share{c.Round, c.Member}]
-	if cs != nil && !cs.known && cs.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
+	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
 		m.unretained = true
 	}
@@ -286,8 +298,8 @@ func (m *Machine) recall(kept []Kept) {
 	}
 }
 
-// holders returns the peers likely to have what a share begins from: its author, its accuser, and
-// all others, which had the parameters at least.
+// holders returns the peers likely to have what a share begins from: its author, its accuser, where
+// members follow those who attested it, and all others, which had the parameters at least.
 func (m *Machine) holders(cs *openCase) []key.Public {
 	var out []key.Public
 	first := func(i coordinator.Member) {
@@ -300,6 +312,9 @@ func (m *Machine) holders(cs *openCase) []key.Public {
 	first(cs.Member)
 	if cs.disputed {
 		first(cs.dispute.Accuser)
+	}
+	if rs := m.find(cs.Round); rs != nil && m.follows(rs) {
+		out = append(out, m.elected(rs)...)
 	}
 	for _, k := range m.peers(cs.Round, m.state.Count()) {
 		if len(out) == 0 || k != out[0] && k != out[len(out)-1] {

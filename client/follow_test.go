@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -272,4 +273,38 @@ func TestCommitmentsGoToWitnesses(t *testing.T) {
 			t.Errorf("overlap %d: %d members are heard by all, want %d", overlap, heard, heardMax)
 		}
 	}
+}
+
+// An author may show another commitment to whoever checks its result than to those who attested it.
+func TestVerifierTakesTheAcceptedCommitment(t *testing.T) {
+	c := newCrowd(t, 200, 10)
+	before, list := c.snapshot(), c.commitments(c.initial)
+	c.close(c.initial, c.initial, list)
+	next := wire.Sum("the parameters of round 2")
+	c.close(next, c.initial, c.commitments(next))
+	check := c.state.Checks()[0]
+	m := New(Config{Self: c.keys[check.Verifier], PayloadMax: 1000, Update: 5000, UpdateMax: 10_000})
+	for _, ev := range []Event{before, Loaded{Known: true, Params: c.initial}, c.snapshot()} {
+		m.Step(c.env.NowMs, ev)
+	}
+	take := func(s dispute.Commitment) *openCase {
+		m.Step(c.env.NowMs, CommitmentReceived{Signed: dispute.Signed{Commitment: s}, Signer: c.keys[check.Member], ID: s.ID()})
+		return m.caseOf[Share{check.Round, check.Member}]
+	}
+	made := list[check.Member]
+	made.State = wire.Sum("made for the check")
+	if take(made).known {
+		t.Fatal("it takes a commitment that no witness holds")
+	}
+	cs := m.caseOf[Share{check.Round, check.Member}]
+	if r, _ := c.state.At(1); !slices.Contains(r.Witnesses(), c.member(m.holders(cs)[1])) {
+		t.Error("it does not ask the witnesses next to the author")
+	}
+	if cs := take(list[check.Member]); !cs.known || cs.signed.Commitment != list[check.Member] || len(m.frauds) != 1 {
+		t.Errorf("known is %v, %d frauds were found", cs.known, len(m.frauds))
+	}
+}
+
+func (c *crowd) member(k key.Public) coordinator.Member {
+	return coordinator.Member(slices.Index(c.keys, k))
 }

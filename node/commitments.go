@@ -226,7 +226,7 @@ func (n *Node) republish(round coordinator.Round, to []key.Public) {
 }
 
 func (n *Node) publish(round coordinator.Round, to []key.Public) {
-	if i, ok := n.roster.Index[n.self]; ok {
+	if i, ok := n.place(n.state); ok {
 		if b, ok := n.commitments.by(round, i); ok {
 			n.exchange.publish(round, b, to)
 		}
