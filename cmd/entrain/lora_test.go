@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/model"
@@ -37,6 +41,7 @@ func TestMembersTrainAdapters(t *testing.T) {
 		t.Fatalf("conversations have no mask: %+v, %v", m, err)
 	}
 	first := create(t, s, fmt.Sprintf(continuedRun, "adapters", 8, corpus, 2, 60)+adaptersOf, imported)
+	audited := auditOne(t, s, "adapters", "--from", imported)
 	states := t.TempDir()
 	var members [2]<-chan taking
 	for i := range members {
@@ -58,6 +63,9 @@ func TestMembersTrainAdapters(t *testing.T) {
 		}
 		final = kept.Params
 	}
+	if r := <-audited; r.Verdict != audit.Equal || len(r.Rows) < 6 {
+		t.Errorf("who audited found %+v", r)
+	}
 	var report view.Run
 	if err := json.Unmarshal([]byte(s.ok("status", "adapters", "--json")), &report); err != nil {
 		t.Fatal(err)
@@ -67,6 +75,37 @@ func TestMembersTrainAdapters(t *testing.T) {
 	}
 	state := filepath.Join(states, "member1")
 	useAdapters(t, s, state, imported, final)
+}
+
+// auditOne watches a run from its beginning until it has audited a result, which it passes on.
+func auditOne(t *testing.T, s *shell, name string, args ...string) <-chan audit.Report {
+	ctx, stop := context.WithCancel(t.Context())
+	found, c := make(chan audit.Report, 1), newShell(t).console
+	out, lines := io.Pipe()
+	c.env, c.out = s.console.env, lines
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, c, append([]string{"audit", name, "--watch", "--json", "--workers", "1"}, args...))
+		lines.Close()
+	}()
+	go func() {
+		defer close(found)
+		defer stop()
+		for in := bufio.NewScanner(out); in.Scan(); {
+			var r audit.Report
+			if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+				t.Errorf("line %q: %v", in.Text(), err)
+			}
+			if r.Verdict != audit.NotAudited && ctx.Err() == nil { // else members were faster
+				found <- r
+				stop()
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the audit ended with %v", err)
+		}
+	}()
+	return found
 }
 
 // useAdapters opens the adapters in a state directory in every way.
