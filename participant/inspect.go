@@ -28,7 +28,7 @@ type Inspection struct {
 
 // inspector continues prompts and answers the questions of tasks with the model in training. It
 // spends a hundredth of the time spent on training; a look that costs more than there is waits for
-// a later step.
+// a later step. The model of the last step is always looked at: nothing is left to train.
 type inspector struct {
 	Inspection
 	trainer *trainer.Trainer
@@ -82,13 +82,13 @@ func (i *inspector) Inspect(ctx context.Context, step coordinator.Step, root wir
 			return i.fault(err)
 		}
 	}
-	if n := i.promptTokens(); i.afford(n) {
+	if n := i.promptTokens(); i.afford(step, n) {
 		out = append(out, i.spend(n, func() ([]event.Event, error) { return i.samples(ctx, step, root, params) })...)
 	}
 	for range len(i.work) { // the first task that can be paid, and then the next: all get their turn
 		w := i.work[0]
 		n := i.taskTokens(w)
-		if !i.afford(n) {
+		if !i.afford(step, n) {
 			break
 		}
 		i.work = append(i.work[1:], w)
@@ -115,8 +115,11 @@ func (i *inspector) taskTokens(w model.NamedItems) (n int) {
 	return n
 }
 
-// afford reports whether the credit pays for a number of tokens.
-func (i *inspector) afford(tokens int) bool {
+// afford reports whether the credit pays for a number of tokens at a step.
+func (i *inspector) afford(step coordinator.Step, tokens int) bool {
+	if uint32(step) >= i.trainer.Spec.Steps {
+		return true
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.Credit.Seconds() >= i.tokenS*float64(tokens)

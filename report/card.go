@@ -63,7 +63,7 @@ func card(r view.Run, s *spec.Spec, now time.Time) []byte {
 		}
 	}
 	add("## Check it\n\nThe run agreed on the parameters `%s`. `entrain model generate CHECKPOINT --hash %s` refuses any others.", r.Params, r.Params)
-	if t := r.Trust; t != nil {
+	if t := r.Trust; t != nil && t.Drawn > 0 {
 		add(" Of the results, %s were computed again by others: %s passed. Convicted of cheating: %d.", view.Thousands(uint64(t.Drawn)), view.Thousands(uint64(t.Passed)), t.Convicted)
 	}
 	add("\n")
@@ -81,7 +81,11 @@ func cardTraining(add func(format string, args ...any), r view.Run, s *spec.Spec
 	}
 	add("| data | manifest `%s` |\n| tokens | %s, in sequences of %d |\n", s.Data.Manifest, view.Thousands(r.Tokens), s.Data.Sequence)
 	add("| optimizer | %s, learning rate %g to %g (%s) |\n", s.Optimizer.Kind().Name, s.LearningRate.Base, s.LearningRate.Final, s.LearningRate.Schedule)
-	add("| batch | %d to %d sequences |\n| run | `%s` |\n\n", s.Batch.Start, s.Batch.End, r.ID)
+	batch := fmt.Sprint(s.Batch.Start)
+	if s.Batch.End != s.Batch.Start {
+		batch += fmt.Sprintf(" to %d", s.Batch.End)
+	}
+	add("| batch | %s sequences |\n| run | `%s` |\n\n", batch, r.ID)
 }
 
 // plain returns text that Markdown shows as it is, line by line.

@@ -96,6 +96,9 @@ func TestLooksArePaidByTraining(t *testing.T) {
 	if got := i.Inspect(t.Context(), 4, wire.Hash{}, params); len(got) != 0 {
 		t.Errorf("without credit it told %+v", got)
 	}
+	if got := i.Inspect(t.Context(), 10, wire.Hash{}, params); len(got) != 3 {
+		t.Errorf("of the last step it told %+v", got)
+	}
 	params[7] = float32(math.Inf(1))
 	i.Credit = time.Hour
 	if got := i.Inspect(t.Context(), 5, wire.Hash{}, params); len(got) != 1 || !strings.Contains(got[0].(event.Note).Text, "looking at the model") {
