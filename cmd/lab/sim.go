@@ -119,7 +119,7 @@ func (o *simOptions) complete(given func(string) bool) error {
 	}
 	for i := 0; i < o.adversaries || i < len(o.kinds); i++ {
 		if len(o.kinds) == 0 {
-			o.cfg.Adversaries = sim.Mix(o.adversaries)
+			o.cfg.Adversaries = sim.Mix(o.adversaries, o.cfg.Followers)
 			break
 		}
 		o.cfg.Adversaries = append(o.cfg.Adversaries, o.kinds[i%len(o.kinds)])

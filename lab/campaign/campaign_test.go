@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/lab/sim"
 )
 
 func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {
@@ -40,7 +41,7 @@ func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {
 			quiet++
 		}
 	}
-	for _, k := range adversary.Kinds() {
+	for _, k := range sim.Kinds(true) {
 		if !kinds[k.Name] {
 			t.Errorf("no %s is drawn", k.Name)
 		}

@@ -62,7 +62,7 @@ func (d *draws) peers(seed uint64) sim.Config {
 	}
 	c.Verification = []uint8{5, 20, 50, 100}[d.between(0, 3)]
 	for n := c.Clients * d.between(0, gangPercentMax) / 100; len(c.Adversaries) < n; {
-		k := d.kind()
+		k := d.kind(c.Followers)
 		if size := max(1, k.Gang); len(c.Adversaries)+size <= n { // a single adversary always fits
 			c.Adversaries = append(c.Adversaries, slices.Repeat([]string{k.Name}, size)...)
 		}
@@ -71,8 +71,8 @@ func (d *draws) peers(seed uint64) sim.Config {
 }
 
 // kind draws a kind of adversary: every third is one of two in turn.
-func (d *draws) kind() adversary.Kind {
-	kinds := adversary.Kinds()
+func (d *draws) kind(followers bool) adversary.Kind {
+	kinds := sim.Kinds(followers)
 	k := kinds[d.between(0, len(kinds)-1)]
 	if d.between(0, 2) > 0 {
 		return k

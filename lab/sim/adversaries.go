@@ -12,12 +12,21 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
+// Kinds returns all kinds of adversaries of a network, those that lie to followers included if it
+// has any.
+func Kinds(followers bool) []adversary.Kind {
+	if followers {
+		return append(adversary.Kinds(), adversary.Misleaders()...)
+	}
+	return adversary.Kinds()
+}
+
 // Mix returns the kinds of n adversaries, in the order of the library, so that all occur if n is
 // large enough. Gangs stay together.
-func Mix(n int) []string {
+func Mix(n int, followers bool) []string {
 	var kinds []string
 	for len(kinds) < n {
-		for _, k := range adversary.Kinds() {
+		for _, k := range Kinds(followers) {
 			for range max(1, k.Gang) {
 				kinds = append(kinds, k.Name)
 			}

@@ -112,15 +112,15 @@ func TestSimulationsOfCheatsAreChecked(t *testing.T) {
 }
 
 func TestMixHasAllKinds(t *testing.T) {
-	mix := Mix(28)
-	for _, k := range adversary.Kinds() {
+	mix := Mix(31, true)
+	for _, k := range Kinds(true) {
 		if n := len(slices.DeleteFunc(slices.Clone(mix), func(s string) bool { return s != k.Name })); n < max(1, k.Gang) {
 			t.Errorf("%d of %s among %v", n, k.Name, mix)
 		}
 	}
 	for n := 1; n < 30; n++ {
-		if err := (Config{Clients: 60, Adversaries: Mix(n)}).checkKinds(); err != nil || len(Mix(n)) != n {
-			t.Errorf("%d: %v, %v", n, Mix(n), err)
+		if err := (Config{Clients: 60, Adversaries: Mix(n, true)}).checkKinds(); err != nil || len(Mix(n, true)) != n {
+			t.Errorf("%d: %v, %v", n, Mix(n, true), err)
 		}
 	}
 }
