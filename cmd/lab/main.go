@@ -77,7 +77,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), numericsCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c), blocksCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

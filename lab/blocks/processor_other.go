@@ -1,0 +1,8 @@
+//go:build !unix
+
+package blocks
+
+import "time"
+
+// processorTime is not known.
+func processorTime() time.Duration { return 0 }
