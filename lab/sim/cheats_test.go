@@ -152,6 +152,8 @@ func TestFindingsStayFixed(t *testing.T) {
 			Adversaries: []string{"copycat", "false-accuser", "withhold", "equivocate"}}},
 		{"a check ends as a share is computed", Config{Seed: 20385, Clients: 8, Steps: 14, Delay: 47 * time.Millisecond, BySpeed: true,
 			Adversaries: []string{"free-rider-stale", "colluder", "colluder"}, Verification: 100}},
+		{"a cheat crashes and publishes its node's commitment", Config{Seed: 700130, Clients: 18, Steps: 2, Delay: 55 * time.Millisecond, Crashes: 1,
+			Stragglers: 1, Adversaries: []string{"halves", "colluder", "colluder", "copycat", "dodger"}, Verification: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cfg.Limit = Default(1).Limit

@@ -24,6 +24,7 @@ type participant struct {
 	slowness time.Duration
 	skew     time.Duration // by which its clock is wrong
 	disk     disk.Disk
+	crashed  bool // at some time
 
 	node   *node.Node
 	scope  *loop.Scope
@@ -108,6 +109,7 @@ func (p *participant) crash() {
 	if p.node == nil {
 		return
 	}
+	p.crashed = true
 	p.network.report.Crashes++
 	p.network.mesh.Crash(p.key.Public())
 	p.end()
