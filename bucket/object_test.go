@@ -101,6 +101,9 @@ func FuzzOpen(f *testing.F) {
 		if len(object) != bucket.EnvelopeBytes+len(body) || !n.Kind.Valid() {
 			t.Errorf("%d bytes open as %v with a body of %d", len(object), n, len(body))
 		}
+		if s, copied, err := bucket.ParseCopy(body); err == nil && !bytes.Equal(append(s.Append(nil), copied...), body) {
+			t.Errorf("%x is read as a copy of %+v", body, s)
+		}
 	})
 }
 

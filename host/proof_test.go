@@ -181,7 +181,7 @@ func FuzzProofs(f *testing.F) {
 	proof, _ := c.host.ProveRun("two")
 	peers, _ := c.host.PeersBytes("two")
 	admission, _ := c.host.AdmissionBytes("two")
-	for _, b := range [][]byte{proof.Append(nil), c.host.ProvePurse(public("ann")), c.host.ProvePools(), c.host.ProveReplicas(), peers, admission} {
+	for _, b := range [][]byte{proof.Append(nil), c.host.ProvePurse(public("ann")), c.host.ProvePools(), c.host.ProveReplicas(), c.host.ProveClosed(), peers, admission} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -195,6 +195,7 @@ func FuzzProofs(f *testing.F) {
 		_, _, _ = OpenPurse(b, public("ann"))
 		_, _, _ = OpenPools(testChain, b)
 		_, _, _ = OpenReplicas(b)
+		_, _, _ = OpenClosed(b)
 		_, _, _ = OpenPeers(b)
 		_, _, _ = OpenAdmission(b)
 	})

@@ -26,10 +26,10 @@ import (
 var tiny = llama.Config{Vocab: 260, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 48, Context: 64, Theta: 10000, Eps: 1e-5, QKNorm: true}
 
 // open makes a checkpoint of random parameters and opens it.
-func open(t *testing.T, seed string) *Model { return openOf(t, seed, tiny) }
+func open(t testing.TB, seed string) *Model { return openOf(t, seed, tiny) }
 
 // write makes a checkpoint of random parameters and returns its directory.
-func write(t *testing.T, seed string, cfg llama.Config) string {
+func write(t testing.TB, seed string, cfg llama.Config) string {
 	t.Helper()
 	m := checkpoint.Model{
 		Run: "tiny", Config: model.CheckpointConfig(cfg), Tokenizer: tokenizer.Bytes{}, Layout: cfg.Layout(), Params: llama.Init(cfg, wire.Sum(seed)),
@@ -45,7 +45,7 @@ func write(t *testing.T, seed string, cfg llama.Config) string {
 	return dir
 }
 
-func openOf(t *testing.T, seed string, cfg llama.Config) *Model {
+func openOf(t testing.TB, seed string, cfg llama.Config) *Model {
 	t.Helper()
 	pool := exact.NewPool(2)
 	t.Cleanup(pool.Close)
@@ -418,6 +418,45 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 			t.Errorf("the receipt %s that the client got: %v", line, err)
 		}
 	}
+}
+
+// Whatever a request asks, it is answered or refused with a status that says so, and an answer has no more tokens than were asked for.
+func FuzzRequest(f *testing.F) {
+	for _, body := range []string{
+		`{"prompt":"ab","max_tokens":2,"seed":1,"temperature":0.5,"top_p":0.9,"top_k":3,"stop":["a","b"],"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"prompt":[1,2],"max_tokens":1,"n":2,"logprobs":2,"logit_bias":{},"user":"u"}`, `{"prompt":[[1,2]],"max_tokens":-1}`, `{"prompt":["a","b"]}`,
+		`{"messages":[{"role":"user","content":"hi"},{"role":"user","content":[{"type":"text","text":"x"}]}],"max_completion_tokens":2,"tools":[]}`, `{"messages":null}`, `[`,
+	} {
+		f.Add([]byte(body))
+	}
+	server, err := NewServer(open(f, "fuzz"), 1, 0, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(server.batch.close)
+	handler := server.Handler()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
+			r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			switch w.Code {
+			case http.StatusOK, http.StatusBadRequest, http.StatusNotFound:
+			default:
+				t.Errorf("%s of %s is answered by %d: %s", path, body, w.Code, w.Body)
+			}
+			var c completion
+			if json.Unmarshal(w.Body.Bytes(), &c) != nil {
+				continue // a stream
+			}
+			for _, v := range c.Choices {
+				if v.Receipt != nil && len(v.Receipt.Tokens) > v.Receipt.Most {
+					t.Errorf("%s: %d tokens are an answer to %s", path, len(v.Receipt.Tokens), body)
+				}
+			}
+		}
+	})
 }
 
 func FuzzReceipt(f *testing.F) {

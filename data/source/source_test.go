@@ -268,6 +268,23 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
+// A file of tokens has as many as its bytes hold, whatever its header says.
+func FuzzTokenLayout(f *testing.F) {
+	header := make([]byte, 1024+4)
+	for i, v := range []uint32{20240520, 1, 2} {
+		binary.LittleEndian.PutUint32(header[4*i:], v)
+	}
+	for _, format := range []Format{Uint16, Uint32, LLMC} {
+		f.Add(byte(format), header)
+	}
+	f.Fuzz(func(t *testing.T, format byte, b []byte) {
+		l, err := readTokenLayout(written(t, "tokens.bin", b), Format(format), uint64(len(b)))
+		if err == nil && l.size > 0 && l.header+l.tokens*uint64(l.size) != uint64(len(b)) {
+			t.Errorf("%v: %d bytes are %+v", Format(format), len(b), l)
+		}
+	})
+}
+
 func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"text":"a\ud800\u0000","text":null}`))
 	f.Fuzz(func(t *testing.T, line []byte) {

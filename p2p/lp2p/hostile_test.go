@@ -322,6 +322,26 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
+// What a member announces is an address of its own, without its name, or refused.
+func FuzzAddr(f *testing.F) {
+	id, err := peerID(secret(1).Public())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{"/ip4/1.2.3.4/tcp/5", "/dns4/host/udp/5/quic-v1/p2p/" + id.String(), "/p2p/" + id.String(), "/ip6zone/x/ip6/::1/tcp/1/p2p-circuit"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := parseAddr(s, id)
+		if err != nil {
+			return
+		}
+		if again, err := parseAddr(a.String(), id); err != nil || !again.Equal(a) {
+			t.Errorf("%q is read as %q, and that as %q, %v", s, a, again, err)
+		}
+	})
+}
+
 // A member announces addresses in the private network of who dials it. Nobody connects to them
 // unless the run is in a private network, or the user named the address.
 func TestPrivateAddressesAreNotDialed(t *testing.T) {
