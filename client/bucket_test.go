@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,13 @@ type shelves struct {
 	asked       []FetchPayload
 	lists       func() [][]byte // what others say that they lack
 	copied      []Copy
+	lacks       map[coordinator.Round][]byte
+	hides       func(from *peer) bool     // from whom what is in the bucket
+	read, sent  map[coordinator.Round]int // lists, and copies that others found
 }
+
+// hidesFrom reports whether a peer gets nothing from the bucket.
+func (s *shelves) hidesFrom(p *peer) bool { return s.hides != nil && s.hides(p) }
 
 // slice is what a seed draws of a payload.
 type slice struct{ payload, seed wire.Hash }
@@ -34,6 +41,7 @@ func (net *network) buckets() bool { return net.state.Config().Exchange == coord
 func (p *peer) bucket(a Action) bool {
 	if p.shelves.commitments == nil {
 		p.shelves.commitments, p.shelves.reveals = map[wire.Hash]authored{}, map[slice]bool{}
+		p.shelves.lacks, p.shelves.read, p.shelves.sent = map[coordinator.Round][]byte{}, map[coordinator.Round]int{}, map[coordinator.Round]int{}
 	}
 	switch a := a.(type) {
 	case Commit:
@@ -65,21 +73,36 @@ func (p *peer) bucket(a Action) bool {
 				p.t.Errorf("%s: asks for a commitment of round %d that the ledger does not have", p.name, a.Round)
 				continue
 			}
-			if k, ok := p.peer(p.state.Key(i)).shelves.commitments[id]; ok {
+			if k, ok := p.peer(p.state.Key(i)).shelves.commitments[id]; ok && !p.peer(p.state.Key(i)).shelves.hidesFrom(p) {
 				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
 			}
 		}
 	case FetchPayload:
 		p.shelves.asked = append(p.shelves.asked, a)
-		ok := p.peer(p.state.Key(a.Member)).shelves.reveals[slice{a.Payload, a.Seed}]
+		from := &p.peer(p.state.Key(a.Member)).shelves
+		ok := from.reveals[slice{a.Payload, a.Seed}] && !from.hidesFrom(p)
 		p.held[a.Payload] = p.held[a.Payload] || ok
 		p.feed(PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok})
+	case Lack:
+		p.shelves.lacks[a.Round] = a.Members
 	case AskLacks:
+		p.shelves.read[a.Round] += len(a.Of)
+		var lists [][]byte
 		if p.shelves.lists != nil {
-			p.feed(Lacked{Round: a.Round, Lists: p.shelves.lists()})
+			lists = p.shelves.lists()
+		}
+		for _, i := range a.Of {
+			if list := p.peer(p.state.Key(i)).shelves.lacks[a.Round]; list != nil {
+				lists = append(lists, list)
+			}
+		}
+		if lists != nil {
+			p.feed(Lacked{Round: a.Round, Lists: lists})
 		}
 	case Copy:
 		p.shelves.copied = append(p.shelves.copied, a)
+	case FindCopy:
+		p.findCopy(a)
 	case Train:
 		p.shelves.trained = append(p.shelves.trained, a)
 		return false
@@ -87,6 +110,24 @@ func (p *peer) bucket(a Action) bool {
 		return false
 	}
 	return true
+}
+
+// findCopy looks into others' buckets, and takes the first copy that is there.
+func (p *peer) findCopy(a FindCopy) {
+	for _, k := range a.From {
+		from := p.peer(k)
+		at := slices.IndexFunc(from.shelves.copied, func(c Copy) bool { return c.ID == a.ID && c.Seed == a.Seed })
+		if at < 0 || from.shelves.hidesFrom(p) {
+			continue
+		}
+		from.shelves.sent[a.Round]++
+		p.held[from.shelves.copied[at].Payload] = true
+		c := p.peer(p.state.Key(a.Member)).shelves.commitments[a.ID]
+		p.feed(CommitmentReceived{Signed: c.signed, Signer: c.author, ID: a.ID})
+		p.feed(Found{Round: a.Round, Member: a.Member, ID: a.ID, OK: true})
+		return
+	}
+	p.feed(Found{Round: a.Round, Member: a.Member, ID: a.ID})
 }
 
 func (p *peer) results() uint32 {

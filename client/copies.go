@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -199,41 +201,41 @@ func (m *bucketExchange) lacked(ev Lacked) {
 	if !ok || rs == nil || h == nil {
 		return
 	}
+	seed, _ := m.seed(ev.Round)
+	own := m.toCopy(rs, next.Witnesses(), h)
 	left := copiesMax + m.state.Count()/copiesPer
 	for range lacksServed {
 		for _, list := range ev.Lists {
-			i, c := m.toCopy(rs, next.Witnesses(), h, list)
-			if c == nil || left == 0 {
+			k := slices.IndexFunc(own, func(i coordinator.Member) bool {
+				return int(i/8) < len(list) && list[i/8]>>(i%8)&1 == 1 && !h.copied[i]
+			})
+			if k < 0 {
 				continue
 			}
+			if left == 0 {
+				return
+			}
 			left--
+			i := own[k]
+			c := m.best(rs, i, true)
 			h.copied[i] = true
-			seed, _ := m.seed(ev.Round)
 			m.do(Copy{Round: ev.Round, Member: i, ID: c.id, Payload: c.commitment.Payload, Seed: seed})
 		}
 	}
 }
 
-// toCopy returns the result to copy next of those in a list, nil if there is none: the one for
-// which this witness is the likeliest to be asked.
-func (m *bucketExchange) toCopy(rs *results, witnesses []coordinator.Member, h *help, list []byte) (member coordinator.Member, best *candidate) {
-	seat := 0
-	for p, i := range witnesses {
-		if i == m.member.index {
-			seat = p
+// toCopy returns whose results this witness holds and has not copied, beginning with those for
+// which it is the likeliest to be asked.
+func (m *bucketExchange) toCopy(rs *results, witnesses []coordinator.Member, h *help) (members []coordinator.Member) {
+	seat := slices.Index(witnesses, m.member.index)
+	for distance := range witnesses {
+		for i := (seat + len(witnesses) - distance) % len(witnesses); i < int(m.state.Count()); i += len(witnesses) {
+			if k := coordinator.Member(i); k != m.member.index && !h.copied[k] && m.best(rs, k, true) != nil {
+				members = append(members, k)
+			}
 		}
 	}
-	nearest := len(witnesses)
-	for i := range min(m.state.Count(), coordinator.Member(8*len(list))) {
-		if list[i/8]>>(i%8)&1 == 0 || i == m.member.index || h.copied[i] {
-			continue
-		}
-		distance := (seat + len(witnesses) - int(i)%len(witnesses)) % len(witnesses)
-		if c := m.best(rs, i, true); c != nil && distance < nearest {
-			member, best, nearest = i, c, distance
-		}
-	}
-	return member, best
+	return members
 }
 
 // search looks for copies of what this member lacks.

@@ -2,6 +2,8 @@ package client
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -38,4 +40,62 @@ func TestFalseListsCostLittle(t *testing.T) {
 			t.Errorf("%d liars: it reads %d times and makes %d copies, want %d", c.liars, asked, most, c.most)
 		}
 	}
+}
+
+// BenchmarkHiding has a third of the members hide their results from another third, and say that they lack everything, in a run by buckets. It
+// prints what an honest witness that holds them does in a window: lists it reads, results it copies, copies that others take from it; and how
+// many windows a victim goes without a result of its own.
+func BenchmarkHiding(b *testing.B) {
+	for _, n := range []uint32{30, 100, 300, 1000} {
+		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				hiding(b, n)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func hiding(b *testing.B, n uint32) {
+	const windows = 6
+	net := newNetwork(b, n, 1, windows, 1, byBuckets, func(cfg *coordinator.Config) {
+		cfg.Witnesses, cfg.RoundTrainMs = uint16(min(n, 32)), 40*stepMs
+	})
+	gang, victims, others := net.peers[:n/3], net.peers[n/3:2*(n/3)], net.peers[2*(n/3):]
+	everybody := slices.Repeat([][]byte{bytes.Repeat([]byte{255}, int(n)/8)}, len(gang))
+	for i, p := range net.peers {
+		p.slow = 1000
+		if i < len(gang) {
+			p.shelves.hides = func(from *peer) bool { return slices.Contains(victims, from) }
+		}
+		p.shelves.lists = func() [][]byte { return everybody }
+	}
+	net.run(120_000, net.finished)
+	var served, read, copied, mostCopied, sent, mostSent float64
+	for _, p := range others {
+		for round, lists := range p.shelves.read {
+			copies := 0
+			for _, a := range p.shelves.copied {
+				if a.Round == round {
+					copies++
+				}
+			}
+			served, read, copied, sent = served+1, read+float64(lists), copied+float64(copies), sent+float64(p.shelves.sent[round])
+			mostCopied, mostSent = max(mostCopied, float64(copies)), max(mostSent, float64(p.shelves.sent[round]))
+		}
+	}
+	missed := func(of []*peer) (sum float64) {
+		for _, p := range of {
+			sum += float64(windows - p.results())
+		}
+		return sum / float64(len(of)*windows)
+	}
+	b.ReportMetric(read/served, "lists/witness")
+	b.ReportMetric(copied/served, "copies/witness")
+	b.ReportMetric(mostCopied, "copies-most")
+	b.ReportMetric(sent/served, "sent/witness")
+	b.ReportMetric(mostSent, "sent-most")
+	b.ReportMetric(100*missed(victims), "%victims-missed")
+	b.ReportMetric(100*missed(others), "%others-missed")
+	b.ReportMetric(100*missed(gang), "%gang-missed")
 }

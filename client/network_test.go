@@ -17,11 +17,12 @@ import (
 // network drives machines against one coordinator. Parameters are hashes: applying a set hashes the payloads onto the old ones,
 // training hashes the round and the member. Time is counted in steps of stepMs; messages may be lost.
 type network struct {
-	t       *testing.T
+	t       testing.TB
 	state   coordinator.State
 	now     uint64
 	random  prng.Source
 	peers   []*peer
+	byKey   map[key.Public]*peer
 	height  uint64
 	lose    func(from, to *peer) bool // of gossip and fetches
 	initial wire.Hash
@@ -92,17 +93,17 @@ func testConfig(n uint32, overlap uint8, steps uint32) coordinator.Config {
 	}
 }
 
-func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64, adjust ...func(*coordinator.Config)) *network {
+func newNetwork(t testing.TB, n uint32, overlap uint8, steps uint32, seed uint64, adjust ...func(*coordinator.Config)) *network {
 	t.Helper()
 	cfg := testConfig(n, overlap, steps)
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	state, err := coordinator.New(coordinator.Limits{Members: max(16, n), Witnesses: 8, Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
+	state, err := coordinator.New(coordinator.Limits{Members: max(16, n), Witnesses: max(8, cfg.Witnesses), Buckets: cfg.Exchange == coordinator.Buckets, Speeds: cfg.Sharing == coordinator.SpeedShares}, cfg, coordinator.Env{NowMs: 1000})
 	if err != nil {
 		t.Fatalf("%v: %v", err, cfg.Check(coordinator.Limits{Members: max(16, n), Witnesses: 8}))
 	}
-	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, settled: map[coordinator.Round]map[coordinator.Member]bool{}}
+	net := &network{t: t, state: state, now: 1000, random: prng.New(wire.Sum("seed", wire.AppendU64(nil, seed)), "network"), initial: cfg.ModelHash, byKey: map[key.Public]*peer{}, settled: map[coordinator.Round]map[coordinator.Member]bool{}}
 	net.lose = func(from, to *peer) bool { return false }
 	for i := range n {
 		net.add(fmt.Sprintf("peer %d", i), i)
@@ -113,7 +114,7 @@ func newNetwork(t *testing.T, n uint32, overlap uint8, steps uint32, seed uint64
 func (net *network) add(name string, i uint32) *peer {
 	p := &peer{network: net, name: name, key: key.FromSeed(wire.Sum("peer", wire.AppendU32(nil, i))), slow: 100, verdicts: map[Verdict]int{}, kept: map[Share]Kept{}}
 	p.saved = Loaded{Known: true, Params: net.initial}
-	net.peers = append(net.peers, p)
+	net.peers, net.byKey[p.key.Public()] = append(net.peers, p), p
 	p.start()
 	return p
 }
@@ -276,12 +277,7 @@ func (net *network) compare() {
 }
 
 func (net *network) peer(k key.Public) *peer {
-	for _, p := range net.peers {
-		if p.key.Public() == k {
-			return p
-		}
-	}
-	return nil
+	return net.byKey[k]
 }
 
 func (p *peer) keep(a authored) bool {
