@@ -17,7 +17,7 @@ import (
 // In eighths of a window, with those of window r+1 first, for the results of r:
 //
 //	3           who lacks results that may count says so (Lack)
-//	4, 9, 12    the witnesses of r+1 read who lacks what (AskLacks), and copy what they hold (Copy)
+//	4, 6, 9     the witnesses of r+1 read who lacks what (AskLacks), and copy what they hold (Copy)
 //	5 to 15     who lacks results looks for copies (FindCopy)
 //	8           r's set is decided: who lacks results of it says so again
 //
@@ -30,7 +30,7 @@ const (
 	decidedAt = eighths
 )
 
-var readAt = [...]int{4, 9, 12}
+var readAt = [...]int{4, 6, 9}
 
 const (
 	// lacksServed is how many results a witness copies for one member each time it reads the lists.
@@ -100,8 +100,10 @@ type help struct {
 	round  coordinator.Round
 	done   int // eighths of the window that were dealt with, and before
 	copied map[coordinator.Member]bool
-	tries  int
+	lacks  []byte                      // what this member lacked when it last looked
+	tries  int                         // number of times that it looked
 	finds  map[coordinator.Member]bool // under way
+	tried  map[coordinator.Member]bool // since it last looked
 }
 
 // help says what this member lacks, looks for it, and helps others that lack something.
@@ -121,7 +123,7 @@ func (m *bucketExchange) help() {
 		}
 		h := m.helping(round)
 		if h == nil {
-			h = &help{round: round, copied: map[coordinator.Member]bool{}, finds: map[coordinator.Member]bool{}}
+			h = &help{round: round, copied: map[coordinator.Member]bool{}, finds: map[coordinator.Member]bool{}, tried: map[coordinator.Member]bool{}}
 			m.helps[0], m.helps[1] = m.helps[1], h
 		}
 		if h.done >= eighth {
@@ -144,7 +146,10 @@ func (m *bucketExchange) help() {
 			m.do(Lack{Round: round, Members: lacking})
 		}
 		if eighth >= findAt {
-			m.search(r, h, lacking)
+			h.lacks = lacking
+			h.tries++
+			clear(h.tried)
+			m.search(r, h)
 		}
 	}
 }
@@ -238,33 +243,38 @@ func (m *bucketExchange) toCopy(rs *results, witnesses []coordinator.Member, h *
 	return members
 }
 
-// search looks for copies of what this member lacks.
-func (m *bucketExchange) search(r coordinator.RoundState, h *help, lacking []byte) {
+// search looks for copies of what this member lacks, some at a time.
+func (m *bucketExchange) search(r coordinator.RoundState, h *help) {
 	next, _ := m.state.At(r.Number() + 1)
 	witnesses := next.Witnesses()
 	seed, _ := m.seed(r.Number())
-	for i := range min(m.state.Count(), coordinator.Member(8*len(lacking))) {
-		if lacking[i/8]>>(i%8)&1 == 0 || h.finds[i] || len(h.finds) == fetchesMax {
+	for i := range min(m.state.Count(), coordinator.Member(8*len(h.lacks))) {
+		if len(h.finds) == fetchesMax {
+			return
+		}
+		if h.lacks[i/8]>>(i%8)&1 == 0 || h.tried[i] || h.finds[i] {
 			continue
 		}
 		a := FindCopy{Round: r.Number(), Member: i, Seed: seed}
 		a.ID, _ = r.Committed(i)
 		for k := range witnesses {
-			w := witnesses[(int(i)+h.tries*copiesFrom+k)%len(witnesses)]
+			w := witnesses[(int(i)+(h.tries-1)*copiesFrom+k)%len(witnesses)]
 			if w != m.member.index && w != i && len(a.From) < copiesFrom {
 				a.From = append(a.From, m.state.Key(w))
 			}
 		}
-		h.finds[i] = true
+		h.finds[i], h.tried[i] = true, true
 		m.do(a)
 	}
-	h.tries++
 }
 
 // found takes the outcome of a FindCopy.
 func (m *bucketExchange) found(ev Found) {
 	if h := m.helping(ev.Round); h != nil {
 		delete(h.finds, ev.Member)
+		if r, ok := m.state.At(ev.Round); ok && m.model.round < ev.Round+2 {
+			m.search(r, h)
+		}
 	}
 	rs := m.find(ev.Round)
 	if !ev.OK || rs == nil {
