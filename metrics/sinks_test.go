@@ -349,3 +349,50 @@ func TestWandBSyncsTheRun(t *testing.T) {
 		t.Errorf("of a file cut short in its second step, %d lines came", n)
 	}
 }
+
+// BenchmarkBytes prints what a step of a run with checks adds to the file of each sink.
+func BenchmarkBytes(b *testing.B) {
+	begin := map[string]func(dir string) (runlog.Sink, error){
+		"jsonl":       func(dir string) (runlog.Sink, error) { return NewJSONLines(filepath.Join(dir, "metrics.jsonl")) },
+		"tensorboard": func(dir string) (runlog.Sink, error) { return NewTensorBoard(dir, time.Unix(1, 0)) },
+		"wandb":       func(dir string) (runlog.Sink, error) { return NewWandB(dir, "run", nil, time.Unix(1, 0)) },
+	}
+	for name, begin := range begin {
+		b.Run(name, func(b *testing.B) {
+			dir, step := b.TempDir(), coordinator.Step(0)
+			sink, err := begin(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				step++
+				standing := runlog.Standing{Head: runlog.Head{ID: "x", Epoch: 1, Round: coordinator.Round(step), Step: step, SeqTokens: 2048, Present: 128, Points: 512 * uint64(step)},
+					Rounds: []runlog.Round{{Number: coordinator.Round(step), Step: step}}, Trust: &runlog.Trust{TrustHead: runlog.TrustHead{Drawn: uint32(step), Passed: uint32(step)}}}
+				for _, ev := range []event.Event{
+					event.Trained{Round: coordinator.Round(step), Step: step, Loss: 3.1415927, LR: 4e-4, GradNorm: 1.2345678, Tokens: 8192, Seconds: 12.345678, Bytes: 987654, PeakShare: 0.34567},
+					event.Applied{Round: coordinator.Round(step) + 1, Step: step, Results: 128},
+				} {
+					if err := sink.Record(runlog.Record{Time: time.Unix(1_000_000_000+30*int64(step), 123456789), Standing: &standing, Event: ev}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if err := sink.Close(); err != nil {
+				b.Fatal(err)
+			}
+			var bytes int64
+			err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					var info os.FileInfo
+					info, err = d.Info()
+					bytes += info.Size()
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(bytes)/float64(step), "B/step")
+		})
+	}
+}
