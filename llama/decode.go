@@ -115,7 +115,7 @@ func NewDecoder(cfg Config, params []float32, pool *exact.Pool, rows int) (*Deco
 func (d *Decoder) Fork(rows int) *Decoder { return d.decoder(d.pool, rows) }
 
 // Generator returns a Generator that has read nothing, with a Fork.
-func (d *Decoder) Generator() *Generator { return &Generator{decoder: d.Fork(readRows)} }
+func (d *Decoder) Generator() *Generator { return &Generator{cfg: d.cfg, decoder: d.Fork(readRows)} }
 
 // Rows returns the most tokens that a Step reads.
 func (d *Decoder) Rows() int { return d.rows }
@@ -262,7 +262,7 @@ func (d *Decoder) check(parts []Part) error {
 		case slices.ContainsFunc(parts[:i], func(q Part) bool { return q.Text == p.Text }):
 			return errors.New("a text that is read twice at once")
 		}
-		if err := d.known(p.Tokens); err != nil {
+		if err := d.cfg.known(p.Tokens); err != nil {
 			return err
 		}
 	}
@@ -273,13 +273,13 @@ func (d *Decoder) check(parts []Part) error {
 }
 
 // known returns an error unless there are tokens, all of the vocabulary.
-func (d *Decoder) known(tokens []uint32) error {
+func (c Config) known(tokens []uint32) error {
 	if len(tokens) == 0 {
 		return errors.New("no tokens to read")
 	}
 	for i, t := range tokens {
-		if int64(t) >= int64(d.cfg.Vocab) {
-			return fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", t, i, d.cfg.Vocab)
+		if int64(t) >= int64(c.Vocab) {
+			return fmt.Errorf("token %d at position %d is beyond the vocabulary of %d", t, i, c.Vocab)
 		}
 	}
 	return nil

@@ -10,9 +10,24 @@ import (
 // A Generator reads one text with a Decoder, and predicts its next token. It must not be used
 // concurrently.
 type Generator struct {
-	decoder *Decoder
-	text    Text
+	cfg       Config
+	decoder   *Decoder // nil: elsewhere reads
+	elsewhere Elsewhere
+	text      Text
 }
+
+// Elsewhere reads one text with a model that is not in this process's memory, to the bits of a
+// Decoder.
+type Elsewhere interface {
+	// Rows returns the most tokens of ReadAt that begin at position at.
+	Rows(at int) int
+	// ReadAt reads tokens behind the first at of those that it has read, forgets all others, and
+	// returns the logits (want, Vocab) after each of the last want, valid until the next call.
+	ReadAt(at int, tokens []uint32, want int) ([]float32, error)
+}
+
+// NewGeneratorOn returns a Generator of a model of shape cfg that has read nothing.
+func NewGeneratorOn(cfg Config, e Elsewhere) *Generator { return &Generator{cfg: cfg, elsewhere: e} }
 
 // readRows is the most tokens that a Generator reads at once.
 const readRows = 32
@@ -24,7 +39,7 @@ func NewGenerator(cfg Config, params []float32, pool *exact.Pool) (*Generator, e
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{decoder: d}, nil
+	return &Generator{cfg: cfg, decoder: d}, nil
 }
 
 // Read appends tokens, at least one, to the text and returns the logits of the next token, which
@@ -32,7 +47,7 @@ func NewGenerator(cfg Config, params []float32, pool *exact.Pool) (*Generator, e
 // it and reads the newer half again from position 0. If a token is beyond the vocabulary, Read
 // returns an error and reads nothing.
 func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
-	if err := g.decoder.known(tokens); err != nil {
+	if err := g.cfg.known(tokens); err != nil {
 		return nil, err
 	}
 	var last []float32
@@ -47,11 +62,11 @@ func (g *Generator) Read(tokens ...uint32) ([]float32, error) {
 // with the logits after tokens i, i+1 and so on, until f returns false. It reads many tokens at
 // once, so it is much faster than Generate, and may have read more than f has seen.
 func (g *Generator) Follow(text []uint32, i int, f func(i int, logits []float32) bool) error {
-	if err := g.decoder.known(text); err != nil {
+	if err := g.cfg.known(text); err != nil {
 		return err
 	}
-	if i < 0 || i >= len(text) || len(text) > g.decoder.cfg.Context {
-		return fmt.Errorf("logits from token %d on of %d tokens in a context of %d", i, len(text), g.decoder.cfg.Context)
+	if i < 0 || i >= len(text) || len(text) > g.cfg.Context {
+		return fmt.Errorf("logits from token %d on of %d tokens in a context of %d", i, len(text), g.cfg.Context)
 	}
 	kept := g.Keep(text[:i+1])
 	return g.follow(text[kept:], i-kept, func(j int, logits []float32) bool { return f(kept+j, logits) })
@@ -60,7 +75,7 @@ func (g *Generator) Follow(text []uint32, i int, f func(i int, logits []float32)
 // follow reads tokens and calls f with the logits after tokens i, i+1 and so on, until f returns
 // false.
 func (g *Generator) follow(tokens []uint32, i int, f func(i int, logits []float32) bool) error {
-	c := g.decoder.cfg
+	c := g.cfg
 	for at := 0; at < len(tokens); {
 		if g.text.Len() == c.Context {
 			young := slices.Clone(g.text.read[c.Context-c.Context/2:])
@@ -69,23 +84,44 @@ func (g *Generator) follow(tokens []uint32, i int, f func(i int, logits []float3
 				return err
 			}
 		}
-		n := min(len(tokens)-at, g.decoder.rows, c.Context-g.text.Len())
-		part := []Part{{Text: &g.text, Tokens: tokens[at : at+n], Want: min(n, max(0, at+n-i))}}
-		if err := g.decoder.Step(part); err != nil {
-			return err
-		}
+		n := min(len(tokens)-at, g.rows(), c.Context-g.text.Len())
+		want := min(n, max(0, at+n-i))
+		all, err := g.step(tokens[at:at+n], want)
 		at += n
-		for j := at - part[0].Want; j < at; j++ {
-			logits := part[0].Logits[(j-at+part[0].Want)*c.Vocab:][:c.Vocab]
-			if part[0].Err != nil {
-				return part[0].Err
-			}
-			if !f(j, logits) {
+		for j := at - want; j < at && err == nil; j++ {
+			if !f(j, all[(j-at+want)*c.Vocab:][:c.Vocab]) {
 				return nil
 			}
 		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// rows returns the most tokens of a step.
+func (g *Generator) rows() int {
+	if g.decoder == nil {
+		return g.elsewhere.Rows(g.text.Len())
+	}
+	return g.decoder.rows
+}
+
+// step reads tokens and returns the logits after the last want of them.
+func (g *Generator) step(tokens []uint32, want int) ([]float32, error) {
+	if g.decoder == nil {
+		logits, err := g.elsewhere.ReadAt(g.text.Len(), tokens, want)
+		if err == nil {
+			g.text.read = append(g.text.read, tokens...)
+		}
+		return logits, err
+	}
+	part := []Part{{Text: &g.text, Tokens: tokens, Want: want}}
+	if err := g.decoder.Step(part); err != nil {
+		return nil, err
+	}
+	return part[0].Logits, part[0].Err
 }
 
 // Reset forgets all tokens.

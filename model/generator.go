@@ -2,8 +2,10 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"io"
 
+	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/prng"
@@ -30,7 +32,27 @@ type Generator struct {
 	Special   bool      // special tokens spelled out in the prompt count as such
 	// eos is the token that ends a text by config.json, where the tokenizer's differs.
 	eos    *uint32
-	reader *llama.Generator // made by the first Text
+	reader *llama.Generator // made by On, or the first Text
+	device string
+}
+
+// On makes the generator compute on a device, as --device names it, unless it names the processors.
+// tell is told why a device is not used. The caller calls free at the end.
+func (g *Generator) On(device string, tell func(text string)) (free func(), err error) {
+	devices, err := vulkan.Choose(device, vulkan.Cache(), g.Model.Numerics, tell)
+	if err != nil || len(devices) == 0 {
+		return func() {}, err
+	}
+	w, err := devices[0].NewWriter(g.Model, g.Params)
+	if err != nil {
+		devices.Close()
+		return nil, fmt.Errorf("--device %s: %w", device, err)
+	}
+	g.reader, g.device = llama.NewGeneratorOn(g.Model, w), device
+	return func() {
+		w.Close()
+		devices.Close()
+	}, nil
 }
 
 // Text continues the prompt by at most the given number of tokens, or up to the token that ends a
@@ -70,8 +92,11 @@ func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.
 		}
 		return failed == nil
 	})
-	if failed != nil {
+	switch {
+	case failed != nil:
 		err = failed
+	case err != nil && g.device != "":
+		err = fmt.Errorf("--device %s: %w; without it the processors write the same text", g.device, err)
 	}
 	return string(text), err
 }

@@ -99,4 +99,6 @@ func TestEval(t *testing.T) {
 			t.Errorf("eval %s: %v, want an error with %q", c.args, err, c.want)
 		}
 	}
+	sh.fails([]string{"model", "generate", dir, "--prompt", "a", "--device", "gpu"}, "want cpu, auto or vulkan:N")
+	sh.fails([]string{"model", "generate", dir, "--prompt", "a", "--device", "vulkan:200"}, "--device vulkan:200")
 }

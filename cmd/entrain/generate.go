@@ -13,7 +13,7 @@ import (
 )
 
 func generateCommand(c console) *cobra.Command {
-	var prompt, seed string
+	var prompt, seed, device string
 	var tokens int
 	g := model.Generator{}
 	var from checkpointSource
@@ -29,6 +29,7 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 <|endoftext|>, is text like any other, unless --special is given.`,
 		Example: `  entrain model generate ./checkpoint --prompt "The rays of light "
   entrain model generate ./checkpoint --prompt "Qu. 31. " --tokens 1000 --temperature 0.5 --seed 7
+  entrain model generate ./checkpoint --prompt "Qu. 31. " --seed 7 --device auto
   entrain model generate s3://minio.example.org/models/my-run --prompt "Once"`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
@@ -47,6 +48,11 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.Open(dir); err != nil {
 				return err
 			}
+			free, err := g.On(device, func(text string) { c.say("%s", text) })
+			if err != nil {
+				return err
+			}
+			defer free()
 			g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
 			defer g.Pool.Close()
 			if seed != "" {
@@ -63,7 +69,9 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 		},
 	}
 	from.flags(cmd)
+	deviceFlag(cmd, &device)
 	f := cmd.Flags()
+	f.Lookup("device").Usage = "`device` that computes, as in entrain join; the text is the same"
 	f.StringVar(&prompt, "prompt", "", "`text` to continue")
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
 	f.Float32Var(&g.Sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")

@@ -73,6 +73,9 @@ type sizes struct {
 	outer             bool
 
 	reads bool // it has no gradient, and passes keep nothing for a backward pass
+	// What a model that writes text computes at once, after at tokens whose keys and values it has; 0
+	// for others.
+	few, at int
 }
 
 // whole reports whether the device has the whole model.
@@ -100,7 +103,12 @@ var (
 // embedding's gradient, or three times over a sixteenth of the vocabulary for the loss.
 func (s sizes) loops() int { return max(s.rows(), 3*((s.Vocab+15)/16)) }
 
-func (s sizes) rows() int   { return s.sequences * s.seq }
+func (s sizes) rows() int {
+	if s.few > 0 {
+		return s.few
+	}
+	return s.sequences * s.seq
+}
 func (s sizes) q() int      { return s.Heads * s.HeadDim }
 func (s sizes) kv() int     { return s.KVHeads * s.HeadDim }
 func (s sizes) width() int  { return s.q() + 2*s.kv() }
@@ -175,7 +183,11 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	m.partial = alloc(s.sequences * ((s.seq + 63) / 64) * sums)
 	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
 	scores := 0
-	s.eachHeads(func(u heads) { scores = max(scores, u.count*u.scores()) })
+	if s.few > 0 {
+		scores = s.Heads * s.few * s.seq
+	} else {
+		s.eachHeads(func(u heads) { scores = max(scores, u.count*u.scores()) })
+	}
 	m.p, m.dp = alloc(scores), alloc(scores)
 	if s.Numerics == llama.Exact8 {
 		left, right := s.factors()
@@ -196,6 +208,9 @@ func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
 	for l := range s.end - s.first {
 		if s.reads && l > 0 { // a layer's output may replace its input
 			x.layers = append(x.layers, x.layers[0])
+			if s.few > 0 {
+				x.layers[l].qkv = alloc(s.seq * s.width())
+			}
 			continue
 		}
 		var qk, invQK gpu.Words
@@ -204,11 +219,19 @@ func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
 		}
 		x.layers = append(x.layers, activations{
 			qk: qk, invQK: invQK,
-			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
+			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(max(rows, s.kept()) * s.width()), att: alloc(rows * s.q()),
 			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
 		})
 	}
 	return x
+}
+
+// kept returns the number of tokens whose queries, keys and values stay; 0: those of a pass.
+func (s sizes) kept() int {
+	if s.few > 0 {
+		return s.seq
+	}
+	return 0
 }
 
 // packed returns the number of words that (rows, depth) takes in 8 bits.

@@ -65,3 +65,54 @@ func TestADeviceReadsTexts(t *testing.T) {
 		m.Close()
 	}
 }
+
+// A device continues a text to the logits of package llama, however many tokens it reads at once, and
+// also after it has forgotten some, and where the context is full.
+func TestADeviceWritesTexts(t *testing.T) {
+	d := device(t)
+	for name, cfg := range map[string]llama.Config{
+		"tied, a window": with(tied(untied), func(c *llama.Config) { c.Window = 23 }),
+		"biases":         with(untied, func(c *llama.Config) { c.Bias = true }),
+		"8 bits, norms":  with(eight(untied, 64), func(c *llama.Config) { c.QKNorm = true }),
+	} {
+		cfg.Context = 150
+		params := llama.Init(cfg, wire.Sum("write"))
+		host, err := llama.NewGenerator(cfg, params, exact.NewPool(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := d.NewWriter(cfg, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := llama.NewGeneratorOn(cfg, w)
+		text := random(cfg, 400, rand.New(rand.NewPCG(3, 9)))
+		read := func(tokens []uint32) {
+			want, err := host.Read(tokens...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := on.Read(tokens...); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: other logits after %d tokens: %v", name, len(tokens), err)
+			}
+		}
+		for _, n := range []int{1, 70, 1, 1, 58, 30, 1} { // over blocks of 64, and beyond the context
+			read(text[:n])
+			text = text[n:]
+		}
+		start := random(cfg, 100, rand.New(rand.NewPCG(3, 10)))
+		for _, again := range [][]uint32{start, append(slices.Clone(start[:40]), 1, 2, 3), start[:39]} {
+			if host.Keep(again) != on.Keep(again) {
+				t.Errorf("%s: keeps another part", name)
+			}
+			read(again[host.Keep(again):])
+		}
+		if _, err := on.Read(uint32(cfg.Vocab)); err == nil {
+			t.Errorf("%s: a token beyond the vocabulary is read", name)
+		}
+		if w.Memory() == 0 {
+			t.Error("no memory")
+		}
+		w.Close()
+	}
+}

@@ -61,14 +61,18 @@ func (r *recorder) forward() {
 			next = m.layers[l+1].x
 		}
 		r.RMSNorm(r.c, m.h, a.x, w.norm1, a.inv1, a.x2, rows, d, r.Eps)
-		r.linear(a.qkv, m.h, w.qkv, d, r.width(), false)
+		qkv, turn := a.qkv.At(r.at*r.width()), r.at*r.HeadDim/2
+		r.linear(qkv, m.h, w.qkv, d, r.width(), false)
 		if r.Bias {
-			r.AddBias(r.c, a.qkv, w.bias, rows, r.width())
+			r.AddBias(r.c, qkv, w.bias, rows, r.width())
 		}
 		if r.QKNorm {
-			r.NormHeads(r.c, a.qkv, w.heads, a.invQK, a.qk, r.normed(), rows, r.Eps)
+			r.NormHeads(r.c, qkv, w.heads, a.invQK, a.qk, r.normed(), rows, r.Eps)
 		}
-		r.Rotate(r.c, a.qkv, m.cosine, m.sine, rows, r.seq, r.width(), r.turned(), r.HeadDim, false)
+		r.Rotate(r.c, qkv, m.cosine.At(turn), m.sine.At(turn), rows, r.seq, r.width(), r.turned(), r.HeadDim, false)
+		if r.few > 0 {
+			r.attendFew(a)
+		}
 		r.eachHeads(func(u heads) {
 			r.probabilities(u, a)
 			z := u.batch()
@@ -82,6 +86,18 @@ func (r *recorder) forward() {
 		r.linear(next, m.f, w.down, r.FFN, d, true)
 		r.c.Cut()
 	}
+}
+
+// attendFew records attention of few queries after at tokens. All are of one block of 64, behind
+// whose end a row of scores has none, so that those beyond a query's own are +0.
+func (r *recorder) attendFew(a *activations) {
+	u := heads{sizes: r.sizes}
+	z := kernel.Batch{Count: r.Heads, Heads: r.Heads, Each: r.sizes.each(), AH: r.HeadDim, BH: r.HeadDim, CH: r.few * r.seq}
+	keys, width := r.at+r.few, r.width()
+	r.Gemm(r.c, r.few, keys, r.HeadDim, kernel.Rows(a.qkv.At(r.at*width), width), kernel.Columns(u.key(a.qkv), width), r.m.p, r.seq, false, kernel.Full, z)
+	r.Softmax(r.c, r.m.p, kernel.Scores{Rows: r.Heads * r.few, Width: r.seq, Low: r.at, Each: r.few, Window: r.Window, Scale: r.scale()})
+	z.AH, z.CH = z.CH, r.HeadDim
+	r.Gemm(r.c, r.few, r.HeadDim, keys, kernel.Rows(r.m.p, r.seq), kernel.Rows(u.value(a.qkv), width), a.att, r.q(), false, kernel.Full, z)
 }
 
 // normed returns the heads that models with QKNorm normalize.
@@ -220,6 +236,9 @@ type heads struct {
 // eachHeads calls f for all queries of all heads of all sequences. Those of one group come in
 // order: head after head, and in each query after query.
 func (s sizes) eachHeads(f func(u heads)) {
+	if s.few > 0 {
+		return
+	}
 	sequences, groups, queries := s.attended()
 	for first := 0; first < s.sequences; first += sequences {
 		for g := 0; g < s.KVHeads; g += groups {

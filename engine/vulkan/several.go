@@ -3,6 +3,7 @@ package vulkan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -76,8 +77,13 @@ func newPipeline(all Devices, cfg llama.Config, seq, most int, inner bool) (*pip
 	if inner {
 		p.grad, p.pool = make([]float32, cfg.Layout().Len()), exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
 	}
+	speeds, err := all.speeds(cfg.Numerics)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
 	first := 0
-	for i, layers := range split(cfg, len(all)) {
+	for i, layers := range split(cfg, speeds) {
 		s := p.sizes
 		s.first, s.end, s.outer = first, first+layers, i == 0
 		s.slots = len(all) + 1
@@ -99,21 +105,39 @@ func newPipeline(all Devices, cfg llama.Config, seq, most int, inner bool) (*pip
 // waits for the first pass, and at the end for the last, for less than a fifth of the time.
 func passSize(n, devices int) int { return (n + 4*devices - 1) / (4 * devices) }
 
-// split returns the number of layers of each of n devices, so that with the head the first has no
-// more to compute than the others.
-func split(cfg llama.Config, n int) []int {
+// speeds measures products of numerics on the devices. Those of one name are equally fast.
+func (all Devices) speeds(n llama.Numerics) (speeds []float64, err error) {
+	of := map[string]float64{}
+	for _, d := range all {
+		if of[d.Name] == 0 {
+			if of[d.Name], err = d.Speed(n); err != nil {
+				return nil, err
+			}
+		}
+		speeds = append(speeds, of[d.Name])
+	}
+	return speeds, nil
+}
+
+// split returns the number of layers of each device, so that all compute for about the same time at
+// their speeds. The first has the head too.
+func split(cfg llama.Config, speeds []float64) []int {
 	t := cfg.Layout().Tensors()
 	head := float64(cfg.Vocab * cfg.Hidden)
 	layer := (float64(cfg.Layout().Len()) - head) / float64(cfg.Layers)
 	if !cfg.Tied {
 		layer -= float64(t[0].Len) / float64(cfg.Layers) // the embedding takes no time
 	}
-	counts := make([]int, n)
-	first := (layer*float64(cfg.Layers)+head)/float64(n) - head
-	counts[0] = min(max(1, int(first/layer+0.5)), cfg.Layers-n+1)
-	for i, left := 1, cfg.Layers-counts[0]; i < n; i++ {
-		counts[i] = left / (n - i)
-		left -= counts[i]
+	all, sum := 0.0, 0.0
+	for _, s := range speeds {
+		all += s
+	}
+	counts, from := make([]int, len(speeds)), 0
+	for i, s := range speeds {
+		sum += s
+		end := int(math.Round(((layer*float64(cfg.Layers)+head)*sum/all - head) / layer))
+		end = min(max(end, from+1), cfg.Layers-(len(speeds)-1-i))
+		counts[i], from = end-from, end
 	}
 	return counts
 }

@@ -46,6 +46,22 @@ func several(t *testing.T) Devices {
 	return append(Devices{first}, others...)
 }
 
+// Faster devices have more layers, the first fewer by the head, and each has one.
+func TestLayersGoBySpeed(t *testing.T) {
+	cfg := llama.Config{Vocab: 50257, Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 2048, Context: 1024, Theta: 10000, Eps: 1e-5}
+	for _, c := range []struct {
+		speeds []float64
+		want   []int
+	}{
+		{[]float64{5, 5}, []int{3, 9}}, {[]float64{1, 1, 1}, []int{1, 5, 6}}, {[]float64{9, 3}, []int{8, 4}}, {[]float64{1, 99}, []int{1, 11}},
+		{[]float64{2, 1, 3}, []int{1, 2, 9}}, {slices.Repeat([]float64{1}, 12), slices.Repeat([]int{1}, 12)},
+	} {
+		if got := split(cfg, c.speeds); !slices.Equal(got, c.want) {
+			t.Errorf("speeds %v: layers %v, want %v", c.speeds, got, c.want)
+		}
+	}
+}
+
 // Several devices compute the bits of one, however sequences are cut into passes.
 func TestSeveralDevicesAreOne(t *testing.T) {
 	devices := several(t)

@@ -85,7 +85,7 @@ func Open() (*Instance, error) {
 	}
 	i := new(Instance)
 	if err := l.CreateInstance(info, nil, &i.handle).Err("instance"); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("vulkan: no driver of a GPU is installed, or none that works: %w", err)
 	}
 	if i.f, err = l.Instance(i.handle); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ const pushBytes = 128
 // Device opens device number index.
 func (i *Instance) Device(index int) (*Device, error) {
 	if index < 0 || index >= len(i.devices) {
-		return nil, fmt.Errorf("vulkan: there is no device %d, only %d of them", index, len(i.devices))
+		return nil, fmt.Errorf("vulkan: there is no such device, only %d from 0 on: see entrain bench --device list", len(i.devices))
 	}
 	p := i.devices[index]
 	d := &Device{Info: i.describe(p)}

@@ -41,7 +41,7 @@ func Load() (*Loader, error) {
 		purego.RegisterFunc(&l.address, address)
 		return l, fill(l, func(name string) uintptr { return l.address(0, name) })
 	}
-	return nil, fmt.Errorf("vulkan: no loader: %w", first)
+	return nil, fmt.Errorf("vulkan: its loader is not installed (on Debian the package libvulkan1, elsewhere it comes with the GPU's driver): %w", first)
 }
 
 // Instance loads the functions of an instance.
