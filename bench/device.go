@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/exact"
@@ -54,6 +56,17 @@ func (d Devices) String() string {
 	}
 	_ = t.Flush() // a Builder takes everything
 	for _, r := range d.Devices {
+		for i, by := range []map[int]float64{r.Products, r.Products8} {
+			for n, side := range slices.Sorted(maps.Keys(by)) {
+				if n == 0 {
+					fmt.Fprintf(&text, "%s, products%s:", r.Name, [2]string{"", " in 8 bits"}[i])
+				}
+				fmt.Fprintf(&text, "  %d² %s", side, flopsText(by[side]))
+			}
+			if len(by) > 0 {
+				text.WriteByte('\n')
+			}
+		}
 		if r.Fault != "" {
 			fmt.Fprintf(&text, "%s: %s\n", r.Name, r.Fault)
 		}
@@ -81,6 +94,10 @@ type OnDevice struct {
 	TokensPerSecond float64     `json:"tokens_per_second"`
 	Encode          float64     `json:"encode_seconds"` // by codec distro, and hashes
 	Apply           float64     `json:"apply_seconds"`  // of applied results, and a hash
+	// What a round of inner steps takes besides those, with codec sparseloco.
+	InnerEncode     float64     `json:"inner_encode_seconds"`
+	InnerApply      float64     `json:"inner_apply_seconds"`
+	InnerRoundBytes gpu.Traffic `json:"inner_round_bytes"`
 	Memory          uint64      `json:"device_memory_bytes"`
 	Loss            float32     `json:"loss"`
 	median          float64
@@ -120,7 +137,9 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	m.Memory, err = model.Memory(), m.steps(ctx, model, params, work, tokens, o)
 	model.Close()
 	if err == nil && len(devices) == 1 { // several leave the codec to the processors
-		err = m.rounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1])
+		if err = m.rounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1]); err == nil {
+			err = m.innerRounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1])
+		}
 	}
 	if err != nil {
 		return m, err
@@ -236,6 +255,67 @@ func (m *OnDevice) rounds(ctx context.Context, device *vulkan.Device, cfg llama.
 	return nil
 }
 
+// innerRounds is rounds of one inner step and codec sparseloco. The moments stay on the device, as
+// between two rounds, and come back.
+func (m *OnDevice) innerRounds(ctx context.Context, device *vulkan.Device, cfg llama.Config, params, after []float32, tokens []uint32) error {
+	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
+	defer pool.Close()
+	c, err := sparseloco.Options{}.Kind().Defaults.New(cfg.Layout(), pool)
+	if err != nil {
+		return err
+	}
+	model, err := device.NewModel(cfg, len(tokens)-1, 1, true, c)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	state, moments := make([]float32, len(params)), make([]float32, 2*len(params))
+	mean, square := moments[:len(params)], moments[len(params):]
+	if err := model.Moments(mean, square); err != nil {
+		return err
+	}
+	for version := range uint64(2) {
+		err := errors.Join(ctx.Err(), model.Start(params, version+1, true))
+		if err == nil {
+			_, err = model.Grad(tokens, 1, 1)
+		}
+		if err == nil {
+			err = model.Update(1, optim.DefaultAdamW().At(uint32(version+1), 1e-4))
+		}
+		if err != nil {
+			return err
+		}
+		var payload []byte
+		encode, err := moved(model, func() error {
+			err := model.Change()
+			if err == nil {
+				_, err = model.Norm()
+			}
+			if err == nil {
+				payload, _, _, err = model.Encode(state, after, version+1, version+2, 1)
+			}
+			if err == nil {
+				err = model.Updated(nil, mean, square)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		copy(state, after)
+		apply, err := moved(model, func() error {
+			_, err := model.Apply(params, after, version+2, slices.Repeat([][]byte{payload}, applied), 1e-4)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		copy(params, after)
+		m.InnerEncode, m.InnerApply, m.InnerRoundBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
+	}
+	return nil
+}
+
 // spent is what something took.
 type spent struct {
 	gpu.Traffic
@@ -257,7 +337,8 @@ func (m OnDevice) String() string {
 		m.Model, m.Numerics, view.Thousands(uint64(m.Params)), m.Batch, m.Sequence, m.Device, tokensText(m.TokensPerSecond), m.median,
 		flopsText(m.Operations/m.median), Median(m.Transfers), view.Bytes(m.Memory), m.Loss, bus(m.StepBytes), bus(m.InnerBytes))
 	if m.Encode > 0 {
-		text += fmt.Sprintf(", a round of one gradient %s\ncodec and hashes: encode %.4f s, apply of %d results %.4f s", bus(m.ShareBytes), m.Encode, applied, m.Apply)
+		text += fmt.Sprintf(", a round of one gradient %s\ncodec and hashes: encode %.4f s, apply of %d results %.4f s; after inner steps %.4f s and %.4f s, moved %s",
+			bus(m.ShareBytes), m.Encode, applied, m.Apply, m.InnerEncode, m.InnerApply, bus(m.InnerRoundBytes))
 	}
 	return text
 }

@@ -21,6 +21,8 @@ PRESETS = {
     "10m": (8192, 256, 6, 8, 4, 32, 768, False),
     "50m": (50257, 512, 8, 8, 4, 64, 1408, True),
     "124m": (50257, 768, 12, 12, 12, 64, 2048, True),
+    "350m": (50257, 1024, 24, 16, 16, 64, 2816, True),
+    "1b": (32000, 2048, 22, 32, 4, 64, 5632, False),
 }
 
 
@@ -82,18 +84,20 @@ def main():
     a.add_argument("--workers", dest="threads", type=int, default=1)
     a.add_argument("--steps", type=int, default=5)
     a.add_argument("--bf16", action="store_true", help="forward and backward under autocast to bfloat16")
+    a.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     a.add_argument("--mode", choices=("eager", "compile"), default="eager")
     o = a.parse_args()
 
     torch.set_num_threads(o.threads)
     torch.manual_seed(0)
-    model = Llama(*PRESETS[o.preset], o.sequence)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # binary32 is what it says
+    model = Llama(*PRESETS[o.preset], o.sequence).to(o.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, fused=True)
-    tokens = torch.randint(0, PRESETS[o.preset][0], (o.batch, o.sequence + 1))
+    tokens = torch.randint(0, PRESETS[o.preset][0], (o.batch, o.sequence + 1), device=o.device)
     loss_of = torch.compile(model) if o.mode == "compile" else model
 
     def step():
-        with torch.autocast("cpu", torch.bfloat16, enabled=o.bf16):
+        with torch.autocast(o.device, torch.bfloat16, enabled=o.bf16):
             loss = loss_of(tokens)
         loss.backward()
         optimizer.step()
@@ -112,11 +116,13 @@ def main():
         "torch": torch.__version__,
         "capability": torch.backends.cpu.get_cpu_capability(),
         "params": sum(p.numel() for p in model.parameters()),
+        "device": torch.cuda.get_device_name() if o.device == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
         "seconds": seconds,
         "processor_seconds": processor,
         "loss": loss,
-        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "tokens_per_second": o.batch * o.sequence / sorted(seconds)[len(seconds) // 2],
+        "memory_bytes": torch.cuda.max_memory_allocated() if o.device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }))
 
 

@@ -14,10 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/codec"
@@ -27,7 +25,6 @@ import (
 	"github.com/entrain-network/entrain/engine/vulkan/kernel"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -362,119 +359,4 @@ func fastest(cache string, n llama.Numerics, explain func(text string)) Devices 
 // String describes the device in a line.
 func (d *Device) String() string {
 	return fmt.Sprintf("vulkan:%d (%s, %s, %v)", d.Number, d.Name, strings.TrimSpace(d.Driver+" "+d.DriverInfo), d.Proof.Mode)
-}
-
-// sides are those of the square products by which devices are compared. The largest counts that
-// takes no longer than long, because a slow device would take minutes over the last.
-var sides = []int{128, 512, 2048}
-
-const long = 30 * time.Millisecond
-
-// speed measures products with run, in operations a second: the fastest of some tries.
-func speed(run func(side int) error) (best float64, err error) {
-	for _, side := range sides {
-		best = 0
-		var took time.Duration
-		for range 3 {
-			start := time.Now()
-			if err := run(side); err != nil {
-				return 0, err
-			}
-			took = time.Since(start)
-			best = max(best, 2*float64(side)*float64(side)*float64(side)/took.Seconds())
-		}
-		if took > long {
-			break
-		}
-	}
-	return best, nil
-}
-
-// Speed measures products of numerics on the device, in operations a second.
-func (d *Device) Speed(n llama.Numerics) (float64, error) {
-	most := sides[len(sides)-1]
-	var at [3]gpu.Words
-	for i := range at {
-		var err error
-		if at[i], err = d.device.New(most * most); err != nil {
-			return 0, err
-		}
-		defer at[i].Free()
-	}
-	left, right := packed(most, most, most), packed(most, most, most)
-	eight, err := d.device.New(left + right)
-	if err != nil {
-		return 0, err
-	}
-	defer eight.Free()
-	if err := d.device.Run(func(c *gpu.Commands) { c.Clear(at[0]); c.Clear(at[1]) }); err != nil {
-		return 0, err
-	}
-	return speed(func(side int) error {
-		return d.device.Run(func(c *gpu.Commands) {
-			m := &memory{left: eight.First(left), right: eight.At(left)}
-			r := &recorder{Kernels: d.k, sizes: sizes{Config: llama.Config{Numerics: n}}, m: m, c: c}
-			r.product(at[2], kernel.Rows(at[0], side), kernel.Rows(at[1], side), side, side, side, side, false)
-		})
-	})
-}
-
-// processors measures the same products on the processors.
-func processors(n llama.Numerics) float64 {
-	most := sides[len(sides)-1]
-	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
-	defer pool.Close()
-	eight := exact8.NewMultiplier(pool)
-	x, y, z := make([]float32, most*most), make([]float32, most*most), make([]float32, most*most)
-	s, _ := speed(func(side int) error { // never fails
-		if n == llama.Exact8 {
-			eight.Gemm(side, side, side, x, side, 1, y, 1, side, z, side, false)
-		} else {
-			exact.Gemm(pool, side, side, side, x, side, 1, y, 1, side, z, side, false)
-		}
-		return nil
-	})
-	return s
-}
-
-// A Row is a device in a table of all.
-type Row struct {
-	Name          string  `json:"device"` // as --device takes it
-	Is            string  `json:"is"`
-	Kind          string  `json:"kind"`
-	Driver        string  `json:"driver"`
-	Memory        uint64  `json:"memory_bytes"`
-	Mode          string  `json:"mode,omitempty"` // "" if no mode gives the right bits
-	OperationsSec float64 `json:"operations_per_second,omitempty"`
-	EightSec      float64 `json:"exact8_operations_per_second,omitempty"` // of products in 8 bits
-	Fault         string  `json:"fault,omitempty"`
-	Proof         Proof   `json:"proof"`
-}
-
-// List proves all devices again, and measures them.
-func List() ([]Row, error) {
-	instance, err := gpu.Open()
-	if err != nil {
-		return nil, err
-	}
-	infos := instance.Devices()
-	instance.Close()
-	var rows []Row
-	for n, info := range infos {
-		r := Row{Name: fmt.Sprintf("vulkan:%d", n), Is: info.Name, Kind: info.Kind.String(), Memory: info.MemoryBytes,
-			Driver: strings.TrimSpace(info.Driver + " " + info.DriverInfo)}
-		d, err := Open(n, "")
-		if err == nil {
-			r.Mode, r.Proof = d.Proof.Mode.String(), d.Proof
-			if r.OperationsSec, err = d.Speed(llama.Exact); err == nil {
-				r.EightSec, err = d.Speed(llama.Exact8)
-			}
-			d.Close()
-		}
-		if err != nil {
-			r.Fault = err.Error()
-		}
-		rows = append(rows, r)
-	}
-	return rows, nil
 }
