@@ -23,7 +23,7 @@ func CheckMachine(workers int, device string) error {
 // checkPool refuses what cannot be the name of a pool.
 func checkPool(name string) error {
 	if name != "" && !host.RunNameValid(name) {
-		return fmt.Errorf("--pool %q is no pool's name", name)
+		return fmt.Errorf("--pool %q is not a pool's name", name)
 	}
 	return nil
 }

@@ -43,14 +43,14 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.renew {
-				return c.bringDelegation(cmd, o, args[0])
+				return c.submitDelegation(cmd, o, args[0])
 			}
 			node, err := parseKey(args[0])
 			if err != nil {
 				return err
 			}
 			if !host.RunNameValid(o.run) {
-				return fmt.Errorf("--run %q is no run's name: say in which run the node works for you", o.run)
+				return fmt.Errorf("--run %q is not a run's name: say in which run the node works for you", o.run)
 			}
 			if o.revoke {
 				return c.send(cmd.Context(), o.acting, host.Revoke{Run: o.run, Node: node}, fmt.Sprintf("revoke a delegation in run %q", o.run),
@@ -74,7 +74,7 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 func (c console) delegate(o delegating, node key.Public) error {
 	switch {
 	case !host.ChainIDValid(o.chainID):
-		return fmt.Errorf("--chain-id %q is no chain's: say which chain the run is on; entrain status shows its name", o.chainID)
+		return fmt.Errorf("--chain-id %q is not a chain's name: say which chain the run is on; entrain status shows its name", o.chainID)
 	case o.last <= 0 || o.last.Milliseconds() > host.DelegationMsMax:
 		return fmt.Errorf("--for %s: want more than nothing and at most %d days", o.last, host.DelegationMsMax/(24*3600*1000))
 	}
@@ -96,8 +96,8 @@ func (c console) delegate(o delegating, node key.Public) error {
 	return err
 }
 
-// bringDelegation brings a delegation to its chain, with the node's key.
-func (c console) bringDelegation(cmd *cobra.Command, o delegating, line string) error {
+// submitDelegation submits a delegation to its chain, with the node's key.
+func (c console) submitDelegation(cmd *cobra.Command, o delegating, line string) error {
 	d, err := onchain.ReadDelegation(line)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c console) bringDelegation(cmd *cobra.Command, o delegating, line string) 
 		return host.Delegate{Run: d.Run, Certificate: d.Certificate}, d.Check(client.ChainID(), d.Run, node, time.Now())
 	})
 	if err != nil {
-		return fmt.Errorf("bring a delegation: %w", err)
+		return fmt.Errorf("submit a delegation: %w", err)
 	}
 	c.say("works for %s in run %q until %s", d.Certificate.Owner, d.Run, d.Expires().Format(time.RFC3339))
 	return nil

@@ -58,7 +58,7 @@ func (c console) send(ctx context.Context, a acting, body host.Body, failed, don
 func parseTokens(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is no amount: want a whole number of tokens, 1 or more", s)
+		return 0, fmt.Errorf("%q is not an amount: want a whole number of tokens, 1 or more", s)
 	}
 	return n, nil
 }

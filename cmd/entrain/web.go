@@ -127,7 +127,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 func webLog(run, state string) (runlog.Head, error) {
 	info, err := os.Stat(state)
 	if err != nil || !info.IsDir() {
-		return runlog.Head{}, fmt.Errorf("--state %q is no directory; entrain join says where it keeps its state", state)
+		return runlog.Head{}, fmt.Errorf("--state %q is not a directory; entrain join says where it keeps its state", state)
 	}
 	head, err := participant.Whose(state)
 	switch {

@@ -49,7 +49,7 @@ type WrongChainError struct {
 // Error names the endpoint and both chains.
 func (e *WrongChainError) Error() string {
 	if e.Got == "" {
-		return fmt.Sprintf("what answers at %s is no entrain ledger", e.Endpoint)
+		return fmt.Sprintf("what answers at %s is not an entrain ledger", e.Endpoint)
 	}
 	return fmt.Sprintf("%s: this is chain %q, wanted %q", e.Endpoint, e.Got, e.Want)
 }

@@ -47,7 +47,7 @@ func TestClientNamesWhatIsNoLedger(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	_, err := Discover(t.Context(), web.URL)
-	contains(t, err, "is no entrain ledger")
+	contains(t, err, "is not an entrain ledger")
 	for _, bad := range []string{"", "127.0.0.1:1", "ftp://x", "http://", "http://a/?q=1", "http://u:p@a"} {
 		if _, err := NewClient(testChain, []string{bad}, nil); err == nil {
 			t.Errorf("endpoint %q is accepted", bad)

@@ -108,11 +108,11 @@ func (s settings) check() error {
 	}
 	for _, a := range []struct{ field, addr string }{{"api", s.API}, {"peering", s.Peering}} {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is no host:port: %w", a.field, a.addr, err))
+			faults = append(faults, fmt.Errorf("%s: %q is not HOST:PORT: %w", a.field, a.addr, err))
 		}
 	}
 	if _, _, err := net.SplitHostPort(s.Public); s.Public != "" && err != nil {
-		faults = append(faults, fmt.Errorf("public: %q is no host:port: %w", s.Public, err))
+		faults = append(faults, fmt.Errorf("public: %q is not HOST:PORT: %w", s.Public, err))
 	}
 	for _, e := range s.Sync {
 		if _, _, err := endpoint(e); err != nil {

@@ -23,7 +23,7 @@ func OpenData(ctx context.Context, at data.Place, manifest wire.Hash, o data.Opt
 	}
 	set, err := data.Open(ctx, at.Location, manifest, o)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; %q is no data set: name the directory of one with --data, or its address", err, at.Location)
+		err = fmt.Errorf("%w; %q is not a data set: name the directory of one with --data, or its address", err, at.Location)
 	}
 	return set, err
 }
