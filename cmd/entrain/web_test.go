@@ -22,7 +22,7 @@ import (
 func TestWebSaysWhatIsMissing(t *testing.T) {
 	s := newShell(t)
 	s.fails([]string{"web", "--state", t.TempDir()}, "say which")
-	s.fails([]string{"web", "demo", "--state", filepath.Join(t.TempDir(), "none")}, "no directory")
+	s.fails([]string{"web", "demo", "--state", filepath.Join(t.TempDir(), "none")}, "not a directory")
 	s.fails([]string{"web", "--chain", "http://127.0.0.1:1"}, "reach the chain")
 	s.fails([]string{"report", "demo"}, "-o DIR")
 	s.fails([]string{"report", "demo", "-o", t.TempDir(), "--state", t.TempDir()}, "entrain join names")
