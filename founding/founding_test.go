@@ -16,6 +16,8 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -249,6 +251,40 @@ func TestPreviewsFollowTheCoordinator(t *testing.T) {
 	var b strings.Builder
 	if err := p.Write(&b); err != nil || !strings.Contains(b.String(), "sequences in a batch") || !strings.Contains(b.String(), "with 3 members") {
 		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// A file of conversations is rendered by the template of the model that learns from it, and masked.
+func TestAHostPreparesConversations(t *testing.T) {
+	made := filepath.Join("..", "data", "source", "testdata", "chat")
+	words, err := data.ReadTokenizer(filepath.Join(made, "bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := data.ReadChat(filepath.Join(made, "bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := llama.Config{Vocab: int(words.Vocab()), Hidden: 4, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 4, FFN: 4, Context: 8, Theta: 100, Eps: 1e-5}
+	from := filepath.Join(t.TempDir(), "model")
+	m := checkpoint.Model{Run: "chats", Config: model.CheckpointConfig(cfg), Tokenizer: words, Layout: cfg.Layout(), Params: llama.Init(cfg, wire.Hash{}), Chat: template}
+	if _, err := model.Write(t.Context(), from, m, checkpoint.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	h := Hosting{From: from, Say: t.Logf}
+	paper := filepath.Join(t.TempDir(), "paper")
+	if err := os.WriteFile(paper, []byte(strings.Repeat("the light ", 2000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, masked := range map[string]bool{filepath.Join(made, "messages.jsonl"): true, paper: false} {
+		h.Home, h.Data = t.TempDir(), file
+		dir, err := h.prepare(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set, err := data.ReadManifest(dir); err != nil || set.Masked != masked || set.Chat != template {
+			t.Errorf("%s: masked %t, template %q, %v", h.Data, set.Masked, set.Chat, err)
+		}
 	}
 }
 

@@ -398,11 +398,14 @@ func (h Hosting) prepare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--data: %w", err)
 	}
-	var words tokenizer.Tokenizer = tokenizer.Bytes{}
+	words, template := tokenizer.Tokenizer(tokenizer.Bytes{}), ""
 	if h.From != "" {
 		m, err := model.Open(h.From)
 		if err == nil {
 			words, err = m.Tokenizer()
+		}
+		if err == nil {
+			template, err = m.Saved.Chat()
 		}
 		if err != nil {
 			return "", fmt.Errorf("--from: %w", err)
@@ -411,7 +414,7 @@ func (h Hosting) prepare(ctx context.Context) (string, error) {
 	h.say("preparing %s with tokenizer %q", h.Data, words.Name())
 	dir := filepath.Join(h.Home, "data")
 	_, err = data.Prepare(ctx, dir, files, data.PrepareOptions{
-		Name: data.PlainName(filepath.Base(h.Data)), Tokenizer: words, Field: source.DefaultField, HeldOutPermille: heldOutPermille, ShardTokens: data.ShardTokens,
+		Name: data.PlainName(filepath.Base(h.Data)), Tokenizer: words, Chat: template, Format: source.Auto, HeldOutPermille: heldOutPermille, ShardTokens: data.ShardTokens,
 	})
 	return dir, err
 }
