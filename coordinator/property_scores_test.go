@@ -14,9 +14,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// scoreLimits makes room for validators in about half of the runs, and for windows in some.
+// scoreLimits makes room for validators in most of the runs, and for windows in some.
 func (p *player) scoreLimits(l *Limits) {
-	if p.chance(50) {
+	if p.chance(80) {
 		l.Validators = uint16(1 + p.below(5))
 	}
 	l.Buckets, l.Speeds = p.chance(35), p.chance(50)

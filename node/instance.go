@@ -165,7 +165,7 @@ func (n *Node) clear(round coordinator.Round) bool {
 	case x.asking || !ok || !n.established(asks):
 		return false
 	}
-	others := n.others(ownAsked)
+	others := n.others(round, ownAsked)
 	if !asks || len(others) == 0 {
 		x.clear = true
 		return true
@@ -193,13 +193,22 @@ func (n *Node) established(asks bool) bool {
 	return x.own && x.polls > 1
 }
 
-// others returns up to most members present besides this one, a different choice for each member.
-func (n *Node) others(most int) (list []key.Public) {
+// others returns up to most members present besides this one. Those elected in the round come
+// first: where members follow, they alone are sent all commitments. The choice of the rest differs
+// for each member.
+func (n *Node) others(round coordinator.Round, most int) (list []key.Public) {
 	count := n.state.Count()
 	first, _ := n.place(n.state)
+	var ask []coordinator.Member
+	if r, ok := n.state.At(round); ok {
+		ask = r.Witnesses()
+	}
 	for k := range count {
-		i := (first + k) % count
-		if p := n.state.Key(i); p != n.self && n.state.Status(i).Present() && len(list) < most {
+		ask = append(ask, (first+k)%count)
+	}
+	for _, i := range ask {
+		p := n.state.Key(i)
+		if p != n.self && n.state.Status(i).Present() && len(list) < most && !slices.Contains(list, p) {
 			list = append(list, p)
 		}
 	}

@@ -123,6 +123,32 @@ func TestALostOrOldDirectoryConvictsNobody(t *testing.T) {
 	}
 }
 
+// Where members follow, only those elected in a round are sent all commitments to it. A member that
+// lost its own must ask these.
+func TestOwnCommitmentsAreAskedOfTheElected(t *testing.T) {
+	w := newWorld(t, 60, 6, func(c *coordinator.Config) { c.Witnesses = 2 })
+	for i := range 6 {
+		w.start(i)
+	}
+	for round := coordinator.Round(1); round < 9; round++ {
+		w.untilCommitted(0, round)
+		r, _ := w.state().At(round)
+		for i, h := range w.hosts {
+			own, _ := h.place(w.state())
+			h.state = w.state()
+			asked := h.others(round, 2)
+			for seat, m := range slices.DeleteFunc(r.Witnesses(), func(m coordinator.Member) bool { return m == own }) {
+				if asked[seat] != w.state().Key(m) {
+					t.Errorf("round %d: node %d asks %v first, not those elected", round, i, asked)
+				}
+			}
+			if len(asked) != 2 || slices.Contains(asked, w.key(i).Public()) {
+				t.Errorf("node %d asks %v", i, asked)
+			}
+		}
+	}
+}
+
 // In a run of buckets the chain has the commitment, and so has the bucket.
 func TestALostDirectoryConvictsNoMiner(t *testing.T) {
 	w := newBucketWorld(t, 16, 3)
