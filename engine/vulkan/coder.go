@@ -198,6 +198,9 @@ func (m *Model) Encode(state, after []float32, version, next uint64, step float3
 		}
 	}
 	m.stateVersion = 0
+	if err = m.auditNormed(); err != nil {
+		return nil, nil, nil, err
+	}
 	if payload, err = d.encode(state, step); err != nil {
 		return nil, nil, nil, err
 	}

@@ -347,6 +347,7 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 	}
 	params := func(m *Model) []part { return m.m.params.parts }
 	state := func(m *Model) []part { return m.m.coder.state }
+	grad := func(m *Model) []part { return m.m.grad.parts }
 	plain := map[*method]*member{}
 	for _, by := range []*method{&gradients, &innerSteps} {
 		plain[by] = coded(t, *by, nil, nil)
@@ -365,12 +366,14 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 		{&gradients, "Apply", 2, lost, "lost"},
 		{&gradients, "Encode", 2, func(*Model) error { return vk.OutOfDeviceMemory.Err("submission") }, "memory"},
 		{&gradients, "Encode", 2, forgets(state), "state that it kept"},
+		{&gradients, "Encode", 1, forgets(grad), "gradient that it kept"},
 		{&gradients, "Apply", 2, forgets(params), "parameters that it kept"},
 		{&gradients, "Grad", 4, forgets(params), "parameters that it kept"},
 		{&innerSteps, "Change", 2, lost, "lost"},
 		{&innerSteps, "Change", 2, forgets(params), "parameters that an inner step left"},
 		{&innerSteps, "Change", 2, forgets(func(m *Model) []part { return m.m.begun.parts }), "what inner steps have changed"},
 		{&innerSteps, "Encode", 2, forgets(state), "state that it kept"},
+		{&innerSteps, "Encode", 1, forgets(grad), "gradient that it kept"},
 		{&innerSteps, "Updated", 2, lost, "lost"},
 		{&innerSteps, "Apply", 2, forgets(params), "parameters that it kept"},
 		{&gradients, "Encode", 2, func(m *Model) error { // sends by another basis

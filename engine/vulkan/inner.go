@@ -25,11 +25,12 @@ func (m *Model) prepareNorm() (err error) {
 	return err
 }
 
-// A sample is some parameters as an inner step left them. The device alone has them then, so no
-// other audit would find a memory that loses them, such as that of a machine which has slept.
+// A sample is some parameters as an inner step left them, or part of a gradient. The device alone
+// has them then, so no other audit would find a memory that loses them, such as that of a machine
+// which has slept.
 type sample struct {
-	at     gpu.Words
-	from   int // among all parameters
+	at     gpu.Words // of parameters
+	from   int       // among all parameters
 	values []float32
 }
 
@@ -43,6 +44,15 @@ func (m *Model) auditKept() error {
 		return err
 	}
 	return same("parameters that an inner step left in its memory", got, m.kept.values)
+}
+
+// auditNormed finds a gradient that is not there any more.
+func (m *Model) auditNormed() error {
+	got := make([]float32, len(m.normed.values))
+	if err := readFlat(got, m.m.grad.parts, m.normed.from); err != nil {
+		return err
+	}
+	return same("a gradient that it kept", got, m.normed.values)
 }
 
 // Moments implements cpu.Model.
@@ -89,6 +99,7 @@ func (m *Model) auditSquares(segments []kernel.Squares) error {
 	if !segments[i].Same(&want) {
 		return differs(fmt.Sprintf("vulkan: the device computes %x where the processor computes %x, in the norm of the gradient", segments[i], want))
 	}
+	m.normed = sample{from: from, values: values}
 	return nil
 }
 
@@ -109,7 +120,7 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
-	m.params, m.version, m.kept.values, m.fresh = nil, 0, nil, true
+	m.params, m.version, m.kept.values, m.normed.values, m.fresh = nil, 0, nil, nil, true
 	err := m.k.Device.Run(func(c *gpu.Commands) {
 		for i, x := range m.m.params.parts {
 			m.k.AdamW(c, x.at, m.m.mean.parts[i].at, m.m.square.parts[i].at, m.m.grad.parts[i].at, x.at.Len, clip, s)
@@ -153,7 +164,7 @@ func (m *Model) Change() error {
 	}
 	m.params, m.version = m.start.params, m.start.version
 	kept := m.kept
-	m.kept.values = nil
+	m.kept.values, m.normed.values = nil, nil
 	if kept.values == nil {
 		return nil
 	}
@@ -164,6 +175,7 @@ func (m *Model) Change() error {
 	if err := readFlat(got, m.m.grad.parts, kept.from); err != nil {
 		return err
 	}
+	m.normed = sample{from: kept.from, values: want}
 	return same("what inner steps have changed", got, want)
 }
 

@@ -38,6 +38,7 @@ type Model struct {
 		version uint64
 	}
 	kept   sample // of the last inner step's parameters; no values before the first
+	normed sample // of the gradient, as Norm or Change found it; no values if it has changed since
 	fresh  bool   // the gradient is still zero
 	random prng.Source
 }
@@ -275,7 +276,7 @@ func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 	if len(params) != m.Layout().Len() {
 		panic("vulkan: parameters of another model's length")
 	}
-	m.params, m.kept.values = params, nil
+	m.params, m.kept.values, m.normed.values = params, nil, nil
 	m.start.params, m.start.version = params, version
 	if version != 0 && version == m.version {
 		if err := m.auditParams(); err != nil {
@@ -384,7 +385,7 @@ func (m *Model) pass(tokens []uint32, s shape, weight float32) ([]float32, error
 	}
 	if s.backward {
 		err = m.audit(s.sequences)
-		m.fresh = false
+		m.fresh, m.normed.values = false, nil
 	}
 	return results, err
 }
