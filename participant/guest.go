@@ -73,11 +73,7 @@ func (g *Guest) keepPeers(ctx context.Context) {
 			if err != nil || ctx.Err() != nil {
 				return
 			}
-			peers := make([]p2p.Peer, len(found))
-			for i, p := range found {
-				peers[i] = p2p.Peer{Key: p.Key, Addrs: p.Addrs}
-			}
-			g.Connect(peers)
+			g.Connect(found)
 		})
 		select {
 		case <-ctx.Done():

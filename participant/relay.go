@@ -120,7 +120,7 @@ func (r *Relay) meet(ctx context.Context, peers []host.Peer) error {
 			current = slices.Equal(p.Addrs, own)
 			continue
 		}
-		others = append(others, p2p.Peer{Key: p.Key, Addrs: p.Addrs})
+		others = append(others, p)
 	}
 	r.network.Connect(others)
 	if current || len(own) == 0 {

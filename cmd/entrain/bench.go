@@ -51,8 +51,8 @@ takes a few minutes; --quick takes less than one and omits the larger models.
 
 With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that
 model on a batch of random tokens, and how much memory that takes; 124m,exact8 has linear products
-in 8 bits. With --device it measures them on that GPU, and counts the bytes that go there and come
-back.
+in 8 bits, and 124m,exact,exact8 compares both, step by step in turn. With --device it measures them
+on that GPU, and counts the bytes that go there and come back.
 
 With --device list it shows the GPUs and their drivers. It compares each one's arithmetic with the
 processors', operation by operation, on ordinary and on hostile numbers, and in a training step of a

@@ -22,7 +22,7 @@ https://host/directory. The newest checkpoint there is fetched into the user's c
 its manifest, and used from there the next time. --hash says which one it must be: the hash of the parameters,
 as the chain has it (entrain status), makes it certain that the model is the run's. The cache keeps the
 checkpoints used last, 20 GB in all, or as many bytes as ENTRAIN_CACHE_MAX says, such as 100GB; a fetch
-removes the others.`
+removes the others. Data that is fetched has a cache of the same size.`
 
 func modelCommand(c console) *cobra.Command {
 	return group("model", "Generate text with a model, chat with it, serve, score, import or export it",
