@@ -27,6 +27,7 @@ var clumsy = []struct {
 	{regexp.MustCompile(`(?i)\bso many\b`), "the number itself"},
 	{regexp.MustCompile(`(?i)\bfor ever\b`), "forever"},
 	{regexp.MustCompile(`(?i)\bbe it\b`), "whether ... or"},
+	{regexp.MustCompile(`(?:%\.?[0-9]*[qsdv]|\b(?:[Ii]t|that|which)) is no (?:[a-km-z]|l[^o])`), "is not a"},
 }
 
 // englishFaults returns the breaches of the rules of English, by package directory.
@@ -111,6 +112,8 @@ func TestEnglishRulesCatchViolations(t *testing.T) {
 		{"question", code("// Who is late?"), ""},
 		{"relative", code("// the member who is late"), ""},
 		{"ever", code("// lasts for ever"), "forever"},
+		{"no thing", "package x\n\nconst a = \"%q is no list\"\n", "write is not a"},
+		{"no longer", code("// a list that is no longer"), ""},
 		{"string", "package x\n\nconst a = `so\nmany`\n", "the number itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -275,7 +275,7 @@ func TestLayerRulesCatchViolations(t *testing.T) {
 		{"parent", "ledger/comet/x.go", imports(module + "/ledger"), ""},
 		{"sibling", "ledger/comet/x.go", imports(module + "/ledger/mem"), `"ledger/comet" imports "ledger/mem"`},
 		{"child", "ledger/x.go", imports(module + "/ledger/mem"), `"ledger" imports "ledger/mem"`},
-		{"prefix is no parent", "p2p/mem/x.go", imports(module + "/p2"), ""},
+		{"prefix is not a parent", "p2p/mem/x.go", imports(module + "/p2"), ""},
 		{"tests are free", "wire/x_test.go", imports(module + "/node"), ""},
 		{"lab in lab", "cmd/lab/x.go", imports(module + "/lab/sim"), ""},
 		{"lab elsewhere", "cmd/entrain/x.go", imports(module + "/lab/sim"), `"cmd/entrain" imports "lab/sim": what is shipped has nothing of lab`},

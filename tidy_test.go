@@ -306,7 +306,7 @@ func TestLongFunctionsAreLong(t *testing.T) {
 	}
 	for name, reason := range longFunctions {
 		if _, ok := found[name]; !ok || reason == "" {
-			t.Errorf("longFunctions lists %q (reason %q), which is no function of more than %d lines", name, reason, functionLinesMax)
+			t.Errorf("longFunctions lists %q (reason %q), which is not a function of more than %d lines", name, reason, functionLinesMax)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func checkContent(n Name, body []byte) error {
 		}
 	case KindCopy:
 		if s, _, err := ParseCopy(body); err != nil || s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window {
-			return errors.New("it is no copy of what is committed to")
+			return errors.New("it is not a copy of what is committed to")
 		}
 	case KindLack:
 		if !n.Content.IsZero() || len(body) > LackBytesMax {

@@ -181,7 +181,7 @@ func TestFaultsOfTheWay(t *testing.T) {
 			http.Redirect(w, r, "http://127.0.0.1:1/x", http.StatusTemporaryRedirect)
 		}, bucket.ErrRefused, 1},
 		{"has lost it", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, bucket.ErrMissing, 1},
-		{"is no store", func(w http.ResponseWriter, _ *http.Request) {
+		{"is not a store", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<html>hello</html>")
 		}, bucket.ErrUnreachable, 3},

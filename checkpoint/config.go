@@ -73,8 +73,8 @@ func (c Config) Check() error {
 	} {
 		fault(d.value < 1 || d.value > DimensionMax, "%s is %d, not in 1..%d", d.name, d.value, DimensionMax)
 	}
-	fault(c.Heads > 0 && c.Hidden%c.Heads != 0, "hidden_size %d is no multiple of num_attention_heads %d, as transformers wants", c.Hidden, c.Heads)
-	fault(c.KVHeads > 0 && c.Heads%c.KVHeads != 0, "num_attention_heads %d is no multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
+	fault(c.Heads > 0 && c.Hidden%c.Heads != 0, "hidden_size %d is not a multiple of num_attention_heads %d, as transformers wants", c.Hidden, c.Heads)
+	fault(c.KVHeads > 0 && c.Heads%c.KVHeads != 0, "num_attention_heads %d is not a multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
 	fault(c.HeadDim%2 != 0, "head_dim %d is odd", c.HeadDim)
 	fault(!(c.Theta > 0) || math.IsInf(c.Theta, 0), "rope_theta %v is not positive", c.Theta)
 	fault(!(c.Eps > 0) || math.IsInf(float64(c.Eps), 0), "rms_norm_eps %v is not positive", c.Eps)

@@ -24,7 +24,7 @@ func (p *peer) said() (list []uint32) {
 func (p *peer) member() coordinator.MemberState {
 	i, ok := p.state.Find(p.key.Public())
 	if !ok {
-		p.t.Fatalf("%s is no member", p.name)
+		p.t.Fatalf("%s is not a member", p.name)
 	}
 	return p.state.Member(i)
 }

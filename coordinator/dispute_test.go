@@ -211,7 +211,7 @@ func TestDisputes(t *testing.T) {
 			w.now += w.config.VerifyMs
 			_ = w.apply(key.Public{}, Tick{})
 			if err := w.apply(w.s.Key(c.Member), padded.move(d, dispute.Accused)); err != ErrProof {
-				t.Errorf("a trace whose last leaf is no operation's: %v, want %v", err, ErrProof)
+				t.Errorf("a trace whose last leaf is not an operation's: %v, want %v", err, ErrProof)
 			}
 			// What is proven is the last operation, not the padding.
 			w = base.clone(t)

@@ -67,9 +67,9 @@
 //     idle elections in a row, or misses, is dropped. Four results accepted in a row make up for
 //     one that was missed. A dropped member may join again.
 //   - A witness of r-1 whose Params are not the Prev that more than half of r's witnesses name went
-//     astray. If these are no quorum, so did the witnesses of r that name another Prev, or, without
-//     such a majority, those whose Prev is not what a quorum of r-1 named. After three such reports
-//     in a row a witness is dropped.
+//     astray. If these are not a quorum, so did the witnesses of r that name another Prev, or,
+//     without such a majority, those whose Prev is not what a quorum of r-1 named. After three such
+//     reports in a row a witness is dropped.
 //   - The next round opens. If the parameters of r-1 are agreed, its seed draws which of the
 //     accepted results of r-1 are checked (see Verification).
 //

@@ -106,9 +106,9 @@ func (s State) mustDrain(env Env, r RoundState) bool {
 // quorum by luck in two draws in a row.
 //
 // Witnesses that most others contradict are charged: witnesses of the round before that named
-// others than more than half of r's name now, and, if these are no quorum, witnesses of r that name
-// others than these or than were named then. A gang that prevents an agreement thus pays, unless it
-// has half of the seats.
+// others than more than half of r's name now, and, if these are not a quorum, witnesses of r that
+// name others than these or than were named then. A gang that prevents an agreement thus pays,
+// unless it has half of the seats.
 func (s State) agree(env Env, r RoundState) bool {
 	if hash, n := r.mostNamed(now); n >= r.Quorum() {
 		r.b.SetNamed(hash)

@@ -169,7 +169,7 @@ func scenarios(t *testing.T) {
 	}
 	for edge := range seen.edges {
 		if !slices.Contains(edges, edge) {
-			t.Errorf("a scenario goes from %v to %v, which is no transition", edge[0], edge[1])
+			t.Errorf("a scenario goes from %v to %v, which is not a transition", edge[0], edge[1])
 		}
 	}
 }

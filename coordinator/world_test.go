@@ -144,7 +144,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	if err != nil {
 		var code Error
 		if !errors.As(err, &code) || code == OK {
-			w.t.Fatalf("apply %#v: error %v is no code", m, err)
+			w.t.Fatalf("apply %#v: error %v is not a code", m, err)
 		}
 		if !bytes.Equal(before, w.s.Bytes()) {
 			w.t.Fatalf("apply %#v: refused with %q, but the state changed", m, err)

@@ -209,7 +209,7 @@ func TestRowsThatAreNoConversations(t *testing.T) {
 		{"a.jsonl", `{"messages":[{"role":"user","content":"a"}]}`, "", []string{"no tokens to train on"}},
 		{"a.json", "[" + good + "," + good, "", []string{"row 3", "no end"}},
 		{"a.json", `[{"messages":[]}, 12]`, "", []string{"row 2", "want an object"}},
-		{"a.arrow", "ARROW1\x00\x00", "", []string{"a.arrow", "no table of Arrow"}},
+		{"a.arrow", "ARROW1\x00\x00", "", []string{"a.arrow", "not a table of Arrow"}},
 	} {
 		o := chatOptions(t, "bytes")
 		o.Field = c.field

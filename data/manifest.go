@@ -111,7 +111,7 @@ func (m Manifest) Check() error {
 		return fmt.Errorf("it lists %d shards, more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
 	}
 	if len(m.Chat) > ChatBytesMax || !utf8.ValidString(m.Chat) {
-		return fmt.Errorf("chat is no UTF-8 of at most %d bytes", ChatBytesMax)
+		return fmt.Errorf("chat is not UTF-8 of at most %d bytes", ChatBytesMax)
 	}
 	files := make(map[string]bool)
 	if err := m.checkPart("shards", m.Shards, m.Tokens, files); err != nil {

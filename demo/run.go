@@ -412,7 +412,7 @@ func (d *demo) report(r childReport) {
 	}
 }
 
-// ended takes the end of a child. That a cheat gives up, because it was ejected, is no failure.
+// ended takes the end of a child. That a cheat gives up, because it was ejected, is not a failure.
 func (d *demo) ended(r childReport, cheat bool) {
 	text := "ended"
 	if r.err != nil {
@@ -434,7 +434,7 @@ func (d *demo) ended(r childReport, cheat bool) {
 func (d *demo) heard(c *client, line []byte) {
 	ev, err := event.Unmarshal(line)
 	if err != nil {
-		d.note(c.name, fmt.Sprintf("wrote a line that is no event: %.100q", line))
+		d.note(c.name, fmt.Sprintf("wrote a line that is not an event: %.100q", line))
 		return
 	}
 	d.progress.event(c, ev)

@@ -30,7 +30,7 @@ type Summary struct {
 
 	Adversary          string      `json:"adversary,omitempty"` // kind of the clients that cheated
 	AdversaryConvicted bool        `json:"adversary_convicted"`
-	HonestConvicted    bool        `json:"honest_convicted"` // of cheating; a fee is no conviction
+	HonestConvicted    bool        `json:"honest_convicted"` // of cheating; a fee is not a conviction
 	Trust              *view.Trust `json:"trust,omitempty"`  // checks, disputes and convictions
 
 	// Of a run by buckets:

@@ -112,7 +112,7 @@ func TestPromptsWithExamplesAreThoseOfTheHarness(t *testing.T) {
 	}
 	for _, n := range []int{0, ShotsMax + 1, 4} {
 		if _, err := Shots("arc_easy", read(t, "arc_easy", 0), read(t, "arc_easy", 0), n); err == nil {
-			t.Errorf("%d examples of 3 are no error", n)
+			t.Errorf("%d examples of 3 are not errors", n)
 		}
 	}
 }

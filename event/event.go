@@ -15,7 +15,7 @@ import (
 type Event interface{ Kind() string }
 
 // State reports that the run's state changed. Status and Points are the participant's own; Status
-// is empty while it is no member.
+// is empty while it is not a member.
 type State struct {
 	Phase   string            `json:"phase,omitempty"`
 	Epoch   coordinator.Epoch `json:"epoch,omitempty"`

@@ -255,11 +255,11 @@ func (m *Multiplier) edge(own *worker, row, t int, c []float32, ldc, rows, cols 
 }
 
 // address returns where x lies. The kernels move these addresses beyond the memory they belong to,
-// so they are no pointers; the Multiplier and its caller keep the memory alive.
+// so they are not pointers; the Multiplier and its caller keep the memory alive.
 func address[T any](x *T) uintptr { return uintptr(unsafe.Pointer(x)) }
 
-// spoil makes NaN of the rows of C whose row of A has a block that is no number, and of the columns
-// likewise.
+// spoil makes NaN of the rows of C whose row of A has a block that is not a number, and of the
+// columns likewise.
 func (m *Multiplier) spoil(c []float32, ldc int) {
 	l, r := m.left, m.right
 	nan := float32(math.NaN())

@@ -19,7 +19,7 @@ type Left struct {
 	data    []byte
 	// (panels, blocks, panelA): 2^(e-133) as what is added to the bits of a scale of B.
 	scales []uint32
-	bad    bool // a block is no number
+	bad    bool // a block is not a number
 }
 
 // Memory returns the number of bytes that l has allocated.
@@ -51,7 +51,7 @@ type Packed struct {
 	data    []byte
 	scales  []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
 	sums    []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
-	bad     bool     // a block is no number
+	bad     bool     // a block is not a number
 }
 
 // Memory returns the number of bytes that p has allocated.

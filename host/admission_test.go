@@ -203,7 +203,7 @@ func TestAFullTableForgetsWhoIsNoMember(t *testing.T) {
 	c.fillDelegations(50_000)
 	c.accept(c.tx("late", c.certificate("bob", "late", 1000)))
 	if _, ok := findDelegation(r.admission.delegations, key.Public{255, 0, 1}); ok || len(r.admission.delegations) != DelegationsMax {
-		t.Error("the one that ends first, and is no member, should have given way")
+		t.Error("the one that ends first, and is not a member, should have given way")
 	}
 	if _, ok := findDelegation(r.admission.delegations, public("node")); !ok {
 		t.Error("a member's delegation gave way")

@@ -174,7 +174,7 @@ func (c Code) Coordinator() (coordinator.Error, bool) {
 func codeOfCoordinator(err error) Code {
 	e, ok := err.(coordinator.Error)
 	if !ok {
-		panic(text("host: coordinator refused a message with ", err, ", which is no coordinator.Error"))
+		panic(text("host: coordinator refused a message with ", err, ", which is not a coordinator.Error"))
 	}
 	return CodeCoordinator + Code(e)
 }

@@ -24,7 +24,7 @@ func (c *chain) member(who string) coordinator.MemberState {
 	v, _ := c.host.View("demo")
 	i, ok := v.State.Find(public(who))
 	if !ok {
-		c.t.Fatalf("%s is no member", who)
+		c.t.Fatalf("%s is not a member", who)
 	}
 	return v.State.Member(i)
 }

@@ -131,7 +131,7 @@ func TestNumberBeyondTheGroupOrderIsRefused(t *testing.T) {
 	sig := p.Sign("domain", nil)
 	order, ok := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
 	if !ok {
-		t.Fatal("the group order is no number")
+		t.Fatal("the group order is not a number")
 	}
 	s := slices.Clone(sig[32:])
 	slices.Reverse(s)

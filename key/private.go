@@ -6,7 +6,7 @@ import "crypto/ed25519"
 
 // Private is a participant's secret. It prints as a placeholder or an address under every verb, and
 // is left out of JSON: a log or an error message that includes one by mistake reveals nothing. The
-// zero Private is no key; using it panics.
+// zero Private is not a key; using it panics.
 type Private struct {
 	// reveal returns the seed and the public key, the form from which RFC 8032 signs. They are in a
 	// closure because fmt, when it does not call String, prints through fields and pointers, but

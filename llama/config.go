@@ -26,7 +26,7 @@ type Config struct {
 	QKNorm  bool    // each head of queries and of keys passes a norm before rope, as in Qwen3
 	Window  int     // tokens that a token attends to, itself included; 0: all up to it
 	Rope    Rope    // how the rotary frequencies are stretched; zero: not at all
-	// Numerics is the arithmetic of the linear products. It is no part of a model's shape: the same
+	// Numerics is the arithmetic of the linear products. It is not a part of a model's shape: the same
 	// parameters may be trained and used with either.
 	Numerics Numerics
 	// LoRA, if not zero, freezes the model: the parameters of a run are adapters. The tensors of

@@ -43,7 +43,7 @@ func ParseTargets(names []string) (t Targets, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(targetNames[:], func(n struct{ module, name string }) bool { return n.name == name })
 		if i < 0 {
-			return 0, fmt.Errorf("%.40q is no matrix of a layer: choose among %s", name, strings.Join(AllTargets.Names(), ", "))
+			return 0, fmt.Errorf("%.40q is not a matrix of a layer: choose among %s", name, strings.Join(AllTargets.Names(), ", "))
 		}
 		if t&(1<<i) != 0 {
 			return 0, fmt.Errorf("%q is named twice", name)

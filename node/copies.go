@@ -84,7 +84,7 @@ func (b *buckets) copy(a client.Copy) {
 	}
 }
 
-var errNoCopy = errors.New("it is no copy of the member's result")
+var errNoCopy = errors.New("it is not a copy of the member's result")
 
 func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 	n := b.node

@@ -54,7 +54,7 @@ func signed(h *testNode) map[coordinator.Round]bool {
 func (w *world) member(i int) coordinator.MemberState {
 	at, ok := w.state().Find(w.key(i).Public())
 	if !ok {
-		w.t.Fatalf("node %d is no member", i)
+		w.t.Fatalf("node %d is not a member", i)
 	}
 	return w.state().Member(at)
 }

@@ -251,7 +251,7 @@ func (w *world) host(member coordinator.Member) int {
 			return i
 		}
 	}
-	w.t.Fatalf("member %d is no node", member)
+	w.t.Fatalf("member %d is not a node", member)
 	return 0
 }
 

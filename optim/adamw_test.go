@@ -148,7 +148,7 @@ func TestAdamWRefusesWhatItWasNotMadeFor(t *testing.T) {
 		"parameters of another length": func(a *optim.AdamW) { a.Step(make([]float32, 2), make([]float32, 3), 1e-3) },
 		"gradient of another length":   func(a *optim.AdamW) { a.Step(make([]float32, 3), make([]float32, 2), 1e-3) },
 		"a negative rate":              func(a *optim.AdamW) { a.Step(make([]float32, 3), make([]float32, 3), -1) },
-		"a rate that is no number":     func(a *optim.AdamW) { a.Step(make([]float32, 3), make([]float32, 3), float32(math.NaN())) },
+		"a rate that is not a number":  func(a *optim.AdamW) { a.Step(make([]float32, 3), make([]float32, 3), float32(math.NaN())) },
 		"a rate that turns weights":    func(a *optim.AdamW) { a.Step(make([]float32, 3), make([]float32, 3), 11) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -137,7 +137,7 @@ func TestFixedPointIsTheNearest(t *testing.T) {
 		}
 	})
 	if Fixed(math.NaN()) != 0 || Fixed(math.Inf(1)) != One || Fixed(math.Inf(-1)) != -One || Float(math.MinInt16) != -1 {
-		t.Error("what is no score in range")
+		t.Error("what is not a score in range")
 	}
 }
 

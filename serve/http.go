@@ -386,7 +386,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 				reason = param + " must not be a " + what
 			}
 		}
-		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is no JSON of a completion: %s", reason))
+		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is not JSON of a completion: %s", reason))
 		return
 	}
 	if name := asked.unknown(); name != "" {

@@ -258,7 +258,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	m := open(t, "a")
 	server := start(t, m, 1)
 	for body, want := range map[string]string{
-		`{`:                                                         "no JSON",
+		`{`:                                                         "not JSON",
 		`{"prompt":"a","max_tokens":"x"}`:                           "max_tokens must not be a string",
 		`{"prompt":"a","max_tokens":1e30}`:                          "max_tokens must not be a number",
 		`[]`:                                                        "it is a list",
@@ -292,7 +292,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"messages":[{"role":"user","content":"a"}],"logprobs":2}`: "logprobs: neither",
 		`{"messages":[]}`:                                           "messages: want a list",
 		`{"messages":[{"role":"x","content":"a"}]}`:                 "role",
-		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is no text",
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is not text",
 		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "no room",
 		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                 "tool_choice",
 		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`: "response_format",

@@ -57,7 +57,7 @@ func ParseRecord(b []byte) (Record, error) {
 	}
 	r := wire.NewReader(body)
 	if string(r.Bytes(len(recordMagic))) != recordMagic {
-		return Record{}, errors.New("it is no validator's record, or one of another version")
+		return Record{}, errors.New("it is not a validator's record, or one of another version")
 	}
 	rec := Record{Run: r.Hash()}
 	copy(rec.Self[:], r.Bytes(len(rec.Self)))

@@ -26,7 +26,7 @@ func ParseBytes(s string) (uint64, error) {
 		}
 		return uint64(n * u.bytes), nil
 	}
-	return 0, fmt.Errorf("%q is no number of bytes such as 500000, 64kB, 8GB or 2GiB", s)
+	return 0, fmt.Errorf("%q is not a number of bytes such as 500000, 64kB, 8GB or 2GiB", s)
 }
 
 // ParsePercent reads a percentage of at most two decimals, in basis points.

@@ -57,7 +57,7 @@ func (s *Server) recall() {
 			err = json.Unmarshal(b, r)
 		}
 		if err == nil && (r.Members == nil || r.name()+".json" != f.Name()) {
-			err = errors.New("it is no record of a run")
+			err = errors.New("it is not a record of a run")
 		}
 		if err != nil {
 			s.o.Log.Warn("cannot read what members did in an earlier run", "file", f.Name(), "err", err)

@@ -117,7 +117,7 @@ func checkRange(text string, size int64) (known, ok bool) {
 	return true, from < uint64(size)
 }
 
-// delete removes an object. As in S3, one that does not exist is no error.
+// delete removes an object. As in S3, one that does not exist is not an error.
 func (q *request) delete() error {
 	path, err := q.path(q.bucket, q.key)
 	if err != nil {

@@ -41,12 +41,12 @@ const addressMax = 52
 // ParseAccount reads an SS58 address.
 func ParseAccount(s string) (a Account, err error) {
 	if len(s) > addressMax {
-		return a, fmt.Errorf("%q... is no SS58 address: it has %d characters, not 48", s[:addressMax], len(s))
+		return a, fmt.Errorf("%q... is not an SS58 address: it has %d characters, not 48", s[:addressMax], len(s))
 	}
 	b, err := base58.Decode(s)
 	switch {
 	case err != nil || len(b) != 35:
-		return a, fmt.Errorf("%q is no SS58 address: 48 letters and digits that begin with 5", s)
+		return a, fmt.Errorf("%q is not an SS58 address: 48 letters and digits that begin with 5", s)
 	case b[0] != prefix:
 		return a, fmt.Errorf("the address %s is of another network: format %d, and Bittensor's is %d", s, b[0], prefix)
 	case string(checksum(b[:33])) != string(b[33:]):
@@ -77,7 +77,7 @@ func ReadKey(file string) (Key, error) {
 	}
 	var f struct{ SecretSeed, SS58Address string }
 	if err := json.Unmarshal(text, &f); err != nil || f.SecretSeed == "" {
-		return Key{}, fmt.Errorf("%s is no unencrypted key of a wallet: it lacks a secretSeed", file)
+		return Key{}, fmt.Errorf("%s is not an unencrypted key of a wallet: it lacks a secretSeed", file)
 	}
 	var seed [32]byte
 	if b, err := hex.DecodeString(strings.TrimPrefix(f.SecretSeed, "0x")); err != nil || copy(seed[:], b) != len(seed) || len(b) != len(seed) {

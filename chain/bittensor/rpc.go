@@ -93,7 +93,7 @@ func (c *Client) call(ctx context.Context, to any, method string, params ...any)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is no endpoint of a Bittensor chain: %s answered %s", c.url, method, resp.Status)
+		return fmt.Errorf("%s is not an endpoint of a Bittensor chain: %s answered %s", c.url, method, resp.Status)
 	case answer.Error != nil && answer.Error.Data != nil:
 		return fmt.Errorf("the chain refused %s: %s: %v", method, answer.Error.Message, answer.Error.Data)
 	case answer.Error != nil:

@@ -36,11 +36,11 @@ const addressMax = 44
 // ParseAddress is the inverse of String.
 func ParseAddress(s string) (a Address, err error) {
 	if len(s) > addressMax {
-		return a, fmt.Errorf("%q... is no address of Solana: it has %d characters, not 32 to 44", s[:addressMax], len(s))
+		return a, fmt.Errorf("%q... is not an address of Solana: it has %d characters, not 32 to 44", s[:addressMax], len(s))
 	}
 	b, err := base58.Decode(s)
 	if err != nil || len(b) != len(a) {
-		return a, fmt.Errorf("%q is no address of Solana: 32 to 44 letters and digits in base 58", s)
+		return a, fmt.Errorf("%q is not an address of Solana: 32 to 44 letters and digits in base 58", s)
 	}
 	return Address(b), nil
 }

@@ -354,7 +354,7 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	claim.To = loot
 	c.send("a claim for another's purse", badPayee, by(member), c.apply(claim))
 	claim.To = foreign
-	c.send("a claim to what is no purse", badOwner, by(member), c.apply(claim))
+	c.send("a claim to what is not a purse", badOwner, by(member), c.apply(claim))
 	claim.To = vault
 	c.send("a claim into the vault", badAccounts, by(member), c.apply(claim))
 	claim.To = purse

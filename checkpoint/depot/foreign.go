@@ -13,11 +13,10 @@ import (
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
-// FetchModel downloads a model that is no checkpoint of entrain, in Hugging Face's layout, into the
-// directory dir, which must not exist: config.json, tokenizer.json, what there is of its chat
-// template, and the weights, in one file or
-// in those that the index names. Nothing vouches for their bytes but the server. It leaves nothing
-// of an incomplete model.
+// FetchModel downloads a model that is not a checkpoint of entrain, in Hugging Face's layout, into
+// the directory dir, which must not exist: config.json, tokenizer.json, what there is of its chat
+// template, and the weights, in one file or in those that the index names. Nothing vouches for
+// their bytes but the server. It leaves nothing of an incomplete model.
 func (d *Depot) FetchModel(ctx context.Context, dir string) error {
 	err := d.fetchModel(ctx, dir)
 	if err != nil {

@@ -30,7 +30,7 @@ func FuzzOpen(f *testing.F) {
 			defer d.Close()
 		}
 		if err == nil && !IsAddress(address) {
-			t.Errorf("%q is opened, and is no address", address)
+			t.Errorf("%q is opened, and is not an address", address)
 		}
 		shown := fmt.Sprint(err)
 		if err == nil {

@@ -24,5 +24,5 @@ func TestValidateForASubnetSaysWhatIsMissing(t *testing.T) {
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	defer stranger.Close()
 	s.env["BT_SUBTENSOR_CHAIN_ENDPOINT"] = strings.Replace(stranger.URL, "http", "ws", 1)
-	s.fails(args, "--bittensor 12", "BT_SUBTENSOR_CHAIN_ENDPOINT", "no endpoint of a Bittensor chain")
+	s.fails(args, "--bittensor 12", "BT_SUBTENSOR_CHAIN_ENDPOINT", "not an endpoint of a Bittensor chain")
 }

@@ -28,7 +28,7 @@ func walk(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// parses says why a line such as "entrain status my-run --json | jq ." is no command of ours, or "".
+// parses says why a line such as "entrain status my-run --json | jq ." is not a command of ours, or "".
 func parses(t *testing.T, line string) string {
 	t.Helper()
 	line, _, _ = strings.Cut(line, " | ")

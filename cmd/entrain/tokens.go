@@ -72,7 +72,7 @@ func parseKey(s string) (key.Public, error) {
 	return k, nil
 }
 
-// optionalKey reads the public key of a flag; "" is no key.
+// optionalKey reads the public key of a flag; "" is not a key.
 func optionalKey(flag, s string) (k key.Public, err error) {
 	if s == "" {
 		return k, nil

@@ -34,7 +34,7 @@ func TestReplayWithoutTerminalPrintsLines(t *testing.T) {
 func TestWatchErrorsSayWhatToDo(t *testing.T) {
 	s := newShell(t)
 	empty := t.TempDir()
-	damaged := writeFile(t, filepath.Join(t.TempDir(), "x"), "this is no log")
+	damaged := writeFile(t, filepath.Join(t.TempDir(), "x"), "this is not a log")
 	for _, c := range []struct {
 		args string
 		want []string

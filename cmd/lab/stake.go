@@ -79,7 +79,7 @@ func (p *percentFlag) Set(s string) error {
 	var v float64
 	if n, err := fmt.Sscanf(s+" ", "%g%% ", &v); err != nil || n != 1 {
 		if n, err := fmt.Sscanf(s+" ", "%g ", &v); err != nil || n != 1 {
-			return fmt.Errorf("%q is no percentage such as 5%%", s)
+			return fmt.Errorf("%q is not a percentage such as 5%%", s)
 		}
 	}
 	*p = percentFlag(v)

@@ -43,5 +43,5 @@ func TestStakeCalculator(t *testing.T) {
 	}
 	fails(t, []string{"stake", "--check", "0"}, "probability of a check")
 	fails(t, []string{"stake", "--check", "101%", "--loss", "0", "--delay", "-1"}, "probability of a check", "part of the stake", "delay")
-	fails(t, []string{"stake", "--check", "x"}, "no percentage")
+	fails(t, []string{"stake", "--check", "x"}, "not a percentage")
 }

@@ -105,10 +105,10 @@ func (r *arrowReader) begin(row uint64) error {
 	}
 	f, kind, header, _, err := r.message()
 	if err != nil {
-		return fmt.Errorf("it is no table of Arrow: %w", err)
+		return fmt.Errorf("it is not a table of Arrow: %w", err)
 	}
 	if kind != 1 || f.number(header, 0, 2, 0) != 0 {
-		return errors.New("it is no little-endian table of Arrow: it does not begin with a schema")
+		return errors.New("it is not a little-endian table of Arrow: it does not begin with a schema")
 	}
 	left := arrowFieldsMax
 	if r.fields, err = arrowFields(f, header, 1, 0, &left); err != nil {

@@ -16,7 +16,7 @@ import (
 type Model interface {
 	// Start sets the parameters of the calls that follow, and with gradient the gradient to zeros.
 	// The caller does not change params until it calls Start again. Parameters of the same version
-	// are the same; 0 is no version.
+	// are the same; 0 is not a version.
 	Start(params []float32, version uint64, gradient bool) error
 	// Grad is llama.Model.Grad of n sequences.
 	Grad(tokens []uint32, n, total int) (loss float32, err error)

@@ -25,7 +25,7 @@ func (f Floats) Host(from, to int) []float32 { return f[from:to] }
 // because peers, judges and the state file read it there, and a device may be lost.
 type vector struct {
 	Floats
-	// version is the same only in vectors with the same elements. 0 is no version.
+	// version is the same only in vectors with the same elements. 0 is not a version.
 	version uint64
 	leaves  []wire.Hash // if a device has computed them
 }

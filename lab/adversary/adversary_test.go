@@ -83,7 +83,7 @@ func TestResultsAreWrongIfTheKindSaysSo(t *testing.T) {
 func (w *world) member(i int) coordinator.Member {
 	at, ok := w.state().Find(worldKey(i).Public())
 	if !ok {
-		w.t.Fatalf("node %d is no member", i)
+		w.t.Fatalf("node %d is not a member", i)
 	}
 	return at
 }

@@ -242,7 +242,7 @@ func TestMinersNeedTheirCodec(t *testing.T) {
 	if s, ok := wrapped.Engine.(interface {
 		Slicer() (engine.Slicer, bool)
 	}); !ok {
-		t.Error("a wrapped engine is no slicer")
+		t.Error("a wrapped engine is not a slicer")
 	} else if slicer, ok := s.Slicer(); !ok || slicer.RevealLen() != c.RevealLen() {
 		t.Error("a wrapped engine reveals otherwise")
 	}

@@ -57,7 +57,8 @@ func sly() []Kind {
 }
 
 // shun denies the results of the first quarter of the members, without fellows, in the rounds in
-// which the other witnesses are no quorum. With half of the seats the gang would be the majority.
+// which the other witnesses are not a quorum. With half of the seats the gang would be the
+// majority.
 func (m *member) shun(said coordinator.Message) (coordinator.Message, bool) {
 	report, ok := said.(coordinator.Witness)
 	if !ok {
@@ -144,7 +145,7 @@ func (m *member) inTurn(when func(coordinator.Round) bool, cheat step) step {
 }
 
 // blinds reports whether the gang prevents agreement on the parameters of a round: in even rounds
-// in which the other witnesses are no quorum.
+// in which the other witnesses are not a quorum.
 func (m *member) blinds(round coordinator.Round) bool {
 	r, ok := m.state.At(round)
 	return ok && r.Trains() && round%2 == 0 && m.others(r) < r.Quorum()

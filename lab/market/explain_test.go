@@ -47,7 +47,7 @@ func TestScoresAreExplained(t *testing.T) {
 	cheat, ok := s.Find(market.MinerKey(3).Public())
 	good, ok2 := s.Find(market.MinerKey(0).Public())
 	if !ok || !ok2 {
-		t.Fatal("a miner is no member")
+		t.Fatal("a miner is not a member")
 	}
 	period, err := view.FindPeriod(s, p)
 	if err != nil {

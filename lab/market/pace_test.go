@@ -16,7 +16,7 @@ func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, mem
 	for i, e := range r.Earners {
 		at, ok := s.Find(MinerKey(i).Public())
 		if !ok {
-			t.Fatalf("miner %d is no member", i)
+			t.Fatalf("miner %d is not a member", i)
 		}
 		v := s.Member(at)
 		members, each = append(members, v), append(each, float64(e.Reward)/float64(max(v.Points, 1)))

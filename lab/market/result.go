@@ -91,7 +91,7 @@ func (m *Market) result() (Result, error) {
 	for i, who := range m.cfg.Miners {
 		at, ok := s.Find(MinerKey(i).Public())
 		if !ok {
-			return r, fmt.Errorf("market: miner %d is no member", i)
+			return r, fmt.Errorf("market: miner %d is not a member", i)
 		}
 		member := s.Member(at)
 		e := Earner{Kind: who.Kind, Percent: who.Percent, Accepted: member.Results, Reward: member.Earned, Evidence: m.mean(uint32(at))}

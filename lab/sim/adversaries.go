@@ -107,7 +107,7 @@ func (n *network) clientOf(k key.Public) int {
 			return p.index
 		}
 	}
-	panic("sim: a member is no client")
+	panic("sim: a member is not a client")
 }
 
 // Conviction is a client's conviction.

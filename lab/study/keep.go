@@ -54,7 +54,7 @@ func openKeeper[T any](path string) (k *keeper[T], err error) {
 		}
 		var v kept[T]
 		if err := json.Unmarshal(line, &v); err != nil {
-			return k, fmt.Errorf("at byte %d is no result: %w", whole, err)
+			return k, fmt.Errorf("at byte %d is not a result: %w", whole, err)
 		}
 		k.done[v.ID] = v.Result
 		whole += int64(len(line))

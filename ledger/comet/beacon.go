@@ -75,7 +75,7 @@ func replicaAt(list []host.Replica, addr []byte) (host.Replica, bool) {
 func (a *app) value(b beacon, height uint64, proposer []byte) (wire.Hash, error) {
 	r, ok := replicaAt(a.host.Replicas(), proposer)
 	if !ok {
-		return wire.Hash{}, fmt.Errorf("block %d is proposed by %X, which is no replica", height, proposer)
+		return wire.Hash{}, fmt.Errorf("block %d is proposed by %X, which is not a replica", height, proposer)
 	}
 	return chance.Verify(r.Chance, question(a.host.Seed(), height), b.proof)
 }

@@ -264,7 +264,7 @@ func ReadIdentity(dir string) (Identity, error) {
 	}
 	secret, ok := h.validator.Key.PrivKey.(cmted25519.PrivKey)
 	if !ok {
-		return Identity{}, fmt.Errorf("%s: the key is no Ed25519 key", filepath.Join(dir, validatorFile))
+		return Identity{}, fmt.Errorf("%s: the key is not an Ed25519 key", filepath.Join(dir, validatorFile))
 	}
 	k := key.FromSeed([32]byte(secret[:32]))
 	return Identity{Chain: h.ledger.Chain, Key: k.Public(), Chance: h.chance.Public(), Peer: h.peerAddress(), secret: k}, nil

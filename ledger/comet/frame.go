@@ -82,8 +82,8 @@ var (
 	})
 )
 
-// pack returns a frame compressed, or itself if that is no smaller. At a round's end the records of
-// all members change in a few bytes, and their pages shrink to a quarter.
+// pack returns a frame compressed, or itself if that is not smaller. At a round's end the records
+// of all members change in a few bytes, and their pages shrink to a quarter.
 func pack(frame []byte) []byte {
 	z, err := packer()
 	if err != nil {
@@ -106,7 +106,7 @@ func unpack(packed []byte) ([]byte, error) {
 	}
 	b, err := z.DecodeAll(packed, nil)
 	if err == nil && (len(b) == 0 || b[0] != frameState) {
-		err = errors.New("a packed frame is no state")
+		err = errors.New("a packed frame is not a state")
 	}
 	return b, err
 }

@@ -121,7 +121,7 @@ func (s settings) check() error {
 	}
 	for _, p := range s.Peers {
 		if err := checkPeer(p); err != nil {
-			faults = append(faults, fmt.Errorf("peers: %q is no ID@host:port: %w", p, err))
+			faults = append(faults, fmt.Errorf("peers: %q is not an ID@host:port: %w", p, err))
 		}
 	}
 	if s.BlockMs == 0 || s.BlockMs > blockMsMax {

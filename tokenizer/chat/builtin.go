@@ -123,7 +123,7 @@ func split(fromRight bool) function {
 				}
 			}
 		default:
-			return nil, fmt.Errorf("%s is no separator", kindOf(by))
+			return nil, fmt.Errorf("%s is not a separator", kindOf(by))
 		}
 		return anys(parts), r.spend(len(s) + stepWork*len(parts))
 	}
@@ -307,7 +307,7 @@ func pairs(r *renderer, args []any, _ *Dict) (any, error) {
 	}
 	d, ok := args[0].(*Dict)
 	if !ok {
-		return nil, fmt.Errorf("%s is no mapping", kindOf(args[0]))
+		return nil, fmt.Errorf("%s is not a mapping", kindOf(args[0]))
 	}
 	list := make([]any, len(d.keys))
 	for i, k := range d.keys {

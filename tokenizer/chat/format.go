@@ -114,7 +114,7 @@ func plainContent(d *Dict) error {
 			}
 			text, ok := part.values["text"].(string)
 			if !ok || part.values["type"] != "text" {
-				return errors.New("its content has a part that is no text")
+				return errors.New("its content has a part that is not text")
 			}
 			texts = append(texts, text)
 		}
@@ -126,7 +126,7 @@ func plainContent(d *Dict) error {
 	for _, c := range calls {
 		call, _ := c.(*Dict)
 		if call == nil {
-			return errors.New("a call of a tool is no object")
+			return errors.New("a call of a tool is not an object")
 		}
 		if f, ok := call.values["function"].(*Dict); ok {
 			if text, ok := f.values["arguments"].(string); ok {

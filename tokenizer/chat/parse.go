@@ -371,7 +371,7 @@ func (p *parser) tagSet() (func(r *renderer, s *scope) (flow, error), error) {
 		}
 		ns, ok := s.get(names[0]).(*namespace)
 		if !ok {
-			return flowOn, fmt.Errorf("%s is no namespace", names[0])
+			return flowOn, fmt.Errorf("%s is not a namespace", names[0])
 		}
 		ns.set(field, v)
 		return flowOn, nil

@@ -55,7 +55,7 @@ func (p *parser) postfix(e expression) (expression, error) {
 					if u, is := v.(undefined); is {
 						return nil, fmt.Errorf("the function %q is not known here", string(u))
 					}
-					return nil, fmt.Errorf("%s is called, which is no function", kindOf(v))
+					return nil, fmt.Errorf("%s is called, which is not a function", kindOf(v))
 				}
 				list, named, err := args(r, s)
 				if err != nil {

@@ -315,7 +315,7 @@ func (r *renderer) slice(v any, at [3]any) (any, error) {
 		}
 		i, _, whole, ok := number(v)
 		if !ok || !whole {
-			return 0, fmt.Errorf("%s is no bound of a slice", kindOf(v))
+			return 0, fmt.Errorf("%s is not a bound of a slice", kindOf(v))
 		}
 		if i < 0 {
 			i += n

@@ -23,7 +23,7 @@ func render(source string, vars []byte) (string, error) {
 	}
 	d, ok := v.(*Dict)
 	if !ok {
-		return "", errors.New("the variables are no object")
+		return "", errors.New("the variables are not an object")
 	}
 	return template.render(d.values, time.Time{})
 }

@@ -59,7 +59,7 @@ func (p place) address() uint64 {
 // none.
 func link(f *elf.File) (*program, error) {
 	if f.Machine != elf.EM_BPF || f.Type != elf.ET_REL {
-		return nil, fmt.Errorf("is no relocatable object of BPF but %v, %v", f.Machine, f.Type)
+		return nil, fmt.Errorf("is not a relocatable object of BPF but %v, %v", f.Machine, f.Type)
 	}
 	symbols, err := f.Symbols()
 	if err != nil {

@@ -209,7 +209,7 @@ func (m *Machine) Blockhash() [32]byte {
 	m.ask(question{Op: "blockhash"}, &a)
 	b, err := base58.Decode(a.Hash)
 	if err != nil || len(b) != 32 {
-		m.t.Fatalf("%q is no hash of a block", a.Hash)
+		m.t.Fatalf("%q is not a hash of a block", a.Hash)
 	}
 	return [32]byte(b)
 }
