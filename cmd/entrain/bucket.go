@@ -64,8 +64,8 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
-	for _, name := range o.buckets { // before anything is made
-		if err := (bucket.Location{Endpoint: o.addr, Bucket: name}).Check(); err != nil {
+	for _, name := range o.buckets { // before anything is made; at any endpoint, since the port may still be 0
+		if err := (bucket.Location{Endpoint: "localhost", Bucket: name}).Check(); err != nil {
 			return fmt.Errorf("bucket %q: %w", name, err)
 		}
 	}

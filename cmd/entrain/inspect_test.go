@@ -111,7 +111,7 @@ func TestLooksArePaidByTraining(t *testing.T) {
 
 // Prompts come from held-out conversations too, of which most tokens are masked.
 func TestConversationsAreContinued(t *testing.T) {
-	made := filepath.Join("..", "..", "data", "testdata", "chat")
+	made := filepath.Join("..", "..", "data", "source", "testdata", "chat")
 	words, err := data.ReadTokenizer(filepath.Join(made, "bytes"))
 	if err != nil {
 		t.Fatal(err)
