@@ -64,7 +64,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
-	for _, name := range o.buckets { // before anything is made; at any endpoint, since the port may still be 0
+	for _, name := range o.buckets { // before anything is made, and whatever port the server will get
 		if err := (bucket.Location{Endpoint: "localhost", Bucket: name}).Check(); err != nil {
 			return fmt.Errorf("bucket %q: %w", name, err)
 		}
