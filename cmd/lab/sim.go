@@ -48,7 +48,7 @@ loss. A summary shows how soon the cheats were convicted, and whether that fits 
 with which results are checked. --results FILE keeps the result of each seed; called again, the
 command runs the missing seeds.`,
 		Example: "  lab sim\n  lab sim --seed 7 --clients 50 --overlap 1 --verbose\n  lab sim --seeds 100 --json\n" +
-			"  lab sim --clients 72 --adversaries 24 --seeds 200 --results seeds.jsonl",
+			"  lab sim --clients 78 --adversaries 26 --seeds 200 --results seeds.jsonl",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd.Flags().Changed); err != nil {
