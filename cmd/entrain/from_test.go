@@ -87,6 +87,9 @@ func (m taking) first(kind string) (printed, bool) {
 	return printed{}, false
 }
 
+// takesMost is after how long a member says what it still waits for.
+const takesMost = 4 * time.Minute
+
 // takePart joins a run until it has finished.
 func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
 	member := newShell(t).console
@@ -94,9 +97,11 @@ func takePart(ctx context.Context, t *testing.T, env func(string) string, args .
 	var words syncBuffer
 	member.env, member.out, member.err = env, out, &words
 	ended := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(ctx, takesMost)
 	go func() {
+		defer cancel()
 		err := run(ctx, member, append([]string{"join", "--workers", "1", "--linger", "2s", "--json"}, args...))
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			err = fmt.Errorf("%w: %s", err, words.String())
 		}
 		out.Close()

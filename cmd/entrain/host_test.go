@@ -67,6 +67,11 @@ func startHost(t *testing.T, c console, args ...string) (ticket string, stop fun
 	in, out := io.Pipe()
 	var words syncBuffer
 	c.out, c.err = out, &words
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the host: %s", words.String())
+		}
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
