@@ -15,20 +15,28 @@ import (
 
 // Whatever a peer asks is answered from what is held, in bounds, or not at all.
 func FuzzAnswer(f *testing.F) {
-	s := &commitments{byRound: map[coordinator.Round]byMember{}}
+	h, _ := listener()
 	author := worldKey(1)
-	signed := dispute.Commitment{Run: wire.Sum("run"), Round: 3, Member: 2}.Sign(author)
-	s.put(author.Public(), &signed, signed.Commitment.ID(), nil)
-	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 2}))
+	signed := dispute.Commitment{Run: h.node.cfg.ID, Round: 3, Member: 1}.Sign(author)
+	h.commitments.put(author.Public(), &signed, signed.Commitment.ID(), nil)
+	public := author.Public()
+	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 1}))
+	f.Add(signed.Append(append([]byte{questionOffer}, public[:]...)))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
-	updates := &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
-	root := updates.putMade(newUpdate(3, []byte("update")))
+	h.blobs = &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
+	root := h.putMade(newUpdate(3, []byte("update")))
 	f.Add([]byte{questionUpdate, 3, 0, 0, 0})
 	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {
-		answer := (&handler{commitments: s, blobs: updates}).Answer(author.Public(), request)
+		answer := h.Answer(public, request)
 		if len(request) > 0 && request[0] == questionUpdate {
 			if want := wire.AppendU64(wire.AppendHash(nil, root), 6); len(answer) > 0 && !bytes.Equal(answer, want) {
+				t.Fatalf("%x is answered by %x", request, answer)
+			}
+			return
+		}
+		if len(request) > 0 && request[0] == questionOffer {
+			if len(answer) > 0 && !bytes.Equal(answer, []byte{1}) {
 				t.Fatalf("%x is answered by %x", request, answer)
 			}
 			return
@@ -38,7 +46,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
-			if from, got, ok := parseAuthored(signed.Commitment.Run, b, dispute.Signed.Verify); !ok || from != author.Public() || got != signed {
+			if from, got, ok := parseAuthored(signed.Commitment.Run, b, dispute.Signed.Verify); !ok || from != public || got != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
 		}
