@@ -163,7 +163,7 @@ func TestLiarsAreOutvotedAndNotAskedAgain(t *testing.T) {
 					others += net.follow.asks[p]
 				}
 			}
-			if asks := net.follow.asks[liar]; asks > 60 || others < 35*23 {
+			if asks := net.follow.asks[liar]; asks > 60 || others < 50*23 {
 				t.Errorf("overlap %d, %s: the liar was asked %d times, the others %d times on average", overlap, name, asks, others/23)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// TestReplacedMemberDoesNotPayAgainByItself has a newcomer take a member's slot. To join again costs tokens, so only a participant that
-// is started anew, by who owns it, does.
+// TestReplacedMemberDoesNotPayAgainByItself has a newcomer take a member's slot. To join again costs tokens, so a participant
+// does so only when its owner starts it again.
 func TestReplacedMemberDoesNotPayAgainByItself(t *testing.T) {
 	cfg := testConfig(2, 1, 10)
 	cfg.Slots, cfg.Validators, cfg.ScoreWindows, cfg.RegisterCost = 2, 1, 2, 10
@@ -64,6 +64,6 @@ func TestReplacedMemberDoesNotPayAgainByItself(t *testing.T) {
 	again := New(Config{Self: self.Public(), PayloadMax: 1000})
 	again.Step(now, Loaded{Known: true, Params: cfg.ModelHash})
 	if joins, _ := asks(again); joins == 0 {
-		t.Error("started anew, it does not join")
+		t.Error("started again, it does not join")
 	}
 }

@@ -29,7 +29,7 @@ func (p *peer) member() coordinator.MemberState {
 	return p.state.Member(i)
 }
 
-// restart lets all begin anew, with what they believe to be as fast as.
+// restart starts all peers again, with these speeds.
 func (net *network) restart(each []uint64, trial []uint32) {
 	for i, p := range net.peers {
 		p.each, p.trial = each[i], trial[i]

@@ -68,7 +68,7 @@ func newWorld(t testingT, l Limits, c Config, salt string) *world {
 	return w
 }
 
-// born makes the run anew. Its ID is that of the rules' first version, which knew nothing of windows and scores: of it come the
+// born creates the run again. Its ID is that of the rules' first version, which knew nothing of windows and scores: of it come the
 // seeds of rounds, and what scenarios show depends on who is drawn for what.
 func (w *world) born() State {
 	w.t.Helper()

@@ -256,7 +256,7 @@ func bankOf(t *rapid.T, b []byte) []byte {
 	return h.bank.append(nil)
 }
 
-// total counts all tokens anew, without any sum that the host keeps.
+// total counts all tokens one by one, without any sum that the host keeps.
 func total(h *Host) *big.Int {
 	sum := new(big.Int)
 	add := func(n uint64) { sum.Add(sum, new(big.Int).SetUint64(n)) }

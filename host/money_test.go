@@ -184,7 +184,7 @@ func TestAPoolIsNotRemovedWhileARunOwesIt(t *testing.T) {
 }
 
 // A member's work that is still to be scored is owed to its pool: else its operator could remove
-// the pool, make it anew alone, and be paid for what was done with others' stake.
+// the pool, create it again without lenders, and be paid for what was done with others' stake.
 func TestAPoolIsNotRemovedWhileItsWorkIsUnscored(t *testing.T) {
 	c := newBankChain(t, 1000, "op")
 	run := scoredRun()

@@ -97,7 +97,7 @@ func TestNamesOfKeysThatHaveLeftAreFree(t *testing.T) {
 	}
 }
 
-// Who knows the names gets no list, however many there are, and is told if they are others.
+// A client that names the hash of its list gets no list, however long it is, unless it has changed.
 func TestNamesAreSentOnce(t *testing.T) {
 	c := newChain(t)
 	for i := range NamesMax {

@@ -50,7 +50,7 @@ func TestValidatorsStakeComesAndGoes(t *testing.T) {
 	}
 }
 
-// Who may no longer take part scores nothing that is done from then on.
+// A validator that may no longer take part scores no work done from then on.
 func TestAValidatorThatIsNotAllowedGivesUpItsSeat(t *testing.T) {
 	for _, by := range []string{"list", "revoke", "expiry"} {
 		c := newBankChain(t, 1000, "val", "vic")

@@ -220,7 +220,7 @@ func TestWhatIsInUseStaysInTheCache(t *testing.T) {
 	m.read("b")
 	m.has("b")
 
-	// What was damaged is fetched anew.
+	// A damaged model is fetched again.
 	m.room(3)
 	if err := os.Remove(filepath.Join(m.Path(m.hashes["b"]), checkpoint.ConfigFile)); err != nil {
 		t.Fatal(err)

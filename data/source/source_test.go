@@ -209,7 +209,7 @@ func TestReadersGoOnFromWherePiecesEnd(t *testing.T) {
 			}
 		}
 		if len(ends) < 3 || !slices.Equal(whole.Train, parts.Train) || !slices.Equal(whole.HeldOut, parts.HeldOut) {
-			t.Errorf("%s: begun anew after each of %d pieces, %d tokens became %d", c.path, len(ends), len(whole.Train), len(parts.Train))
+			t.Errorf("%s: reading starts again after each of %d pieces, and %d tokens become %d", c.path, len(ends), len(whole.Train), len(parts.Train))
 		}
 		if last := ends[len(ends)-1].Read; last != s.Size {
 			t.Errorf("%s: %d of %d bytes count as read", c.path, last, s.Size)

@@ -28,6 +28,14 @@ func TestPeersAreMeasured(t *testing.T) {
 	if s := of(ps[0], ps[1]); s.Received != uint64(len(data)) || s.Way != "direct" || s.Sent != 0 {
 		t.Errorf("from who served: %+v", s)
 	}
+	for n := byte(10); of(ps[0], ps[1]).Down <= 0; n++ { // until transfers took long enough to be measured
+		if n == 200 {
+			t.Fatal("no transfer is measured")
+		}
+		if _, err := fetch(t, ps[0], p2p.Fetch{Ref: put(t, blob(2<<20, n), ps[1]), From: []key.Public{ps[1].Self()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	eventually(t, func() bool { return of(ps[1], ps[0]).Sent >= uint64(len(data)) }) // and its leaves
 	if s := of(ps[0], ps[2]); s.Received != 0 || s.Down != 0 {
 		t.Errorf("from who did nothing: %+v", s)

@@ -123,7 +123,7 @@ type process struct {
 	mu     sync.Mutex // guards what follows
 	lines  []string
 	events []timed
-	fresh  chan struct{} // closed, and made anew, when there is more
+	fresh  chan struct{} // closed and replaced when there is more
 }
 
 // timed is an event as join --json prints it.

@@ -77,7 +77,7 @@ export const meaning = {
   Earned: "Tokens of the chain earned by scores, in all.",
   Results: "Results of this member that were accepted.",
   Keys: "Keys on the leaderboard that have joined the team.",
-  "Missed in a row": "Rounds without an accepted result since the last one, and elections as a witness without a report. Who misses too many rounds is dropped and may come back.",
+  "Missed in a row": "Rounds without an accepted result since the last one, and elections as a witness without a report. A member that misses too many rounds is dropped and may come back.",
   Missed: "Rounds in a row without an accepted result. Who misses too many is dropped and may come back.",
   Stake: "Tokens that the member loses if it is convicted of cheating.",
   Doubt: "How much more often than others its results are checked, 1 to 16. It rises when a check cannot be done or a result is missed, and falls with every check passed.",
