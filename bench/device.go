@@ -137,9 +137,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	m.Memory, err = model.Memory(), m.steps(ctx, model, params, work, tokens, o)
 	model.Close()
 	if err == nil && len(devices) == 1 { // several leave the codec to the processors
-		if err = m.rounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1]); err == nil {
-			err = m.innerRounds(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1])
-		}
+		err = m.codecs(ctx, devices[0], cfg, params, work, tokens[:o.Sequence+1])
 	}
 	if err != nil {
 		return m, err
@@ -200,120 +198,94 @@ func (m *OnDevice) steps(ctx context.Context, model vulkan.Computer, params, gra
 	return nil
 }
 
-// applied is the number of results in the set that rounds applies.
+// applied is the number of results in the set that a round applies.
 const applied = 8
 
-// rounds measures what a round of one gradient takes besides its passes, once the device has the
-// parameters and the state.
-func (m *OnDevice) rounds(ctx context.Context, device *vulkan.Device, cfg llama.Config, params, after []float32, tokens []uint32) error {
+// codecs measures what a round takes besides its passes, once the device has the parameters and the
+// state: of one gradient with codec distro, and of one inner step with codec sparseloco.
+func (m *OnDevice) codecs(ctx context.Context, device *vulkan.Device, cfg llama.Config, params, after []float32, tokens []uint32) error {
 	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
 	defer pool.Close()
-	c, err := distro.New(cfg.Layout(), distro.Config{}.Kind().Defaults.(distro.Config), pool)
+	of := distro.Config{}.Kind().Defaults.(distro.Config)
+	gradient, err := distro.New(cfg.Layout(), of, pool)
 	if err != nil {
 		return err
 	}
-	model, err := device.NewModel(cfg, len(tokens)-1, 1, false, c)
+	inner, err := sparseloco.Options{}.Kind().Defaults.New(cfg.Layout(), pool)
 	if err != nil {
 		return err
 	}
-	defer model.Close()
-	state, clip := make([]float32, len(params)), c.Config().ClipNorm
-	for version := range uint64(2) {
-		err := errors.Join(ctx.Err(), model.Start(params, version+1, true))
-		if err == nil {
-			_, err = model.Grad(tokens, 1, 1)
-		}
-		if err != nil {
-			return err
-		}
-		var payload []byte
-		encode, err := moved(model, func() error {
-			norm, err := model.Norm()
-			if err != nil {
-				return err
-			}
-			scale, err := codec.Factor(norm, clip)
-			if err == nil {
-				payload, _, _, err = model.Encode(state, after, version+1, version+2, 1e-4*scale)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		copy(state, after)
-		apply, err := moved(model, func() error {
-			_, err := model.Apply(params, after, version+2, slices.Repeat([][]byte{payload}, applied), 1e-4)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		copy(params, after)
-		m.Encode, m.Apply, m.ShareBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
+	encode, apply, err := round(ctx, device, cfg, gradient, of.ClipNorm, params, after, tokens)
+	if err != nil {
+		return err
 	}
+	m.Encode, m.Apply, m.ShareBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
+	if encode, apply, err = round(ctx, device, cfg, inner, 0, params, after, tokens); err != nil {
+		return err
+	}
+	m.InnerEncode, m.InnerApply, m.InnerRoundBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
 	return nil
 }
 
-// innerRounds is rounds of one inner step and codec sparseloco. The moments stay on the device, as
-// between two rounds, and come back.
-func (m *OnDevice) innerRounds(ctx context.Context, device *vulkan.Device, cfg llama.Config, params, after []float32, tokens []uint32) error {
-	pool := exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
-	defer pool.Close()
-	c, err := sparseloco.Options{}.Kind().Defaults.New(cfg.Layout(), pool)
+// round measures the second of two rounds of one gradient, clipped to norm clip, or of one inner
+// step if clip is 0. The moments stay on the device, as between two rounds, and come back.
+func round(ctx context.Context, device *vulkan.Device, cfg llama.Config, c codec.Codec, clip float32,
+	params, after []float32, tokens []uint32) (encode, apply spent, err error) {
+	inner := clip == 0
+	model, err := device.NewModel(cfg, len(tokens)-1, 1, inner, c)
 	if err != nil {
-		return err
-	}
-	model, err := device.NewModel(cfg, len(tokens)-1, 1, true, c)
-	if err != nil {
-		return err
+		return encode, apply, err
 	}
 	defer model.Close()
-	state, moments := make([]float32, len(params)), make([]float32, 2*len(params))
-	mean, square := moments[:len(params)], moments[len(params):]
-	if err := model.Moments(mean, square); err != nil {
-		return err
+	state, mean, square := make([]float32, len(params)), make([]float32, len(params)), make([]float32, len(params))
+	if inner {
+		err = model.Moments(mean, square)
 	}
 	for version := range uint64(2) {
-		err := errors.Join(ctx.Err(), model.Start(params, version+1, true))
+		if err == nil {
+			err = errors.Join(ctx.Err(), model.Start(params, version+1, true))
+		}
 		if err == nil {
 			_, err = model.Grad(tokens, 1, 1)
 		}
-		if err == nil {
+		if inner && err == nil {
 			err = model.Update(1, optim.DefaultAdamW().At(uint32(version+1), 1e-4))
 		}
 		if err != nil {
-			return err
+			return encode, apply, err
 		}
 		var payload []byte
-		encode, err := moved(model, func() error {
-			err := model.Change()
-			if err == nil {
-				_, err = model.Norm()
+		encode, err = moved(model, func() error {
+			scale := float32(1)
+			if inner {
+				if err := model.Change(); err != nil {
+					return err
+				}
+			}
+			norm, err := model.Norm()
+			if err == nil && !inner {
+				scale, err = codec.Factor(norm, clip)
+				scale *= 1e-4
 			}
 			if err == nil {
-				payload, _, _, err = model.Encode(state, after, version+1, version+2, 1)
+				payload, _, _, err = model.Encode(state, after, version+1, version+2, scale)
 			}
-			if err == nil {
+			if inner && err == nil {
 				err = model.Updated(nil, mean, square)
 			}
 			return err
 		})
 		if err != nil {
-			return err
+			return encode, apply, err
 		}
 		copy(state, after)
-		apply, err := moved(model, func() error {
+		apply, err = moved(model, func() error {
 			_, err := model.Apply(params, after, version+2, slices.Repeat([][]byte{payload}, applied), 1e-4)
 			return err
 		})
-		if err != nil {
-			return err
-		}
 		copy(params, after)
-		m.InnerEncode, m.InnerApply, m.InnerRoundBytes = encode.seconds, apply.seconds, encode.Plus(apply.Traffic)
 	}
-	return nil
+	return encode, apply, err
 }
 
 // spent is what something took.
