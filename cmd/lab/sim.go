@@ -43,12 +43,12 @@ honest participant is convicted, and that the run finishes. A broken invariant e
 an error that names the seed; run that seed with --verbose to see the history.
 
 With --adversaries N, N participants cheat, each in its way. There are then no other faults unless
-you ask for them, and each seed is trained a second time by honest members alone, to compare the
-loss. A summary shows how soon the cheats were convicted, and whether that fits the probabilities
-with which results are checked. --results FILE keeps the result of each seed; called again, the
-command runs the missing seeds.`,
+you ask for them, and each seed is trained twice more, by the same members all honest and by the
+honest ones alone, to compare the loss. A summary shows how soon the cheats were convicted, and
+whether that fits the probabilities with which results are checked. --results FILE keeps the result
+of each seed; called again, the command runs the missing seeds.`,
 		Example: "  lab sim\n  lab sim --seed 7 --clients 50 --overlap 1 --verbose\n  lab sim --seeds 100 --json\n" +
-			"  lab sim --clients 78 --adversaries 26 --seeds 200 --results seeds.jsonl",
+			"  lab sim --clients 84 --adversaries 28 --seeds 200 --results seeds.jsonl",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd.Flags().Changed); err != nil {

@@ -21,13 +21,14 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// trial is the result of one seed, with cheats and without.
+// trial is the result of one seed, with cheats and in two ways without.
 type trial struct {
 	Seed    uint64     `json:"seed"`
 	Config  wire.Hash  `json:"config"` // of all settings but the seed
 	Seconds float64    `json:"seconds"`
 	Report  sim.Report `json:"report"`
 	Honest  float32    `json:"honest_heldout"` // held-out loss if all members are honest
+	Alone   float32    `json:"alone_heldout"`  // held-out loss if the cheats are not there
 	Failed  string     `json:"failed,omitempty"`
 }
 
@@ -104,7 +105,8 @@ func (o simOptions) run(ctx context.Context, id wire.Hash, seeds []uint64, out c
 	close(out)
 }
 
-// one runs a seed with the cheats, and again with the same members all honest.
+// one runs a seed with the cheats, with the same members all honest, and with the honest ones
+// alone.
 func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
 	start := time.Now()
 	t := trial{Seed: seed, Config: id}
@@ -114,12 +116,15 @@ func (o simOptions) one(ctx context.Context, id wire.Hash, seed uint64) trial {
 	if t.Report, err = sim.Run(ctx, cfg); err != nil {
 		t.Failed = err.Error()
 	}
-	cfg.Reformed, cfg.Verification = true, 0
-	honest, err := sim.Run(ctx, cfg)
-	if err != nil && t.Failed == "" {
-		t.Failed = "without cheats: " + err.Error()
+	cfg.Verification = 0
+	for i, heldout := range []*float32{&t.Honest, &t.Alone} {
+		cfg.Reformed, cfg.Absent = i == 0, i == 1
+		without, err := sim.Run(ctx, cfg)
+		if err != nil && t.Failed == "" {
+			t.Failed = "without cheats: " + err.Error()
+		}
+		*heldout = without.HeldOut
 	}
-	t.Honest = honest.HeldOut
 	t.Seconds = time.Since(start).Seconds()
 	return t
 }
@@ -182,8 +187,8 @@ func (t trial) line() string {
 	if t.Failed != "" {
 		return t.Failed
 	}
-	return fmt.Sprintf("%d convictions of cheating, %d undetected, %d of %d checks passed, held-out loss %.3f (honest %.3f)",
-		t.convictions(), t.Report.Undetected, t.Report.Passed, t.Report.Checks, t.Report.HeldOut, t.Honest)
+	return fmt.Sprintf("%d convictions of cheating, %d undetected, %d of %d checks passed, held-out loss %.3f (all honest %.3f, honest alone %.3f)",
+		t.convictions(), t.Report.Undetected, t.Report.Passed, t.Report.Checks, t.Report.HeldOut, t.Honest, t.Alone)
 }
 
 func (t trial) convictions() (n int) {
@@ -214,13 +219,27 @@ const (
 	lossWithin = 0.05
 )
 
+// increase says by how much cheats increase the loss over a baseline.
+func increase(all []trial, baseline func(trial) float32) string {
+	within, sum, best, worst := 0, 0.0, math.Inf(1), math.Inf(-1)
+	for _, t := range all {
+		change := float64(t.Report.HeldOut)/max(float64(baseline(t)), 1e-9) - 1
+		best, worst = min(best, change), max(worst, change)
+		sum += change
+		if change <= lossWithin {
+			within++
+		}
+	}
+	return fmt.Sprintf("%+.2f %% on average, from %+.2f %% to %+.2f %%; at most %.0f %% higher in %d of %d seeds",
+		100*sum/float64(max(1, len(all))), 100*best, 100*worst, 100*lossWithin, within, len(all))
+}
+
 // verdict summarizes all trials for people. It returns an error if the times of detection do not
 // fit the stated probabilities, or if no cheat was there to measure them.
 func (o simOptions) verdict(all []trial) (string, error) {
 	var b strings.Builder
 	var exposures []sim.Exposure
-	honest, fees, undetected, within, sum := 0, 0, 0, 0, 0.0
-	best, worst := math.Inf(1), math.Inf(-1)
+	honest, fees, undetected := 0, 0, 0
 	for _, t := range all {
 		exposures = append(exposures, t.Report.Exposures...)
 		honest += t.Report.HonestConvicted
@@ -230,19 +249,12 @@ func (o simOptions) verdict(all []trial) (string, error) {
 			}
 		}
 		undetected += t.Report.Undetected
-		change := float64(t.Report.HeldOut)/max(float64(t.Honest), 1e-9) - 1
-		best, worst = min(best, change), max(worst, change)
-		sum += change
-		if change <= lossWithin {
-			within++
-		}
 	}
 	misled, rounds := 0, 0
 	for _, t := range all {
 		misled += t.Report.Misled
 		rounds += int(t.Report.Rounds) * (o.cfg.Clients - len(o.cfg.Adversaries))
 	}
-	n := float64(max(1, len(all)))
 	fmt.Fprintf(&b, "%d seeds of %d clients, %d of them cheats; %d %% of the results are recomputed; %d steps\n",
 		len(all), o.cfg.Clients, len(o.cfg.Adversaries), o.cfg.Verification, o.cfg.Steps)
 	fmt.Fprintf(&b, "honest members convicted of cheating: %d", honest)
@@ -250,8 +262,8 @@ func (o simOptions) verdict(all []trial) (string, error) {
 		fmt.Fprintf(&b, "; charged a fee: %d", fees-honest)
 	}
 	b.WriteByte('\n')
-	fmt.Fprintf(&b, "held-out loss against the same seed without cheats: %+.2f %% on average, from %+.2f %% to %+.2f %%; at most %.0f %% higher in %d of %d seeds\n",
-		100*sum/n, 100*best, 100*worst, 100*lossWithin, within, len(all))
+	fmt.Fprintf(&b, "held-out loss against the same seed, all members honest: %s\n", increase(all, func(t trial) float32 { return t.Honest }))
+	fmt.Fprintf(&b, "held-out loss against the same seed, honest members alone: %s\n", increase(all, func(t trial) float32 { return t.Alone }))
 	if o.cfg.Followers {
 		fmt.Fprintf(&b, "rounds that an honest member held other parameters than were agreed on: %d of %d\n", misled, rounds)
 	}

@@ -67,6 +67,9 @@ type Config struct {
 	Adversaries []string
 	// Reformed makes the adversaries work honestly in an otherwise equal run, as a baseline.
 	Reformed bool `json:",omitempty"`
+	// Absent keeps the adversaries away, as another baseline: what remains is what honest members do
+	// without them.
+	Absent bool `json:",omitempty"`
 	// Verification is the percentage of accepted results that are recomputed. Members then stake
 	// tokens.
 	Verification uint8
@@ -265,7 +268,10 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		p := &participant{network: n, index: i, key: n.key(i), slowness: 1}
 		n.members = append(n.members, p)
 		// Participants do not arrive all at once.
-		n.clock.After(time.Duration(n.random.Uint64n(5000))*time.Millisecond, func() { p.begin(ctx) })
+		arrival := time.Duration(n.random.Uint64n(5000)) * time.Millisecond
+		if !cfg.Absent || cfg.kind(i) == "" {
+			n.clock.After(arrival, func() { p.begin(ctx) })
+		}
 	}
 	return n, nil
 }
