@@ -12,8 +12,8 @@ import (
 )
 
 // PeerReader reads what the members of a run made, for a program that takes no part in it. It asks
-// them for commitments, fetches blobs and serves nothing. Members let it in once it has announced
-// its addresses on the ledger, as those who join do.
+// them for commitments, fetches blobs and serves at most one. Members let it in once it has
+// announced its addresses on the ledger, as those who join do.
 type PeerReader struct {
 	run     wire.Hash
 	network p2p.Network
@@ -34,9 +34,13 @@ type Listener interface {
 }
 
 // NewPeerReader joins the peers of the run with this identity. With a Listener it takes their
-// gossip too. Close must be called.
-func NewPeerReader(run wire.Hash, to Listener, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
-	network, err := listen(absent{run, to})
+// gossip too, and it serves gift, if that is not nil. Close must be called.
+func NewPeerReader(run wire.Hash, to Listener, gift []byte, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
+	given := &blobs{byRoot: map[wire.Hash]*blob{}}
+	if gift != nil {
+		given.putPayload(0, gift)
+	}
+	network, err := listen(absent{run, to, given})
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +99,12 @@ func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) 
 	return a.bytes, a.err
 }
 
-// absent is a peer without content: it serves nothing, and passes on only what it listens to.
+// absent is a peer that made nothing: it serves what it was given, and passes on only what it
+// listens to.
 type absent struct {
 	run wire.Hash
 	to  Listener
+	*blobs
 }
 
 func (a absent) Gossip(from key.Public, data []byte) p2p.Verdict {
@@ -118,6 +124,4 @@ func (a absent) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return p2p.Accept
 }
 
-func (absent) Answer(key.Public, []byte) []byte       { return nil }
-func (absent) Leaves(wire.Hash) ([]wire.Hash, bool)   { return nil, false }
-func (absent) Chunk(wire.Hash, uint32) ([]byte, bool) { return nil, false }
+func (absent) Answer(key.Public, []byte) []byte { return nil }

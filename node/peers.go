@@ -190,7 +190,8 @@ func (p *peers) fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)
 	})
 }
 
-// fetchModel fetches only the chunks that differ from those held.
+// fetchModel fetches only the chunks that differ from those held. The model that the run begins with
+// may be at peers that are no members, such as the run's owner.
 func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(fetched, error)) {
 	n := p.node.cfg.Engine.ParamsLen()
 	f := p2p.Fetch{
@@ -203,6 +204,13 @@ func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, pr
 			return chunkOf(have.values, i)
 		},
 		Progress: progress,
+	}
+	if a.Params == p.node.state.Config().ModelHash {
+		for _, o := range p.listed {
+			if o.Key != p.node.self && !slices.Contains(a.From, o.Key) {
+				f.From = append(f.From, o.Key)
+			}
+		}
 	}
 	p.fetch(ctx, f, func(data []byte, err error) {
 		if err != nil {

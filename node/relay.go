@@ -27,7 +27,7 @@ type Forwarder struct {
 
 // NewForwarder returns a Forwarder for the run with this identity, which knows no members yet.
 func NewForwarder(run wire.Hash) *Forwarder {
-	return &Forwarder{run: run, passed: map[client.Share][]wire.Hash{}}
+	return &Forwarder{absent: absent{blobs: new(blobs)}, run: run, passed: map[client.Share][]wire.Hash{}}
 }
 
 // Follow takes the members and the round from a state.

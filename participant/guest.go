@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -28,21 +30,22 @@ import (
 type Guest struct {
 	*node.PeerReader
 	run  string
+	key  key.Public
 	own  ledger.Ledger
 	stop context.CancelFunc
 }
 
-// guestEvery is the interval at which a guest refreshes members' addresses.
+// guestEvery is the interval at which a guest refreshes members' addresses, and its own.
 const guestEvery = 2 * time.Second
 
 // Visit makes a guest of the run with a name and an identity. With a Listener it hears the members'
-// gossip. It must be closed.
-func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener) (*Guest, error) {
+// gossip. It serves gift to them, if that is not nil. It must be closed.
+func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener, gift []byte) (*Guest, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
 	endpoints := client.Endpoints()
-	reader, err := node.NewPeerReader(id, to, func(h p2p.Handler) (p2p.Network, error) {
+	reader, err := node.NewPeerReader(id, to, gift, func(h p2p.Handler) (p2p.Network, error) {
 		listen, err := lp2p.ListenAddrs(nil, onchain.AllLoopback(endpoints))
 		if err != nil {
 			return nil, err
@@ -55,16 +58,26 @@ func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, t
 		return nil, err
 	}
 	watching, stop := context.WithCancel(ctx)
-	g := &Guest{PeerReader: reader, run: run, own: client.As(secret), stop: stop}
-	go g.keepPeers(watching)
-	addrs := g.Addrs()
-	if err := onchain.Submit(ctx, g.own, host.Announce{Run: run, Addrs: addrs[:min(len(addrs), host.AddrsMax)]}); err != nil {
+	g := &Guest{PeerReader: reader, run: run, key: secret.Public(), own: client.As(secret), stop: stop}
+	if err := g.announce(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("make oneself known to the members: %w", err), g.Close())
 	}
+	go g.keepPeers(watching)
 	return g, nil
 }
 
-// keepPeers keeps the network informed of the members' addresses, until ctx ends.
+// addrs returns the addresses to announce.
+func (g *Guest) addrs() []string {
+	addrs := g.Addrs()
+	return addrs[:min(len(addrs), host.AddrsMax)]
+}
+
+func (g *Guest) announce(ctx context.Context) error {
+	return onchain.Submit(ctx, g.own, host.Announce{Run: g.run, Addrs: g.addrs()})
+}
+
+// keepPeers keeps the network informed of the members' addresses, and the chain of the guest's,
+// which others' announcements push out, until ctx ends.
 func (g *Guest) keepPeers(ctx context.Context) {
 	timer := time.NewTicker(guestEvery)
 	defer timer.Stop()
@@ -74,6 +87,10 @@ func (g *Guest) keepPeers(ctx context.Context) {
 				return
 			}
 			g.Connect(found)
+			own := g.addrs()
+			if !slices.ContainsFunc(found, func(p host.Peer) bool { return p.Key == g.key && slices.Equal(p.Addrs, own) }) {
+				g.own.Submit(ctx, host.Announce{Run: g.run, Addrs: own}, func(error) {}) // asked again if it fails
+			}
 		})
 		select {
 		case <-ctx.Done():
@@ -92,6 +109,31 @@ func (g *Guest) Close() error {
 	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run})
 	return g.PeerReader.Close()
 }
+
+// Give serves the parameters that a run begins with to its members, until they have agreed on later
+// ones, which they then hold. It reports whether they have.
+func Give(ctx context.Context, client ledger.Chain, run string, params []float32) (held bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	on, err := onchain.GetRun(ctx, client, run)
+	if err != nil {
+		return false, err
+	}
+	guest, err := Visit(ctx, client, run, on.Snapshot.State.ID(), nil, tensor.Bytes(params))
+	if err != nil {
+		return false, err
+	}
+	client.Watch(ctx, run, func(s ledger.Snapshot) {
+		if _, round := s.State.Params(); round > 0 || s.State.Phase() == coordinator.Finished {
+			stop(errHeld)
+		}
+	})
+	<-ctx.Done()
+	return context.Cause(ctx) == errHeld, guest.Close()
+}
+
+// errHeld ends Give.
+var errHeld = errors.New("members hold the model")
 
 // Ear hears what members of a run state about their training, and passes on each member's first
 // commitment to a round: from gossip, or from their buckets. All of it is signed, none of it is
@@ -197,7 +239,7 @@ func (e *Ear) Run(ctx context.Context) (err error) {
 		case s.Config().Exchange == coordinator.Buckets:
 			e.read(ctx, *s, reader)
 		case guest == nil:
-			if guest, err = Visit(ctx, e.client, e.run, s.ID(), e); err != nil {
+			if guest, err = Visit(ctx, e.client, e.run, s.ID(), e, nil); err != nil {
 				return err
 			}
 		}

@@ -119,7 +119,11 @@ func (r resumable) take(name, state string, flags ...string) taking {
 		s := newShell(t)
 		s.console.env = startReplica(t)
 		text := fmt.Sprintf(resumableRun, name, r.steps, r.corpus, r.codec) + r.more
-		s.ok(append([]string{"run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), text)}, flags...)...)
+		if len(flags) > 0 {
+			create(t, s, text, flags[1], flags[2:]...)
+		} else {
+			s.ok("run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), text))
+		}
 		join := []string{name, "--key", r.member + ".key", "--state", state, "--checkpoints", "100", "--linger", "0s"}
 		join = slices.Concat(join, flags[:min(len(flags), 2)], r.join)
 		m = <-takePart(context.WithoutCancel(t.Context()), t, s.console.env, join...)

@@ -16,7 +16,10 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/spec"
 )
 
 func runCommand(c console) *cobra.Command {
@@ -44,9 +47,10 @@ one.
 With --from the run continues from a checkpoint's model instead of a random one. The model's shape
 and the hashes of its parameters and its tokenizer are filled in; the specification must not
 contradict them. The data must be prepared with the checkpoint's tokenizer. Participants that have
-the checkpoint name it with join --from; others get the model from them and check its hash. entrain
-model import makes a checkpoint of a model from elsewhere, and state directories of join contain
-some. One at an address is fetched into the user's cache, as entrain model generate --help says.
+the checkpoint may name it with join --from; others get the model from each other, or from this
+command, which serves it until members hold it, and check its hash. entrain model import makes a
+checkpoint of a model from elsewhere, and state directories of join contain some. One at an address
+is fetched into the user's cache, as entrain model generate --help says, and members fetch it there.
 Only parameters are carried over: momenta, learning rate, steps and points start fresh.
 
 With --resume it also continues the training of the checkpoint's run: learning rate, position in the
@@ -106,37 +110,65 @@ func (r runCreation) create(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	var config coordinator.Config
-	var chain string
-	err = c.connected(ctx, r.chain, func(client ledger.Chain) (err error) {
-		chain = client.ChainID()
-		config, err = founding.Create(ctx, client, owner, s, text)
-		return err
+	return c.connected(ctx, r.chain, func(client ledger.Chain) error {
+		config, err := founding.Create(ctx, client, owner, s, text)
+		if err != nil {
+			return err
+		}
+		if r.asJSON {
+			err = c.object(struct {
+				Run       string     `json:"run"`
+				Chain     string     `json:"chain"`
+				Owner     key.Public `json:"owner"`
+				ModelHash string     `json:"model_hash"`
+				SpecHash  string     `json:"spec_hash"`
+			}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
+		} else {
+			r.tellCreated(c, s, client.ChainID())
+		}
+		if err != nil || !r.gives(s) {
+			return err
+		}
+		return c.give(ctx, client, s.Name, from)
 	})
-	if err != nil {
-		return err
-	}
-	if r.asJSON {
-		return c.object(struct {
-			Run       string     `json:"run"`
-			Chain     string     `json:"chain"`
-			Owner     key.Public `json:"owner"`
-			ModelHash string     `json:"model_hash"`
-			SpecHash  string     `json:"spec_hash"`
-		}{s.Name, chain, owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
-	}
+}
+
+// gives reports whether members can only have the model that the run begins with from this machine.
+func (r runCreation) gives(s spec.Spec) bool {
+	return r.from != "" && s.Model.FromLocation == "" && s.Model.LoRA == nil && !s.Buckets()
+}
+
+// tellCreated tells how to take part in a run that was created.
+func (r runCreation) tellCreated(c console, s spec.Spec, chain string) {
 	take := s.Name
 	if !data.IsURL(s.Data.Location) {
 		take += " --data " + cmp.Or(r.data, s.Data.Location, "DIR")
 	}
-	if r.from != "" && s.Model.FromLocation == "" {
+	alone := r.from != "" && s.Model.FromLocation == "" && !r.gives(s)
+	if alone {
 		take += " --from " + r.from
 	}
 	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)
-	if r.from != "" && s.Model.FromLocation == "" {
-		c.say("others need no --from: they get the model from members, so it begins once one that has the checkpoint takes part")
+	switch {
+	case alone && s.Model.LoRA != nil:
+		c.say("everybody who takes part needs the checkpoint: the run trains adapters of it")
+	case alone:
+		c.say("others need no --from: they get the model from members' buckets, so it begins once one that has the checkpoint takes part")
 	}
-	return nil
+}
+
+// give serves the model in a checkpoint to the members of a run that begins with it.
+func (c console) give(ctx context.Context, client ledger.Chain, run, from string) error {
+	m, err := model.Open(from)
+	if err != nil {
+		return err
+	}
+	c.say("serving the model to members until they hold it; Ctrl-C ends that, and then one of them must join with --from")
+	held, err := participant.Give(ctx, client, run, m.Params)
+	if held {
+		c.say("members of run %q hold the model", run)
+	}
+	return err
 }
 
 // preview shows what a specification means.
