@@ -190,8 +190,8 @@ func (p *peers) fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)
 	})
 }
 
-// fetchModel fetches only the chunks that differ from those held. The model that the run begins with
-// may be at peers that are no members, such as the run's owner.
+// fetchModel fetches only the chunks that differ from those held. The model that the run begins
+// with may be at peers that are no members, such as the run's owner.
 func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(fetched, error)) {
 	n := p.node.cfg.Engine.ParamsLen()
 	f := p2p.Fetch{

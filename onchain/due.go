@@ -19,10 +19,11 @@ type Due struct {
 // GetDue returns what a claim of the member or validator would pay now, and to whom.
 func GetDue(ctx context.Context, l ledger.Chain, run string, member key.Public) (Due, error) {
 	d := Due{Run: run, Member: member, Payee: member}
-	s, err := GetSnapshot(ctx, l, run)
+	on, err := GetRun(ctx, l, run) // which knows soonest that there is none
 	if err != nil {
 		return d, err
 	}
+	s := on.Snapshot
 	now, err := l.Status(ctx)
 	if err != nil {
 		return d, err

@@ -89,7 +89,7 @@ func (g *Guest) keepPeers(ctx context.Context) {
 			g.Connect(found)
 			own := g.addrs()
 			if !slices.ContainsFunc(found, func(p host.Peer) bool { return p.Key == g.key && slices.Equal(p.Addrs, own) }) {
-				g.own.Submit(ctx, host.Announce{Run: g.run, Addrs: own}, func(error) {}) // asked again if it fails
+				g.own.Submit(ctx, host.Announce{Run: g.run, Addrs: own}, func(error) {}) // again if it fails
 			}
 		})
 		select {

@@ -49,7 +49,7 @@ entrain join RUN --stake N --pool POOL.
 It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
 Your own part is what you lend to it like anybody else.`,
 		Example: "  entrain pool create our-pool my-run\n  entrain pool create our-pool my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
-		Args:    cobra.MatchAll(between(2, math.MaxInt, "the name of the pool and the runs it may stake in"), named("pool")),
+		Args:    cobra.MatchAll(between(2, math.MaxInt, "the name of the pool and the runs it may stake in"), named),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			terms := host.CreatePool{Name: args[0], Least: least, Runs: slices.Clone(args[1:])}
 			var err error

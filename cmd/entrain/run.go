@@ -194,7 +194,7 @@ func runPauseCommand(c console) *cobra.Command {
 	var resume bool
 	var terms []string
 	cmd := &cobra.Command{
-		Use: "pause RUN", Short: "Pause a run, change it while paused, or continue it",
+		Use: "pause RUN | RUN@HOST", Short: "Pause a run, change it while paused, or continue it",
 		Long: `Asks the run to pause. In the middle of an epoch it first drains: it applies the results in flight and makes a
 checkpoint. Members stay, and nothing is lost. With --end a paused run continues, with an epoch that
 begins once enough members are there.
@@ -210,18 +210,22 @@ Only the run's owner may pause it.`,
 		Example: "  entrain run pause my-run\n  entrain run pause my-run --set trust.rate=20 --set times.round_train=5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := a.on(args[0])
+			if err != nil {
+				return err
+			}
 			if len(terms) > 0 {
-				if err := c.change(cmd.Context(), a, args[0], terms); err != nil {
-					return fmt.Errorf("change run %q: %w", args[0], err)
+				if err := c.change(cmd.Context(), a, run, terms); err != nil {
+					return fmt.Errorf("change run %q: %w", run, err)
 				}
-				c.say("changed run %q; continue it with: entrain run pause %s --end", args[0], args[0])
+				c.say("changed run %q; continue it with: entrain run pause %s --end", run, args[0])
 				return nil
 			}
-			body, verb, done := host.ToRun(args[0], coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"
+			body, verb, done := host.ToRun(run, coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"
 			if resume {
-				body, verb, done = host.ToRun(args[0], coordinator.Resume{}), "resume", "resumed"
+				body, verb, done = host.ToRun(run, coordinator.Resume{}), "resume", "resumed"
 			}
-			return c.send(cmd.Context(), a, body, fmt.Sprintf("%s run %q", verb, args[0]), fmt.Sprintf("run %q %s", args[0], done))
+			return c.send(cmd.Context(), a, body, fmt.Sprintf("%s run %q", verb, run), fmt.Sprintf("run %q %s", run, done))
 		},
 	}
 	a.flags(cmd)

@@ -20,7 +20,7 @@ func runCloseCommand(c console) *cobra.Command {
 	var list, asJSON bool
 	var refund string
 	cmd := &cobra.Command{
-		Use:   "close RUN",
+		Use:   "close RUN | RUN@HOST",
 		Short: "End a run, and remove it once everyone can be paid",
 		Long: `Ends a run; in the middle of an epoch it first drains. Call it again to remove a finished run from
 the chain, a day after its end and when its members' stakes are free. Removal pays all unclaimed
@@ -45,27 +45,31 @@ what it needs for unpaid points and unsettled periods.`,
 			if list {
 				return c.listClosed(cmd.Context(), a.chain, asJSON)
 			}
+			run, err := a.on(args[0])
+			if err != nil {
+				return err
+			}
 			if refund != "" {
-				return c.refund(cmd.Context(), a, args[0], refund)
+				return c.refund(cmd.Context(), a, run, refund)
 			}
 			over := false
-			err := c.act(cmd.Context(), a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
-				p, err := onchain.GetRun(cmd.Context(), l, args[0])
+			err = c.act(cmd.Context(), a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
+				p, err := onchain.GetRun(cmd.Context(), l, run)
 				if err != nil {
 					return nil, err
 				}
 				if over = p.Snapshot.State.Phase() == coordinator.Finished; over {
-					return host.CloseRun{Run: args[0]}, nil
+					return host.CloseRun{Run: run}, nil
 				}
-				return host.ToRun(args[0], coordinator.End{}), nil
+				return host.ToRun(run, coordinator.End{}), nil
 			})
 			if err != nil {
-				return fmt.Errorf("close run %q: %w", args[0], err)
+				return fmt.Errorf("close run %q: %w", run, err)
 			}
 			if over {
-				c.say("closed run %q; everybody is paid", args[0])
+				c.say("closed run %q; everybody is paid", run)
 			} else {
-				c.say("run %q ends; when it is over for a day, and stakes are free, say again: entrain run close %s", args[0], args[0])
+				c.say("run %q ends; when it is over for a day, and stakes are free, say again: entrain run close %s", run, args[0])
 			}
 			return nil
 		},

@@ -24,6 +24,9 @@ func (a *acting) flags(cmd *cobra.Command) {
 	chainFlag(cmd, &a.chain)
 }
 
+// on returns the run that an argument RUN or RUN@HOST names, and acts on its chain.
+func (a *acting) on(arg string) (run string, err error) { return onchain.LocatedOne(arg, &a.chain) }
+
 // act signs what make returns with the key, and waits until it is in a block.
 func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (host.Body, error)) error {
 	path, err := c.keyPath(a.keyFile)
@@ -91,21 +94,19 @@ func needAmount(what string) cobra.PositionalArgs {
 	})
 }
 
-// needName refuses what cannot be the name of a run or a pool.
-func needName(what, name string) error {
+// needName refuses what cannot be the name of a pool.
+func needName(name string) error {
 	if !host.RunNameValid(name) {
-		return fmt.Errorf("%q is not a %s's name: names have 1 to %d of a-z, 0-9 and inner '-'", name, what, host.RunNameBytesMax)
+		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", name, host.RunNameBytesMax)
 	}
 	return nil
 }
 
-// needRun wants the name of one run, needPool that of one pool.
+// needRun wants one run, needPool the name of one pool.
 var (
-	needRun  = cobra.MatchAll(between(1, 1, "the name of one run (entrain status lists those of a chain)"), named("run"))
-	needPool = cobra.MatchAll(between(1, 1, "the name of one pool (entrain wallet show pool: lists those of a chain)"), named("pool"))
+	needRun  = between(1, 1, "one run (entrain status lists those of a chain)")
+	needPool = cobra.MatchAll(between(1, 1, "the name of one pool (entrain wallet show pool: lists those of a chain)"), named)
 )
 
-// named refuses a first argument that cannot be the name of a run or a pool.
-func named(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error { return needName(what, args[0]) }
-}
+// named refuses a first argument that cannot be the name of a pool.
+func named(_ *cobra.Command, args []string) error { return needName(args[0]) }

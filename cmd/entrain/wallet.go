@@ -91,7 +91,7 @@ func walletSendCommand(c console) *cobra.Command {
 To a KEY: they are its owner's. The first time a key receives, and in what you keep, amounts below a
 67-millionth of all tokens are refused, except 0.
 
-To a RUN: they go to its treasury, which pays members for each point at the rate in the run's specification
+To a RUN, or RUN@HOST: they go to its treasury, which pays members for each point at the rate in the run's specification
 (trust.rate). Not even the run's owner can take them out.
 
 To stake:RUN: they are added to your stake in a run, or to that of --member. A member who is convicted of
@@ -116,7 +116,7 @@ afterwards you get your share of what comes in. See its terms first: entrain wal
 			if member != "" || pool != "" {
 				return errors.New("--member and --pool are for stake:RUN")
 			}
-			body, to, err := payment(args[0], amount)
+			body, to, err := a.payment(args[0], amount)
 			if err != nil {
 				return err
 			}
@@ -130,15 +130,16 @@ afterwards you get your share of what comes in. See its terms first: entrain wal
 }
 
 // payment returns the transaction that sends tokens to what text names, and what that is.
-func payment(text string, amount uint64) (body host.Body, to string, err error) {
+func (a *acting) payment(text string, amount uint64) (body host.Body, to string, err error) {
 	pool, lent := strings.CutPrefix(text, poolPrefix)
 	switch {
 	case lent:
-		return host.Lend{Pool: pool, Amount: amount}, fmt.Sprintf("pool %q", pool), needName("pool", pool)
-	case host.RunNameValid(text):
-		fund := host.ToRun(text, coordinator.Fund{})
+		return host.Lend{Pool: pool, Amount: amount}, fmt.Sprintf("pool %q", pool), needName(pool)
+	case host.RunNameValid(text) || strings.Contains(text, "@"):
+		run, err := a.on(text)
+		fund := host.ToRun(run, coordinator.Fund{})
 		fund.Value = amount
-		return fund, fmt.Sprintf("the treasury of run %q", text), nil
+		return fund, fmt.Sprintf("the treasury of run %q", run), err
 	}
 	k, err := parseKey(text)
 	if err != nil {
@@ -150,7 +151,10 @@ func payment(text string, amount uint64) (body host.Body, to string, err error) 
 // bond adds tokens of the user's, or of a pool, to the stake of a member of a run.
 func (c console) bond(ctx context.Context, a acting, run string, amount uint64, member, pool string) error {
 	of, err := optionalKey("member", member)
-	if err := errors.Join(err, needName("run", run)); err != nil {
+	if err != nil {
+		return err
+	}
+	if run, err = a.on(run); err != nil {
 		return err
 	}
 	err = c.act(ctx, a, func(_ ledger.Chain, self key.Public) (host.Body, error) {
@@ -191,9 +195,13 @@ period too, and when it is settled a claim pays your stake.`,
 			if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
 				return c.send(cmd.Context(), a, host.Collect{Pool: pool}, fmt.Sprintf("claim from pool %q", pool), fmt.Sprintf("collected what pool %q owed", pool))
 			}
+			run, err := a.on(args[0])
+			if err != nil {
+				return err
+			}
 			if retire {
-				return c.send(cmd.Context(), a, host.ToRun(args[0], coordinator.RetireValidator{}), fmt.Sprintf("retire from run %q", args[0]),
-					fmt.Sprintf("gave up the seat in run %q; a claim pays what is still held for it", args[0]))
+				return c.send(cmd.Context(), a, host.ToRun(run, coordinator.RetireValidator{}), fmt.Sprintf("retire from run %q", run),
+					fmt.Sprintf("gave up the seat in run %q; a claim pays what is still held for it", run))
 			}
 			of, err := optionalKey("member", member)
 			if err != nil {
@@ -201,20 +209,20 @@ period too, and when it is settled a claim pays your stake.`,
 			}
 			var due onchain.Due
 			err = c.act(cmd.Context(), a, func(client ledger.Chain, self key.Public) (body host.Body, err error) {
-				body = host.ClaimFor{Run: args[0], Member: of}
+				body = host.ClaimFor{Run: run, Member: of}
 				if of.IsZero() {
-					of, body = self, host.ToRun(args[0], coordinator.Claim{})
+					of, body = self, host.ToRun(run, coordinator.Claim{})
 				}
-				due, err = onchain.GetDue(cmd.Context(), client, args[0], of)
+				due, err = onchain.GetDue(cmd.Context(), client, run, of)
 				return body, err
 			})
 			if err != nil {
-				return fmt.Errorf("claim from run %q: %w", args[0], err)
+				return fmt.Errorf("claim from run %q: %w", run, err)
 			}
 			if asJSON {
 				return c.object(due)
 			}
-			c.say("run %q paid %s to %s", args[0], tokens(due.Tokens), due.Payee)
+			c.say("run %q paid %s to %s", run, tokens(due.Tokens), due.Payee)
 			return nil
 		},
 	}
