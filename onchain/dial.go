@@ -74,7 +74,7 @@ func dialSolana(ctx context.Context, endpoints []string, o DialOptions) (ledger.
 			return nil, err
 		}
 		if p.Unnamed() {
-			return nil, fmt.Errorf("%s names no program of runs: want solana:URL#PROGRAM, as entrain chain solana prints it", p.Plain())
+			return nil, fmt.Errorf("%s names no program of runs: want solana:URL#PROGRAM, as entrain chain init solana:URL PROGRAM prints it", p.Plain())
 		}
 		if len(options.Endpoints) > 0 && (p.Program != options.Program || p.Mint != options.Mint) {
 			return nil, fmt.Errorf("%s names another program or token than %s: all endpoints must name the same", p.Plain(), Plain(endpoints[0]))

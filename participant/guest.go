@@ -21,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -158,6 +159,37 @@ type place struct {
 // NewEar returns an ear that Run makes hear, once Observe has told it of the run.
 func NewEar(client ledger.Chain, run string, tell func(event.Committed)) *Ear {
 	return &Ear{run: run, client: client, tell: tell, heard: map[place]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Follow records what the log of a participant holds, if there is one, and then what happens on the
+// chain and what members say of their losses, until ctx ends. Readers keep nothing of earlier
+// rounds than those that they know, so the log comes first. note is told how far the reading is.
+func Follow(ctx context.Context, client ledger.Chain, run string, log *runlog.Log, record func(runlog.Record), note func(string)) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	ear := NewEar(client, run, func(ev event.Committed) { record(runlog.Record{Time: time.Now(), Event: ev}) })
+	watch := sync.OnceFunc(func() {
+		client.Watch(watching, run, func(s ledger.Snapshot) {
+			d := runlog.Digest(s)
+			d.Chain = client.ChainID()
+			record(runlog.Record{Time: time.Now(), Standing: d})
+			ear.Observe(s)
+		})
+	})
+	if log == nil {
+		watch()
+		if err := ear.Run(ctx); err != nil && ctx.Err() == nil {
+			note(err.Error())
+		}
+		<-ctx.Done()
+		return nil
+	}
+	return log.Follow(ctx, record, func(percent int) {
+		if note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
+			note("")
+			watch()
+		}
+	})
 }
 
 // Observe takes a state of the run.

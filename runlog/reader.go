@@ -235,6 +235,25 @@ func (l *Log) Follow(ctx context.Context, f func(Record), progress func(percent 
 	return nil
 }
 
+// Read calls f with all records of the log at path.
+func Read(ctx context.Context, path string, f func(Record)) error {
+	log, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for {
+		r, err := log.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return ctx.Err()
+		case err != nil || ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		}
+		f(r)
+	}
+}
+
 // Close ends the reading.
 func (l *Log) Close() error {
 	if l.file == nil {

@@ -1,6 +1,12 @@
 package view
 
-import "github.com/entrain-network/entrain/host"
+import (
+	"context"
+	"time"
+
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger"
+)
 
 // Names are what keys are called on a chain, by key, hex. A name is whose took it first, so every
 // view shows a part of the key beside it.
@@ -13,6 +19,33 @@ func NewNames(list []host.Profile) Names {
 		n[p.Key.String()] = p
 	}
 	return n
+}
+
+// namesFor bounds the wait for names, which a view can do without.
+const namesFor = 5 * time.Second
+
+// NamesOn returns what keys are called on a chain; none if it does not say.
+func NamesOn(ctx context.Context, client ledger.Chain) Names {
+	ctx, cancel := context.WithTimeout(ctx, namesFor)
+	defer cancel()
+	list, _ := client.Names(ctx)
+	return NewNames(list)
+}
+
+// namesEvery is how often KeepNames asks for names.
+const namesEvery = 30 * time.Second
+
+// KeepNames tells what keys are called, again and again until ctx ends.
+func KeepNames(ctx context.Context, client ledger.Chain, tell func(Names)) {
+	timer := time.NewTicker(namesEvery)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		tell(NamesOn(ctx, client))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
 }
 
 // Call sets the names of the run's members that have none.

@@ -3,20 +3,23 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/serve"
 )
 
 func auditCommand(c console) *cobra.Command {
 	var o audit.Options
+	var answer string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "audit RUN | RUN@HOST | TICKET",
-		Short: "Recompute members' results and compare the hashes",
+		Use:   "audit RUN | RUN@HOST | TICKET | CHECKPOINT --answer FILE",
+		Short: "Recompute members' results, or a model's answers, and compare",
 		Long: `Recomputes what members of a run committed to in a round, from the agreed parameters, the member's
 earlier committed optimizer state, and the sequences that the round's seed assigned. It shows each
 claimed hash with the computed one. Only the chain has to be trusted: parameters and states come
@@ -27,14 +30,21 @@ longer while a check is open; in a run without checks they need not. --watch fol
 audits results at random until Ctrl-C. With --archive it also stores what later audits of those
 rounds need. Without --watch, --archive audits from the archive instead of asking members.
 
+--answer reads a receipt, or answers with theirs, as entrain model serve --receipts gave them, computes each
+answer again with the model of CHECKPOINT, a directory or an address, and prints its text.
+
 The exit status is 0 if everything audited is right, 1 if something is wrong, and 2 if nothing could
 be audited.`,
 		Example: "  entrain audit my-run\n  entrain audit my-run --round 120 --member 3 --json\n" +
 			"  entrain audit my-run@203.0.113.5 --watch --data ./corpus\n" +
-			"  entrain audit my-run --watch --archive ./rounds\n  entrain audit my-run --archive ./rounds --round 120",
+			"  entrain audit my-run --watch --archive ./rounds\n  entrain audit my-run --archive ./rounds --round 120\n" +
+			"  entrain audit ./checkpoint --answer answer.json",
 		Args:              needTarget,
-		ValidArgsFunction: c.completeRuns,
+		ValidArgsFunction: c.completeRuns, SuggestFor: []string{"verify"},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if answer != "" {
+				return c.auditAnswers(cmd.Context(), args[0], answer)
+			}
 			if err := participant.CheckMachine(o.Workers, o.Device); err != nil {
 				return err
 			}
@@ -55,6 +65,7 @@ be audited.`,
 	f := cmd.Flags()
 	f.Uint32Var((*uint32)(&o.Round), "round", 0, "`round` to audit (default: the newest that can be)")
 	f.StringVar(&o.Member, "member", "", "`member` to audit, by its number or the beginning of its key (default: all that had a share)")
+	f.StringVar(&answer, "answer", "", "`file` with receipts or answers of a model to compute again")
 	f.BoolVar(&o.Watch, "watch", false, "go along with the run and audit at random, until Ctrl-C")
 	f.StringVar(&o.Archive, "archive", "", "`directory` in which --watch keeps rounds, or from which they are audited")
 	f.Uint64Var(&o.KeepBytes, "archive-bytes", 8<<30, "remove the oldest rounds of the archive when it has more `bytes`")
@@ -116,6 +127,32 @@ func auditOutcome(t audit.Tally) error {
 		return exitError{errors.New(t.String()), exitDifferent}
 	case t.Equal == 0:
 		return exitError{errors.New(t.String()), exitNotAudited}
+	}
+	return nil
+}
+
+// auditAnswers computes the answers of a model again, and prints them.
+func (c console) auditAnswers(ctx context.Context, checkpoint, file string) error {
+	unaudited := func(err error) error { return exitError{err, exitNotAudited} }
+	receipts, err := serve.ReadReceipts(file)
+	if err != nil {
+		return unaudited(err)
+	}
+	m, release, err := checkpointSource{}.open(ctx, c, checkpoint)
+	if err != nil {
+		return unaudited(err)
+	}
+	defer release()
+	for _, r := range receipts {
+		text, err := m.Verify(ctx, r)
+		if errors.Is(err, serve.ErrAnswer) {
+			return err
+		}
+		if err != nil {
+			return unaudited(err)
+		}
+		c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
+		fmt.Fprintln(c.out, text)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ func chainCommand(c console) *cobra.Command {
 replicas once there are four or more. One replica is a chain already.
 
 docs/operators.md says how strangers run one together.`,
-		chainInitCommand(c), chainStartCommand(c), chainShowCommand(c), chainSeatCommand(c), solanaCommand(c))
+		chainInitCommand(c), chainStartCommand(c), chainShowCommand(c), chainSeatCommand(c))
 }
 
 // homeFlag adds --home.
@@ -38,13 +39,7 @@ func (c console) homeFlag(cmd *cobra.Command, to *string) {
 
 var errNoHome = errors.New("this system names no directory for data; say where the replica is with --home DIR")
 
-func chainInitCommand(c console) *cobra.Command {
-	var o founding.Replica
-	var keyFile string
-	cmd := &cobra.Command{
-		Use:   "init [URL...]",
-		Short: "Set up a new chain, or a replica of an existing one",
-		Long: `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
+const aboutChainInit = `Sets up a directory with the settings, the genesis and the keys of a replica. With --chain-id this founds a
 new chain, of which this replica is the first; with URLs, or with --genesis FILE, it follows an existing one.
 
 The genesis of a new chain makes all its tokens, 1,000,000,000 by default. They belong to your key,
@@ -61,7 +56,24 @@ the chain's present state, checked by the signatures of the chain's replicas. Na
 after the URL, as #HEIGHT:HASH, from somebody you trust who ran entrain chain show. It is needed when the
 chain is older than five days. Before, the genesis is enough, which is believed as the URLs serve it: compare
 the hash that is printed with what you were told. The new replica follows the chain and serves clients. It
-votes on blocks when it has a seat: see entrain chain seat. The addresses can be changed later in chain.json.`,
+votes on blocks when it has a seat: see entrain chain seat. The addresses can be changed later in chain.json.
+
+Runs can live on Solana instead. With solana:URL and PROGRAM, the file chain/solana/bin/entrain.so of make
+solana, it puts the coordinator on that cluster, in some 700 transactions and, for its rent, about 4.5 SOL
+of your key. When it breaks off, the same command goes on. Your key can replace the program. Once you trust
+it, give that power to nobody: solana program set-upgrade-authority PROGRAM --final. With --supply it makes
+a token of Solana for runs, all yours and without decimals, of which nobody can make more or freeze any; a
+key has one. Any other token of the SPL program will do as well: write its mint behind the program. Other
+commands take the address that is printed, as --chain solana:URL#PROGRAM or solana:URL#PROGRAM:MINT. Your
+key is an account of Solana as it is, and pays in SOL. docs/chains.md says what Solana gives and costs.`
+
+func chainInitCommand(c console) *cobra.Command {
+	var o founding.Replica
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:   "init [URL... | solana:URL PROGRAM]",
+		Short: "Set up a new chain, a replica of an existing one, or runs on Solana",
+		Long:  aboutChainInit,
 		Example: `  entrain chain init --chain-id my-chain
   entrain chain init --chain-id my-chain --public a.example.org --creator $(entrain key)
   entrain chain init --chain-id my-chain --supply 5000000 --allocate 1f0c...e2=1000000
@@ -69,9 +81,14 @@ votes on blocks when it has a seat: see entrain chain seat. The addresses can be
   entrain chain init --chain-id my-chain --public a.example.org --public b.example.org --public c.example.org --public d.example.org
   entrain chain init https://a.example.org --public me.example.org
   entrain chain init https://a.example.org#81722:9f3c...01 https://b.example.org
-  entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656`,
+  entrain chain init --genesis genesis.json --peer 3f2a...@203.0.113.5:26656
+  entrain chain init solana:https://api.devnet.solana.com chain/solana/bin/entrain.so --supply 1000000
+  entrain chain init solana:https://api.devnet.solana.com#6NxF...9p --supply 1000000`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, urls []string) error {
+			if len(urls) > 0 && strings.HasPrefix(urls[0], "solana:") {
+				return c.initSolana(cmd, keyFile, urls)
+			}
 			if len(o.Allocate) > 0 && !cmd.Flags().Changed("supply") {
 				o.Supply = 0 // just what is allocated
 			}

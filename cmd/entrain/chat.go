@@ -3,13 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/serve"
 )
 
 func chatCommand(c console) *cobra.Command {
@@ -29,17 +25,11 @@ A line "/new" begins another conversation. Ctrl-D ends.
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, release, err := checkpointSource{}.local(cmd.Context(), c, args[0])
+			m, release, err := checkpointSource{}.open(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
 			defer release()
-			pool := exact.NewPool(runtime.GOMAXPROCS(0))
-			defer pool.Close()
-			m, err := serve.Open(dir, pool)
-			if err != nil {
-				return err
-			}
 			talk, err := m.Talk()
 			if err != nil {
 				return fmt.Errorf("%q: %w", args[0], err)

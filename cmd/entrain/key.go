@@ -17,20 +17,35 @@ import (
 )
 
 func keyCommand(c console) *cobra.Command {
-	var file string
-	var encrypt, asJSON bool
-	cmd := group("key", "Show your key, and create it if there is none",
+	var a acting
+	var name, team string
+	var encrypt, list, asJSON bool
+	cmd := group("key", "Show your key or name it, and create it if there is none",
 		`An Ed25519 key identifies you on the chain, among peers and on the leaderboard. Its file has
 OpenSSH's format and is looked for, in this order, at --key FILE, at $ENTRAIN_KEY_FILE, and in your
 configuration directory.
 
 Without a command, shows the public key, which is safe to give to anyone; the secret is never shown.
 If there is no file, creates a key and its file, which only you can read. A file that exists is never
-overwritten.`,
-		keyDelegateCommand(c), keyNameCommand(c))
-	cmd.Example = "  entrain key\n  entrain key --json | jq -r .public\n  entrain key --key ./alice.key --passphrase"
-	cmd.RunE = func(*cobra.Command, []string) error {
-		path, err := c.keyPath(file)
+overwritten.
+
+--name gives your key a name on the chain, and a team if you name one, in place of those that it has. Pages,
+windows and reports show them beside your key, with a picture drawn from both. An empty name, "", takes
+both away. Names and teams have 2 to 24 of a-z, 0-9 and inner '-'. Each is unique on the chain, and so is
+what it looks like: alice, a1ice and al-ice are one. Anyone may join a team. Your key needs a part in a run
+or tokens: join first. When it has neither any more, the name is free again. A name is no proof of who
+somebody is: compare keys.`,
+		keyDelegateCommand(c))
+	cmd.Example = "  entrain key\n  entrain key --json | jq -r .public\n  entrain key --key ./alice.key --passphrase\n" +
+		"  entrain key --name alice --team night-owls\n  entrain key --names"
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case list:
+			return c.listNames(cmd.Context(), a.chain, asJSON)
+		case cmd.Flags().Changed("name") || team != "":
+			return c.nameKey(cmd.Context(), a, name, team)
+		}
+		path, err := c.keyPath(a.keyFile)
 		if err != nil {
 			return err
 		}
@@ -43,8 +58,12 @@ overwritten.`,
 		}
 		return c.showKey(path, k.Public(), asJSON)
 	}
-	keyFlag(cmd, &file)
-	cmd.Flags().BoolVar(&encrypt, "passphrase", false, "encrypt the file of a new key with a passphrase, asked for on the terminal")
+	a.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "`name` that pages show for your key; \"\" takes it away")
+	f.StringVar(&team, "team", "", "`team` that pages show for your key, besides a name")
+	f.BoolVar(&list, "names", false, "list the names of keys on the chain")
+	f.BoolVar(&encrypt, "passphrase", false, "encrypt the file of a new key with a passphrase, asked for on the terminal")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

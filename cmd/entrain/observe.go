@@ -105,7 +105,7 @@ func (o *observing) takePart(ctx context.Context, c console, p *participant.Part
 				c.say("leaving the run ...")
 			}
 		})()
-		go keepNames(ctx, p.Client, window)
+		go view.KeepNames(ctx, p.Client, window.Called)
 		return p.Run(ctx)
 	})
 	if errors.Is(err, tui.ErrClosed) {

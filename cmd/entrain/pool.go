@@ -16,12 +16,28 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
+// poolOptions are the terms of a pool, as flags say them.
+type poolOptions struct {
+	commission, own string
+	least           uint64
+	workers         []string
+}
+
 func poolCommand(c console) *cobra.Command {
-	return group("pool", "Open and close pools that borrow stake from lenders",
-		`In a pool, lenders put up the stake for an operator's machines and share what those earn. The tokens can only
-become stake of members whose payee is the pool, in the runs that the pool names. What comes back is shared
-by what each has lent: all of it until the lenders have back what they lent, and less the operator's
-commission afterwards.
+	var a acting
+	var o poolOptions
+	var closing bool
+	cmd := &cobra.Command{
+		Use:   "pool POOL RUN... | pool POOL --close",
+		Short: "Open or close a pool that borrows stake from lenders",
+		Long: `Opens a pool that you operate and that may stake in the RUNs. In a pool, lenders put up the stake for an
+operator's machines and share what those earn. The tokens can only become stake of members whose payee is the
+pool, in the runs that the pool names. What comes back is shared by what each has lent: all of it until the
+lenders have back what they lent, and less the operator's commission afterwards. Nobody can change the terms.
+
+You, and the keys named with --worker, can stake from it: entrain join RUN --stake N --pool POOL. Your own
+part is what you lend to it like anybody else. A pool takes a deposit of a millionth of all tokens, which
+you get back when it is removed.
 
 You see its terms with entrain wallet show pool:POOL, lend with entrain wallet send pool:POOL AMOUNT, and
 collect with entrain wallet claim pool:POOL.
@@ -30,68 +46,55 @@ Lending ends with the first stake. A convicted member's stake is lost to its len
 the member that convicted it, which may be an accomplice of the operator. The owner of the run decides what
 the other half pays for. So lend only if you trust that the owners of the pool's runs are no accomplices of
 the operator, and if the operator's own part is as large as the others' together, which --own 50% asks for:
-then a conviction costs the operator as much as it gains.`,
-		poolCreateCommand(c), poolCloseCommand(c))
-}
+then a conviction costs the operator as much as it gains.
 
-func poolCreateCommand(c console) *cobra.Command {
-	var a acting
-	var commission, own string
-	var least uint64
-	var workers []string
-	cmd := &cobra.Command{
-		Use:   "create POOL RUN...",
-		Short: "Open a pool, as its operator",
-		Long: `Opens a pool that you operate and that may stake in the RUNs. Nobody can change its terms, so lenders know
-what they agree to. You, and the keys named with --worker, can stake from it:
-entrain join RUN --stake N --pool POOL.
-
-It takes a deposit of a millionth of all tokens, which you get back when the pool is closed and removed.
-Your own part is what you lend to it like anybody else.`,
-		Example: "  entrain pool create our-pool my-run\n  entrain pool create our-pool my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2",
-		Args:    cobra.MatchAll(between(2, math.MaxInt, "the name of the pool and the runs it may stake in"), named),
+--close stops the pool from staking any more. What was not staked is shared at once, and what is staked when
+it comes back. The operator may do so at any time, a lender when nothing was staked for 30 days. When
+everybody has collected and nothing is staked, the operator's second call removes the pool and returns its
+deposit.`,
+		Example: "  entrain pool our-pool my-run\n  entrain pool our-pool my-run --commission 12.5% --own 50% --least 1000 --worker 1f0c...e2\n" +
+			"  entrain pool our-pool --close",
+		ValidArgsFunction: c.completePools,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if closing {
+				return needPool(cmd, args)
+			}
+			return cobra.MatchAll(between(2, math.MaxInt, "the name of the pool and the runs it may stake in"), named)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			terms := host.CreatePool{Name: args[0], Least: least, Runs: slices.Clone(args[1:])}
-			var err error
-			if terms.CommissionBP, err = view.ParsePercent(commission); err != nil {
-				return fmt.Errorf("--commission %w", err)
+			if closing {
+				return c.send(cmd.Context(), a, host.ClosePool{Pool: args[0]}, fmt.Sprintf("close pool %q", args[0]), fmt.Sprintf("closed pool %q", args[0]))
 			}
-			if terms.OwnBP, err = view.ParsePercent(own); err != nil {
-				return fmt.Errorf("--own %w", err)
-			}
-			if terms.Workers, err = parseKeys(workers); err != nil {
-				return fmt.Errorf("--worker %w", err)
-			}
-			slices.Sort(terms.Runs)
-			terms.Runs = slices.Compact(terms.Runs)
-			return c.send(cmd.Context(), a, terms, fmt.Sprintf("create pool %q", args[0]),
-				fmt.Sprintf("pool %q is open: lend to it with entrain wallet send pool:%s AMOUNT", args[0], args[0]))
+			return c.openPool(cmd.Context(), a, o, args[0], args[1:])
 		},
 	}
 	a.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&commission, "commission", "10%", "`part` of what comes in, above what was lent, that is yours")
-	f.StringVar(&own, "own", "50%", "least `part` of what is lent that must be your own")
-	f.Uint64Var(&least, "least", 1, "fewest `tokens` that a lender begins with")
-	f.StringArrayVar(&workers, "worker", nil, "public `key` that may stake from the pool besides you; may be repeated")
+	f.StringVar(&o.commission, "commission", "10%", "`part` of what comes in, above what was lent, that is yours")
+	f.StringVar(&o.own, "own", "50%", "least `part` of what is lent that must be your own")
+	f.Uint64Var(&o.least, "least", 1, "fewest `tokens` that a lender begins with")
+	f.StringArrayVar(&o.workers, "worker", nil, "public `key` that may stake from the pool besides you; may be repeated")
+	f.BoolVar(&closing, "close", false, "stop the pool from staking, then remove it")
+	for _, terms := range []string{"commission", "own", "least", "worker"} {
+		cmd.MarkFlagsMutuallyExclusive("close", terms)
+	}
 	return cmd
 }
 
-func poolCloseCommand(c console) *cobra.Command {
-	var a acting
-	cmd := &cobra.Command{
-		Use: "close POOL", Short: "Stop a pool from staking, then remove it",
-		Long: `Stops a pool from staking any more. What was not staked is shared at once, and what is staked when it comes
-back. The operator may do so at any time, a lender when nothing was staked for 30 days. When everybody has
-collected and nothing is staked, the operator's second call removes the pool and returns its deposit.`,
-		Example: "  entrain pool close our-pool",
-		Args:    needPool, ValidArgsFunction: c.completePools,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.send(cmd.Context(), a, host.ClosePool{Pool: args[0]}, fmt.Sprintf("close pool %q", args[0]), fmt.Sprintf("closed pool %q", args[0]))
-		},
+// openPool creates a pool on a chain.
+func (c console) openPool(ctx context.Context, a acting, o poolOptions, name string, runs []string) (err error) {
+	terms := host.CreatePool{Name: name, Least: o.least, Runs: slices.Compact(slices.Sorted(slices.Values(runs)))}
+	if terms.CommissionBP, err = view.ParsePercent(o.commission); err != nil {
+		return fmt.Errorf("--commission %w", err)
 	}
-	a.flags(cmd)
-	return cmd
+	if terms.OwnBP, err = view.ParsePercent(o.own); err != nil {
+		return fmt.Errorf("--own %w", err)
+	}
+	if terms.Workers, err = parseKeys(o.workers); err != nil {
+		return fmt.Errorf("--worker %w", err)
+	}
+	return c.send(ctx, a, terms, fmt.Sprintf("create pool %q", name),
+		fmt.Sprintf("pool %q is open: lend to it with entrain wallet send pool:%s AMOUNT", name, name))
 }
 
 // showPool prints a pool of a chain, all of them if name is "".
@@ -118,7 +121,7 @@ func (c console) listPools(ctx context.Context, client ledger.Chain, asJSON bool
 		return err
 	}
 	if len(names) == 0 && !asJSON {
-		c.say("chain %q has no pools yet; open one with: entrain pool create POOL RUN", client.ChainID())
+		c.say("chain %q has no pools yet; open one with: entrain pool POOL RUN", client.ChainID())
 		return nil
 	}
 	var list []host.Pool

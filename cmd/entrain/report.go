@@ -55,8 +55,8 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 	fold := view.New("")
 	if state != "" {
 		fold.NameOps(participant.OpNames(filepath.Join(state, participant.LogDir)))
-		if err := foldLog(ctx, fold, filepath.Join(state, participant.LogDir)); err != nil {
-			return err
+		if err := runlog.Read(ctx, filepath.Join(state, participant.LogDir), fold.Add); err != nil {
+			return fmt.Errorf("%w; --state is the state directory of a participant, which entrain join names", err)
 		}
 	}
 	now := time.Now()
@@ -89,23 +89,6 @@ func (c console) report(ctx context.Context, to onchain.Target, chain []string, 
 	return nil
 }
 
-// foldLog reads a participant's log to its end.
-func foldLog(ctx context.Context, fold *view.Fold, dir string) error {
-	log, err := runlog.Open(dir)
-	if err != nil {
-		return fmt.Errorf("%w; --state is the state directory of a participant, which entrain join names", err)
-	}
-	defer log.Close()
-	reading, done := context.WithCancel(ctx)
-	defer done()
-	err = log.Follow(reading, fold.Add, func(percent int) {
-		if percent == 100 {
-			done()
-		}
-	})
-	return errors.Join(err, ctx.Err())
-}
-
 // foldChain adds what the chain says of a run now, and returns the chain's name and the run's
 // specification.
 func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, text []byte, err error) {
@@ -115,7 +98,7 @@ func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Targ
 		}
 		id, text = client.ChainID(), on.Text
 		fold.NameOps(verify.OpNames(on.Text))
-		fold.Called(names(ctx, client))
+		fold.Called(view.NamesOn(ctx, client))
 		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})
 		return nil
 	})

@@ -98,13 +98,13 @@ func groups(c console) []struct {
 	}{
 		{"start", "Start:", []*cobra.Command{demoCommand(c), benchCommand(c)}},
 		{"part", "Take part:", []*cobra.Command{keyCommand(c), joinCommand(c), validateCommand(c), bucketCommand(c), relayCommand(c)}},
-		{"look", "Look at a run:", []*cobra.Command{statusCommand(c), watchCommand(c), webCommand(c), scoreCommand(c), auditCommand(c), reportCommand(c)}},
+		{"look", "Look at a run:", []*cobra.Command{statusCommand(c), watchCommand(c), webCommand(c), auditCommand(c), reportCommand(c)}},
 		{"own", "Own a run:", []*cobra.Command{hostCommand(c), runCommand(c)}},
 		{"money", "Money:", []*cobra.Command{walletCommand(c), poolCommand(c)}},
 		{"models", "Models:", []*cobra.Command{modelCommand(c)}},
 		{"data", "Data:", []*cobra.Command{dataCommand(c)}},
 		{"chain", "Chain:", []*cobra.Command{chainCommand(c), bittensorCommand(c)}},
-		{"more", "More:", []*cobra.Command{versionCommand(c), upgradeCommand(c)}},
+		{"more", "More:", []*cobra.Command{versionCommand(c)}},
 	}
 }
 

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
 )
@@ -34,7 +31,7 @@ message spells is text: only the template writes special tokens.
 
 With --receipts each answer has a receipt: the hashes of model and tokenizer, the tokens of prompt and answer,
 and how they were drawn. Anyone who has the model computes the answer again, bit for bit, with
-"entrain model verify". A request that sets "seed" leaves the server no choice among answers.
+entrain audit. A request that sets "seed" leaves the server no choice among answers.
 
 Requests are answered side by side, up to --parallel at a time, on all cores: they share each pass over the
 parameters, and none changes another's answer. Further ones wait; if too many do, they are refused. Keys and
@@ -50,17 +47,11 @@ Anyone who reaches the address can ask, and keep the machine busy.`,
 			if parallel < 1 || parallel > 256 {
 				return fmt.Errorf("--parallel %d: want 1 to 256", parallel)
 			}
-			dir, release, err := from.local(cmd.Context(), c, args[0])
+			m, release, err := from.open(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
 			defer release()
-			pool := exact.NewPool(runtime.GOMAXPROCS(0))
-			defer pool.Close()
-			m, err := serve.Open(dir, pool)
-			if err != nil {
-				return err
-			}
 			server, err := serve.NewServer(m, parallel, int64(participant.MemoryFree()/2), receipts)
 			if err != nil {
 				return err
@@ -82,50 +73,5 @@ Anyone who reaches the address can ask, and keep the machine busy.`,
 	addrFlag(cmd, &addr, "127.0.0.1:8080")
 	f.IntVar(&parallel, "parallel", 8, "`number` of answers that are computed at the same time; further requests wait")
 	f.BoolVar(&receipts, "receipts", false, "attach a receipt to every answer, which others can verify")
-	return cmd
-}
-
-func verifyCommand(c console) *cobra.Command {
-	var from checkpointSource
-	cmd := &cobra.Command{
-		Use:   "verify CHECKPOINT FILE",
-		Short: "Compute an answer again from its receipt",
-		Long: `Reads a receipt, or answers with theirs, as "entrain model serve --receipts" gave them, computes each answer
-again with the model of a checkpoint, a directory or an address, and prints its text. The exit status is 0 if
-every token is the same, 1 if the model answers something else, and 2 if nothing could be verified, as with
-another model than the receipt's.`,
-		Example: "  entrain model verify ./checkpoint answer.json",
-		Args:    between(2, 2, "a checkpoint and a file with a receipt"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			unverified := func(err error) error { return exitError{err, exitNotAudited} }
-			receipts, err := serve.ReadReceipts(args[1])
-			if err != nil {
-				return unverified(err)
-			}
-			dir, release, err := from.local(cmd.Context(), c, args[0])
-			if err != nil {
-				return unverified(err)
-			}
-			defer release()
-			pool := exact.NewPool(runtime.GOMAXPROCS(0))
-			defer pool.Close()
-			m, err := serve.Open(dir, pool)
-			if err != nil {
-				return unverified(err)
-			}
-			for _, r := range receipts {
-				text, err := m.Verify(cmd.Context(), r)
-				if errors.Is(err, serve.ErrAnswer) {
-					return err
-				}
-				if err != nil {
-					return unverified(err)
-				}
-				c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
-				fmt.Fprintln(c.out, text)
-			}
-			return nil
-		},
-	}
 	return cmd
 }

@@ -48,14 +48,14 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 		t.Errorf("serve ended with %v", err)
 	}
 	path := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(answer))
-	s.ok("model", "verify", dir, path)
+	s.ok("audit", dir, "--answer", path)
 	// A run in which this user takes part names its newest checkpoint.
 	s.console.places.Data = t.TempDir()
 	runs := filepath.Join(s.console.places.Data, participant.MemberState)
 	if err := errors.Join(os.Mkdir(runs, 0o700), os.Symlink(dir, filepath.Join(runs, "small-01234567"))); err != nil {
 		t.Fatal(err)
 	}
-	s.ok("model", "verify", "small", path)
+	s.ok("audit", "small", "--answer", path)
 	for _, c := range []struct {
 		old, new string
 		status   int
@@ -64,12 +64,11 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 		if changed == string(answer) {
 			t.Fatalf("%s has no %s", answer, c.old)
 		}
-		if _, _, err := s.run("model", "verify", dir, writeFile(t, path+"x", changed)); err == nil || statusOf(err) != c.status {
+		if _, _, err := s.run("audit", dir, "--answer", writeFile(t, path+"x", changed)); err == nil || statusOf(err) != c.status {
 			t.Errorf("%s: %v, status %d, want %d", c.new, err, statusOf(err), c.status)
 		}
 	}
 	s.fails([]string{"model", "chat", dir}, "no chat_template.jinja")
-	s.fails([]string{"model", "verify", dir}, "say a checkpoint and a file")
 	s.fails([]string{"model", "serve", dir, "--parallel", "0"}, "--parallel 0")
 }
 

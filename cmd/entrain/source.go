@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/serve"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -28,7 +31,7 @@ func modelCommand(c console) *cobra.Command {
 	return group("model", "Generate text with a model, chat with it, serve, score, import or export it",
 		`A checkpoint is a directory with a model, its tokenizer and a manifest of hashes. entrain join writes them
 into its state directory, in the layout of Hugging Face.`,
-		generateCommand(c), chatCommand(c), serveCommand(c), verifyCommand(c), evalCommand(c), importCommand(c), exportCommand(c))
+		generateCommand(c), chatCommand(c), serveCommand(c), evalCommand(c), importCommand(c), exportCommand(c))
 }
 
 // checkpointSource is where a command has its checkpoint from: a directory or an address.
@@ -66,6 +69,20 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 		return "", nil, err
 	}
 	return f.Local(ctx, name, want)
+}
+
+// open opens the model of a checkpoint, named as in local, until release is called.
+func (s checkpointSource) open(ctx context.Context, c console, name string) (m *serve.Model, release func(), err error) {
+	dir, unlock, err := s.local(ctx, c, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := exact.NewPool(runtime.GOMAXPROCS(0))
+	release = func() { pool.Close(); unlock() }
+	if m, err = serve.Open(dir, pool); err != nil {
+		release()
+	}
+	return m, release, err
 }
 
 // progress tells now and then how many bytes have come.

@@ -40,8 +40,8 @@ $BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told, and does not end the vali
 
 It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; when a
 period is settled, higher stakes replace the lowest, which can then be claimed. The state directory
-holds its findings, with a line for each evaluation in scores.jsonl; entrain score --state shows
-them. The next call continues from there, even within a period.`,
+holds its findings, with a line for each evaluation in scores.jsonl; entrain status RUN --explain
+MEMBER --state shows them. The next call continues from there, even within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run --bittensor 12

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -17,41 +16,25 @@ var release, commit string
 
 func version() participant.Program { return participant.ThisProgram(release, commit) }
 
-func versionCommand(c console) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program",
-		Long:    "Prints the version of this program, the commit it was built from, and the kernels it computes with here.",
-		Example: "  entrain version",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(c.out, version())
-			return err
-		},
-	}
-}
-
 // howToUpgrade is what a user does about a program that is too old. The program never replaces
 // itself: the holder of the key to its updates would command every machine of a run.
 const howToUpgrade = `stop entrain, install the newest release as you did this one (README.md, "Getting it"), and start it again:
 state directories stay as they are`
 
-func upgradeCommand(c console) *cobra.Command {
+func versionCommand(c console) *cobra.Command {
 	var chain []string
-	var check bool
 	cmd := &cobra.Command{
-		Use: "upgrade [--check RUN | RUN@HOST | TICKET]", Short: "Say how to upgrade, or whether a run requires it",
-		Long: `Says how to install a newer release. With --check it reports whether a run takes this version: its
-specification or its owner may require a newer one. The exit status is then 0 for yes and 1 for no.
+		Use: "version [RUN | RUN@HOST | TICKET]", Short: "Print the version of this program, or whether a run requires a newer one",
+		Long: `Prints the version of this program, the commit it was built from, and the kernels it computes with here.
 
-The program does not replace itself.`,
-		Example: "  entrain upgrade\n  entrain upgrade --check my-run@203.0.113.5",
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"update"},
+With RUN it reports whether the run takes this version, and how to upgrade if not: the run's specification or
+its owner may require a newer one. The exit status is 0 for yes and 1 for no. The program does not replace
+itself.`,
+		Example: "  entrain version\n  entrain version my-run@203.0.113.5",
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"update", "upgrade"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if check != (len(args) == 1) {
-				return errors.New("say which run with --check: entrain upgrade --check RUN")
-			}
-			if !check {
-				_, err := fmt.Fprintf(c.out, "This is entrain %s. To upgrade, %s.\n", version().Version, howToUpgrade)
+			if len(args) == 0 {
+				_, err := fmt.Fprintln(c.out, version())
 				return err
 			}
 			to, err := onchain.ParseTarget(args[0], &chain)
@@ -71,6 +54,5 @@ The program does not replace itself.`,
 		},
 	}
 	chainFlag(cmd, &chain)
-	cmd.Flags().BoolVar(&check, "check", false, "only check whether the run takes this version")
 	return cmd
 }

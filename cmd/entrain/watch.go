@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/verify"
+	"github.com/entrain-network/entrain/view"
 )
 
 // watchOptions are watch's flags.
@@ -99,41 +97,10 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) e
 		window := tui.New(c.windowOptions())
 		window.NameOps(verify.OpNames(on.Text))
 		return c.show(ctx, o.plain, window, true, func(ctx context.Context) error {
-			go keepNames(ctx, client, window)
-			return follow(ctx, window, client, to.Run, log)
+			go view.KeepNames(ctx, client, window.Called)
+			record := func(r runlog.Record) { _ = window.Record(r) } // never fails
+			return participant.Follow(ctx, client, to.Run, log, record, window.Note)
 		})
-	})
-}
-
-// follow gives a window what the log of a participant holds, if there is one, and then what happens
-// on the chain.
-func follow(ctx context.Context, window *tui.Window, client ledger.Chain, run string, log *runlog.Log) error {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	// A window keeps nothing of earlier rounds than those that it knows: the log comes first.
-	record := func(r runlog.Record) { _ = window.Record(r) } // never fails
-	ear := participant.NewEar(client, run, func(ev event.Committed) { record(runlog.Record{Time: time.Now(), Event: ev}) })
-	watch := sync.OnceFunc(func() {
-		client.Watch(watching, run, func(s ledger.Snapshot) {
-			d := runlog.Digest(s)
-			d.Chain = client.ChainID()
-			record(runlog.Record{Time: time.Now(), Standing: d})
-			ear.Observe(s)
-		})
-	})
-	if log == nil {
-		watch()
-		if err := ear.Run(ctx); err != nil && ctx.Err() == nil {
-			window.Note(err.Error())
-		}
-		<-ctx.Done()
-		return nil
-	}
-	return log.Follow(ctx, record, func(percent int) {
-		if window.Note(fmt.Sprintf("reading the log: %d %%", percent)); percent == 100 {
-			window.Note("")
-			watch()
-		}
 	})
 }
 

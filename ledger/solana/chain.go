@@ -89,7 +89,7 @@ func (p Place) text(endpoint string) string {
 var _ ledger.Chain = (*Client)(nil)
 
 var (
-	errNoToken = errors.New("no token is named: want --chain solana:URL#PROGRAM:MINT, as entrain chain solana --supply prints it")
+	errNoToken = errors.New("no token is named: want --chain solana:URL#PROGRAM:MINT, as entrain chain init --supply prints it")
 	errHistory = errors.New("endpoints of Solana keep no past states of a run: the log in a participant's state directory has what that saw")
 	errNames   = errors.New("keys have no names on Solana")
 	errClosed  = errors.New("no receipts are kept of runs closed on Solana")

@@ -119,7 +119,7 @@ func (c *Client) deployed(ctx context.Context) error {
 	}
 	_, list, err := c.accounts(ctx, nil, solana.Address(c.program))
 	if err == nil && (list[0] == nil || !list[0].Executable) {
-		err = fmt.Errorf("%s has no program %v: is that the right cluster? entrain chain solana puts one there", plain(c.endpoints[0]), solana.Address(c.program))
+		err = fmt.Errorf("%s has no program %v: is that the right cluster? entrain chain init puts one there", plain(c.endpoints[0]), solana.Address(c.program))
 	}
 	return err
 }

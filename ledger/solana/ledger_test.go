@@ -389,7 +389,7 @@ func TestRefusalsOnSolana(t *testing.T) {
 	}{
 		{host.RunMessage{Run: "here", From: "pool", Message: coordinator.Append(nil, coordinator.Join{})}, "no pools on Solana"},
 		{host.Lend{}, "no pools on Solana"},
-		{host.Transfer{}, "entrain chain solana --supply"},
+		{host.Transfer{}, "entrain chain init --supply"},
 		{host.ClaimFor{}, "leave out --member"},
 		{host.Admit{}, "by a stake"},
 		{host.Leave{}, "no replicas there"},

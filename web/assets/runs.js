@@ -17,7 +17,7 @@ export function runs(main, context) {
   const board = card("Leaderboard of all runs", "board", h("table", {}, h("thead", {}, heads), top), of);
   const teams = h("tbody", {});
   const teamBoard = card("Teams", "board", h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Team", "Keys", "Tokens"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))))), teams),
-    h("p", { class: "quiet" }, "Anyone may join a team: ", h("code", {}, "entrain key name NAME TEAM"), "."));
+    h("p", { class: "quiet" }, "Anyone may join a team: ", h("code", {}, "entrain key --name NAME --team TEAM"), "."));
   let timer, closed = false, first = true;
   async function again() {
     try {
