@@ -37,7 +37,7 @@ func NewStep(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Step, er
 	for i := range tokens {
 		tokens[i] = uint32(source.Uint64n(uint64(cfg.Vocab)))
 	}
-	return &Step{cfg: cfg, model: model, optimizer: optimizer, params: params, grad: make([]float32, len(params)),
+	return &Step{cfg: cfg, model: model, optimizer: optimizer, params: params, grad: exact.Make[float32](len(params)),
 		tokens: tokens, batch: batch, sequence: sequence}, nil
 }
 

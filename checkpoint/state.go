@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
@@ -131,7 +132,7 @@ func ReadState(r io.Reader, paramsLen, optimizerLen int) (State, error) {
 
 // readFloats reads n floats whose bytes have the root want.
 func readFloats(r io.Reader, n int, want wire.Hash, what string) ([]float32, error) {
-	flat := make([]float32, n)
+	flat := exact.Make[float32](n)
 	var blob merkle.Blob
 	buf := make([]byte, min(pieceBytes, 4*n))
 	for piece := range slices.Chunk(flat, pieceBytes/4) {

@@ -105,7 +105,7 @@ func roundUp(n, to int) int { return divideUp(n, to) * to }
 
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
-		return make([]float32, n)
+		return Make[float32](n)
 	}
 	return s[:n]
 }

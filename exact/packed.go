@@ -72,7 +72,7 @@ func (w *Worker) PackRow(b *Packed, p, most int, x []float32) {
 	across := divideUp(b.n, nr)
 	if panel := panelLen(p+1, nr); b.panel < panel || len(b.data) < across*b.panel {
 		panel = panelLen(min(2*p+PackedLine, most), nr)
-		data := make([]float32, across*panel)
+		data := Make[float32](across * panel)
 		for i := range across {
 			copy(data[i*panel:], b.data[min(len(b.data), i*b.panel):min(len(b.data), i*b.panel+p*nr)])
 		}

@@ -47,7 +47,7 @@ type gradient struct {
 // floats allocates memory for n floats and counts it.
 func (b *batch) floats(n int) []float32 {
 	b.bytes += 4 * n
-	return make([]float32, n)
+	return exact.Make[float32](n)
 }
 
 func (b *batch) rows() int { return b.batch * b.seq }

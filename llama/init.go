@@ -22,7 +22,7 @@ import (
 // a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
 	layout := cfg.Layout()
-	params := make([]float32, layout.Len())
+	params := exact.Make[float32](layout.Len())
 	base := exact.Sqrt(2 / float32(5*cfg.Hidden))
 	residual := base / exact.Sqrt(float32(2*cfg.Layers))
 	for _, t := range layout.Tensors() {

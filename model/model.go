@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/entrain-network/entrain/checkpoint"
+	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -111,7 +112,7 @@ func read(dir string, saved *checkpoint.Saved) (Model, error) {
 		return Model{}, fmt.Errorf("checkpoint %q: %w", dir, err)
 	}
 	layout := m.Config.Layout()
-	m.Params = make([]float32, layout.Len())
+	m.Params = exact.Make[float32](layout.Len())
 	if err := m.Saved.Params(layout, m.Params); err != nil {
 		return Model{}, fmt.Errorf("checkpoint %q: %w", dir, err)
 	}

@@ -75,7 +75,7 @@ func NewAdamW(n int, cfg AdamWConfig, pool *exact.Pool) (*AdamW, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("adamw: %w", err)
 	}
-	a := &AdamW{cfg: cfg, pool: pool, m: make([]float32, n), v: make([]float32, n)}
+	a := &AdamW{cfg: cfg, pool: pool, m: exact.Make[float32](n), v: exact.Make[float32](n)}
 	a.part = a.piece
 	return a, nil
 }

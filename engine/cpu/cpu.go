@@ -96,7 +96,7 @@ func (e *Engine) make() (err error) {
 		e.coder = c
 	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}
-	e.grad, e.tokens = make([]float32, e.length), make([]uint32, e.micro*(e.run.Sequence+1))
+	e.grad, e.tokens = exact.Make[float32](e.length), make([]uint32, e.micro*(e.run.Sequence+1))
 	return nil
 }
 

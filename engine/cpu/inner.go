@@ -45,7 +45,7 @@ func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return &inner{Inner: *cfg, adamw: a, local: make([]float32, n)}, nil
+	return &inner{Inner: *cfg, adamw: a, local: exact.Make[float32](n)}, nil
 }
 
 // part returns the codec's part of state: all but what belongs to the inner steps.

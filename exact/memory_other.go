@@ -1,0 +1,5 @@
+//go:build !linux
+
+package exact
+
+func largePages[T any](s []T) {}
