@@ -38,6 +38,7 @@ const Block = 32
 const (
 	leastExponent = 71      // biased; little is left of blocks below 2^-56
 	mostExponent  = 196     // of a block of numbers below 2^70
+	nearExponent  = 185     // up to which 1.5·2^23 units of a product are a finite number
 	carry         = 1 << 16 // what makes an element that rounds to 128 take the next exponent
 )
 

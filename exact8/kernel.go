@@ -18,6 +18,7 @@ type kernel struct {
 	name          string
 	flip          uint32 // four times what is added to q, mod 256, in the bytes of A: 128 or 0
 	tile          func(t *tileArgs)
+	near          func(t *tileArgs) // tile for exponents of at most nearExponent; nil if not faster
 	row           func(t *tileArgs) // tile, for a tile of one row
 	quantizeRow   func(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, scratch *float32)
 	quantizeLeft  func(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)

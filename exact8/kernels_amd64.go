@@ -7,6 +7,11 @@ package exact8
 //go:noescape
 func tileVNNI(t *tileArgs)
 
+// nearVNNI is tileVNNI for exponents of at most nearExponent.
+//
+//go:noescape
+func nearVNNI(t *tileArgs)
+
 // rowVNNI is tileVNNI for a tile of one row.
 //
 //go:noescape

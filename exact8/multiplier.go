@@ -38,13 +38,14 @@ type Multiplier struct {
 	workers []*worker
 	worker  *exact.Worker // for what is too small to share
 
-	in                    operands // of the product being computed
-	left                  *Left    // its A
-	right                 *Packed  // its B
-	piecesA               int      // pieces of quantizing's work that are A's
-	from, to              int      // blocks of k that are multiplied
-	partRows, partColumns int      // of a piece of C
-	down                  int      // pieces one below another
+	in                    operands          // of the product being computed
+	left                  *Left             // its A
+	right                 *Packed           // its B
+	piecesA               int               // pieces of quantizing's work that are A's
+	from, to              int               // blocks of k that are multiplied
+	partRows, partColumns int               // of a piece of C
+	down                  int               // pieces one below another
+	whole                 func(t *tileArgs) // kernel of whole tiles
 	quantize              func(w *exact.Worker, i int)
 	source                func(w *exact.Worker, from, to int)
 	sinks                 []Sink // of Quantize
@@ -127,9 +128,9 @@ func (m *Multiplier) Multiply(a *Left, b *Packed, from, to int, c []float32, ldc
 func (m *Multiplier) product(piecesA, piecesB int) {
 	m.piecesA = piecesA
 	m.pool.RunOn(piecesA+piecesB, m.quantize)
-	m.left.bad = m.anyBad(m.left.scales, scaleA(mostExponent+1))
+	m.left.far, m.left.bad = m.reach(m.left.scales, scaleA)
 	if piecesB > 0 { // several goroutines may read a packed B
-		m.right.bad = m.anyBad(m.right.scales, scaleB(mostExponent+1))
+		m.right.far, m.right.bad = m.reach(m.right.scales, scaleB)
 	}
 	m.multiplyBlocks(0, m.left.blocks)
 }
@@ -148,6 +149,10 @@ func (m *Multiplier) multiplyBlocks(from, to int) {
 			clear(in.c[i*in.ldc : i*in.ldc+cols])
 		}
 	default:
+		m.whole = m.kernel.tile
+		if m.kernel.near != nil && !m.left.far && !m.right.far {
+			m.whole = m.kernel.near
+		}
 		m.pool.RunOn(m.parts(), m.multiply)
 		m.spoil(in.c, in.ldc)
 	}
@@ -210,7 +215,7 @@ func (m *Multiplier) column(own *worker, row, last, t, j int, c []float32, ldc i
 	}
 	if whole > 0 {
 		own.args.next = address(&c[row*ldc+min(j+panelB, r.cols-1)])
-		m.tile(m.kernel.tile, &own.args, row, t, &c[row*ldc+j], ldc, whole)
+		m.tile(m.whole, &own.args, row, t, &c[row*ldc+j], ldc, whole)
 	}
 	for i := row + whole*tileRows; i < last; i += tileRows {
 		if i+1 == last && j+panelB <= r.cols {

@@ -19,6 +19,7 @@ type Left struct {
 	data    []byte
 	// (panels, blocks, panelA): 2^(e-133) as what is added to the bits of a scale of B.
 	scales []uint32
+	far    bool // a block's exponent is above nearExponent
 	bad    bool // a block is not a number
 }
 
@@ -51,6 +52,7 @@ type Packed struct {
 	data    []byte
 	scales  []uint32 // (panels, blocks, panelB): the bits of 2^(e-133)
 	sums    []uint32 // likewise: -128·Σq, which makes up for the 128 in A's bytes
+	far     bool     // a block's exponent is above nearExponent
 	bad     bool     // a block is not a number
 }
 
@@ -68,7 +70,7 @@ func (m *Multiplier) Pack(p *Packed, cols, k, each int, b []float32, brs, bcs in
 	m.right, m.piecesA = p, 0
 	m.in = operands{k: k, each: each, b: b, brs: brs, bcs: bcs}
 	m.pool.RunOn(m.layOutB(cols), m.quantize)
-	p.bad = m.anyBad(p.scales, scaleB(mostExponent+1))
+	p.far, p.bad = m.reach(p.scales, scaleB)
 	m.in, m.right = operands{}, nil
 }
 
@@ -103,13 +105,13 @@ func (m *Multiplier) Quantize(rows, each int, source func(w *exact.Worker, from,
 	m.pool.RunOn(blocks, m.quantizeRows)
 	for _, s := range sinks {
 		if s.Rows != nil {
-			s.Rows.bad = m.anyBad(s.Rows.scales, scaleA(mostExponent+1))
+			s.Rows.far, s.Rows.bad = m.reach(s.Rows.scales, scaleA)
 		}
 		if s.Columns != nil {
-			s.Columns.bad = m.anyBad(s.Columns.scales, scaleA(mostExponent+1))
+			s.Columns.far, s.Columns.bad = m.reach(s.Columns.scales, scaleA)
 		}
 		if s.Right != nil {
-			s.Right.bad = m.anyBad(s.Right.scales, scaleB(mostExponent+1))
+			s.Right.far, s.Right.bad = m.reach(s.Right.scales, scaleB)
 		}
 	}
 	clear(m.sinks)
@@ -139,7 +141,7 @@ func (m *Multiplier) quantizeBlockOfRows(w *exact.Worker, i int) {
 
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]T, n)
+		return exact.Make[T](n)
 	}
 	return s[:n]
 }
@@ -219,14 +221,15 @@ func (m *Multiplier) leftRow(own *worker, l *Left, row, k int, x []float32) {
 // bad reports whether a scale is at least limit.
 func bad(scale, limit uint32) bool { return int32(scale-limit) >= 0 }
 
-// anyBad reports whether one of the scales is at least limit. As floats they compare to it
-// likewise: where e-133 is negative, the float is.
-func (m *Multiplier) anyBad(scales []uint32, limit uint32) bool {
+// reach reports whether one of the scales, which scale makes of exponents, is that of an exponent
+// above nearExponent, and above mostExponent. As floats they compare to those likewise: where e-133
+// is negative, the float is.
+func (m *Multiplier) reach(scales []uint32, scale func(e uint32) uint32) (far, bad bool) {
 	if len(scales) == 0 {
-		return false
+		return false, false
 	}
-	floats := unsafe.Slice((*float32)(unsafe.Pointer(&scales[0])), len(scales))
-	return m.worker.Max(floats) >= math.Float32frombits(limit)
+	most := m.worker.Max(unsafe.Slice((*float32)(unsafe.Pointer(&scales[0])), len(scales)))
+	return most >= math.Float32frombits(scale(nearExponent+1)), most >= math.Float32frombits(scale(mostExponent+1))
 }
 
 // row quantizes k elements that lie side by side to bytes, with a scale for each block, step words

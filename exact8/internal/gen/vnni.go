@@ -22,8 +22,9 @@ const (
 
 // writeVNNI writes the kernels for AVX-512 with VNNI.
 func writeVNNI(f *asm.File) {
-	tileVNNI(f, "tileVNNI", "is the tile kernel for AVX-512 with VNNI; see tilePlain.", rows)
-	tileVNNI(f, "rowVNNI", "is tileVNNI for a tile of one row.", 1)
+	tileVNNI(f, "tileVNNI", "is the tile kernel for AVX-512 with VNNI; see tilePlain.", rows, scaleAndAdd)
+	tileVNNI(f, "nearVNNI", "is tileVNNI for exponents of at most nearExponent.", rows, addScaled)
+	tileVNNI(f, "rowVNNI", "is tileVNNI for a tile of one row.", 1, scaleAndAdd)
 	quantizeRow(f)
 	quantizeLeft(f)
 	quantizeRight(f)
@@ -38,7 +39,7 @@ func constants(f *asm.File) {
 		value uint32
 	}{
 		{"magnitude", 0x7fffffff}, {"carry", 1 << 16}, {"least", 71}, {"ones", 0x01010101}, {"flip", 0x80808080},
-		{"c260", 260}, {"c133", 133}, {"c6", 6},
+		{"shift", 0x4b400000 - 127<<23}, {"c260", 260}, {"c133", 133}, {"c6", 6},
 	} {
 		f.Text("DATA %s<>+0(SB)/4, $%#x\nGLOBL %s<>(SB), RODATA|NOPTR, $4\n", c.name, c.value, c.name)
 	}
@@ -62,7 +63,7 @@ func load(f *asm.File, args string, registers ...string) {
 // tileVNNI multiplies one tile of at most 6 rows and 32 columns after another. The tile of C stays
 // in Z12-Z23 while the blocks of k go by; Z0-Z11 are the sums of a block. VPDPBUSD multiplies
 // unsigned by signed bytes, so A's bytes are q+128, and the sums start at B's -128·Σq.
-func tileVNNI(f *asm.File, name, doc string, rows int) {
+func tileVNNI(f *asm.File, name, doc string, rows int, add func(f *asm.File, rows int)) {
 	f.Function(name, "(t *tileArgs)", 8, doc)
 	f.Op("MOVQ t+0(FP), AX")
 	f.Op("MOVQ %d(AX), R8", argRowStep)
@@ -106,6 +107,7 @@ func tileVNNI(f *asm.File, name, doc string, rows int) {
 	f.Op("MOVQ %d(AX), CX", argBlocks)
 	f.Label("block")
 	blockVNNI(f, rows)
+	add(f, rows)
 	f.Op("ADDQ $%d, BX", 4*panelA)
 	f.Op("ADDQ $128, R13")
 	f.Op("ADDQ $128, R15")
@@ -130,7 +132,7 @@ func tileVNNI(f *asm.File, name, doc string, rows int) {
 // sixRows are the rows of a tile of A that begins at SI, with R9 = 3·R8 and R10 = 5·R8.
 var sixRows = []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R9*1)", "(SI)(R8*4)", "(SI)(R10*1)"}
 
-// blockVNNI multiplies one block of k and adds it to the tile of C.
+// blockVNNI multiplies one block of k.
 func blockVNNI(f *asm.File, rows int) {
 	f.Op("VMOVDQU32 0(R15), Z0")
 	f.Op("VMOVDQU32 64(R15), Z1")
@@ -149,7 +151,11 @@ func blockVNNI(f *asm.File, rows int) {
 		f.Op("ADDQ R12, SI")
 	}
 	f.Op("ADDQ $%d, DI", 128*fours)
-	// c = fma(sum, scale, c); the scale by adding exponents.
+}
+
+// scaleAndAdd computes c = fma(sum, scale, c) for the sums of a block; the scale by adding
+// exponents.
+func scaleAndAdd(f *asm.File, rows int) {
 	f.Op("VMOVDQU32 0(R13), Z24")
 	f.Op("VMOVDQU32 64(R13), Z25")
 	for i := range rows {
@@ -158,6 +164,24 @@ func blockVNNI(f *asm.File, rows int) {
 			f.Op("VPADDD.BCST %d(BX), Z%d, Z%d", 4*i, 24+v, temp)
 			f.Op("VCVTDQ2PS Z%d, Z%d", sum, sum)
 			f.Op("VFMADD231PS Z%d, Z%d, Z%d", sum, temp, 12+sum)
+		}
+	}
+}
+
+// addScaled computes the same without a multiplication, which would take time from the units that
+// multiply bytes. With shift = 1.5·2^23, whose unit is 1 in its last place, adding sum to the bits
+// of shift·scale gives (shift+sum)·scale. Its difference to shift·scale is sum·scale, and exact.
+func addScaled(f *asm.File, rows int) {
+	f.Op("VPBROADCASTD shift<>(SB), Z26")
+	f.Op("VPADDD 0(R13), Z26, Z24")
+	f.Op("VPADDD 64(R13), Z26, Z25")
+	for i := range rows {
+		for v := range 2 {
+			sum, temp := 2*i+v, 26+(2*i+v)%6
+			f.Op("VPADDD.BCST %d(BX), Z%d, Z%d", 4*i, 24+v, temp)
+			f.Op("VPADDD Z%d, Z%d, Z%d", temp, sum, sum)
+			f.Op("VSUBPS Z%d, Z%d, Z%d", temp, sum, sum)
+			f.Op("VADDPS Z%d, Z%d, Z%d", sum, 12+sum, 12+sum)
 		}
 	}
 }
@@ -180,6 +204,9 @@ func exponents(f *asm.File, z, inv, scale int, base string) {
 	f.Op("VPSLLD $23, Z%d, Z%d", scale, scale)
 }
 
+// rowAhead is the number of bytes by which quantizeRow fetches a row, or the next.
+const rowAhead = 2048
+
 // quantizeRow quantizes a row, 8 blocks at a time, whose scales are found together.
 func quantizeRow(f *asm.File) {
 	f.Function("quantizeRowVNNI", "(n int, src *float32, dst *byte, flip, base uint32, scale *uint32, step uintptr, scratch *float32)", 56,
@@ -198,6 +225,8 @@ func quantizeRow(f *asm.File) {
 	f.Op("VMOVDQU32 order<>(SB), Z29")
 	f.Label("eight")
 	for b := range 8 {
+		f.Op("PREFETCHT0 %d(SI)", 128*b+rowAhead)
+		f.Op("PREFETCHT0 %d(SI)", 128*b+64+rowAhead)
 		f.Op("VPANDD %d(SI), Z30, Z%d", 128*b, b)
 		f.Op("VPANDD %d(SI), Z30, Z%d", 128*b+64, 8+b)
 		f.Op("VPMAXSD Z%d, Z%d, Z%d", 8+b, b, b)
@@ -259,7 +288,10 @@ func combine(f *asm.File, z int) {
 	f.Op("VPADDD Z%d, Z%d, Z%d", z+2, z, z)
 }
 
-var fourRows = []string{"(SI)", "(SI)(R9*1)", "(SI)(R9*2)", "(SI)(R11*1)"}
+var (
+	fourRows  = []string{"(SI)", "(SI)(R9*1)", "(SI)(R9*2)", "(SI)(R11*1)"}
+	fourAhead = []string{"(CX)", "(CX)(R9*1)", "(CX)(R9*2)", "(CX)(R11*1)"}
+)
 
 // quantizeLeft quantizes a block of 16 columns. Rows of memory may lie a power of two apart and
 // share few places in a cache, so they are copied while their greatest magnitudes are taken.
@@ -267,6 +299,9 @@ func quantizeLeft(f *asm.File) {
 	f.Function("quantizeLeftVNNI", "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, "is quantizeLeftPlain.")
 	load(f, "src stride dst scale scratch", "SI", "R9", "DI", "DX", "R14")
 	f.Op("LEAQ (R9)(R9*2), R11")
+	f.Op("MOVQ R9, CX")
+	f.Op("SHLQ $5, CX")
+	f.Op("ADDQ SI, CX") // the next block
 	f.Op("VPBROADCASTD magnitude<>(SB), Z30")
 	f.Op("VPBROADCASTD flip<>(SB), Z28")
 	f.Op("VPXORD Z0, Z0, Z0")
@@ -274,12 +309,14 @@ func quantizeLeft(f *asm.File) {
 	for s := range fours {
 		for i, at := range fourRows {
 			f.Op("PREFETCHT0 128%s", at)
+			f.Op("PREFETCHT1 %s", fourAhead[i])
 			f.Op("VMOVUPS %s, Z%d", at, 4+i)
 			f.Op("VMOVUPS Z%d, %d(R14)", 4+i, 256*s+64*i)
 			f.Op("VPANDD Z%d, Z30, Z%d", 4+i, 4+i)
 			f.Op("VPMAXSD Z%d, Z%d, Z%d", 4+i, i%2, i%2)
 		}
 		f.Op("LEAQ (SI)(R9*4), SI")
+		f.Op("LEAQ (CX)(R9*4), CX")
 	}
 	f.Op("VPMAXSD Z1, Z0, Z0")
 	exponents(f, 0, 6, 8, "c133")
@@ -301,6 +338,9 @@ func quantizeRight(f *asm.File) {
 	f.Function("quantizeRightVNNI", "(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)", 48, "is quantizeRightPlain.")
 	load(f, "src stride dst scale sums scratch", "SI", "R9", "DI", "DX", "BX", "R14")
 	f.Op("LEAQ (R9)(R9*2), R11")
+	f.Op("MOVQ R9, CX")
+	f.Op("SHLQ $5, CX")
+	f.Op("ADDQ SI, CX") // the next block
 	f.Op("VPBROADCASTD magnitude<>(SB), Z30")
 	f.Op("VPBROADCASTD ones<>(SB), Z29")
 	f.Op("VPBROADCASTD flip<>(SB), Z28")
@@ -311,6 +351,7 @@ func quantizeRight(f *asm.File) {
 		for i, at := range fourRows {
 			for v := range 2 {
 				f.Op("PREFETCHT0 %d%s", 128+64*v, at)
+				f.Op("PREFETCHT1 %d%s", 64*v, fourAhead[i])
 				f.Op("VMOVUPS %d%s, Z%d", 64*v, at, 4+v)
 				f.Op("VMOVUPS Z%d, %d(R14)", 4+v, 512*s+128*i+64*v)
 				f.Op("VPANDD Z%d, Z30, Z%d", 4+v, 4+v)
@@ -318,6 +359,7 @@ func quantizeRight(f *asm.File) {
 			}
 		}
 		f.Op("LEAQ (SI)(R9*4), SI")
+		f.Op("LEAQ (CX)(R9*4), CX")
 	}
 	for v := range 2 {
 		f.Op("VPMAXSD Z%d, Z%d, Z%d", v+2, v, v)
