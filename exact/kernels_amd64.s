@@ -1219,7 +1219,8 @@ addAVX512Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ addAVX512Loop
+	CMPQ CX, $16
+	JGE addAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1233,7 +1234,8 @@ scaleAVX512Loop:
 	VMOVUPS Z0, 0(SI)
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ scaleAVX512Loop
+	CMPQ CX, $16
+	JGE scaleAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1251,7 +1253,8 @@ dotAVX512Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ dotAVX512Loop
+	CMPQ CX, $16
+	JGE dotAVX512Loop
 	VMOVUPS Z31, 0(DX)
 	VZEROUPPER
 	RET
@@ -1273,7 +1276,8 @@ dot3AVX512Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ dot3AVX512Loop
+	CMPQ CX, $16
+	JGE dot3AVX512Loop
 	VMOVUPS Z31, 0(DX)
 	VZEROUPPER
 	RET
@@ -1289,7 +1293,8 @@ maxAVX512Loop:
 	VMAXPS Z31, Z0, Z31
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ maxAVX512Loop
+	CMPQ CX, $16
+	JGE maxAVX512Loop
 	VMOVUPS Z31, 0(DX)
 	VZEROUPPER
 	RET
@@ -1309,7 +1314,8 @@ normalizeAVX512Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ normalizeAVX512Loop
+	CMPQ CX, $16
+	JGE normalizeAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1342,7 +1348,8 @@ normBackwardAVX512Loop:
 	ADDQ $64, R9
 	ADDQ $64, R10
 	SUBQ $16, CX
-	JNZ normBackwardAVX512Loop
+	CMPQ CX, $16
+	JGE normBackwardAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1371,7 +1378,8 @@ rotateAVX512Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ rotateAVX512Loop
+	CMPQ CX, $16
+	JGE rotateAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1400,7 +1408,8 @@ rotateBackAVX512Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ rotateBackAVX512Loop
+	CMPQ CX, $16
+	JGE rotateBackAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1412,6 +1421,159 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS shift+20(FP), Z28
 	MOVQ l+24(FP), DX
 	VMOVUPS 0(DX), Z31
+	CMPQ CX, $64
+	JLT expSumAVX512Loop
+expSumAVX512Wide:
+	VMULPS 0(SI), Z29, Z0
+	VMULPS 64(SI), Z29, Z4
+	VMULPS 128(SI), Z29, Z8
+	VMULPS 192(SI), Z29, Z12
+	VSUBPS Z28, Z0, Z0
+	VSUBPS Z28, Z4, Z4
+	VSUBPS Z28, Z8, Z8
+	VSUBPS Z28, Z12, Z12
+	VMOVUPS constants<>+0(SB), Z1
+	VMOVUPS constants<>+0(SB), Z5
+	VMOVUPS constants<>+0(SB), Z9
+	VMOVUPS constants<>+0(SB), Z13
+	VMAXPS Z0, Z1, Z0
+	VMAXPS Z4, Z5, Z4
+	VMAXPS Z8, Z9, Z8
+	VMAXPS Z12, Z13, Z12
+	VMOVUPS constants<>+64(SB), Z1
+	VMOVUPS constants<>+64(SB), Z5
+	VMOVUPS constants<>+64(SB), Z9
+	VMOVUPS constants<>+64(SB), Z13
+	VMINPS Z0, Z1, Z0
+	VMINPS Z4, Z5, Z4
+	VMINPS Z8, Z9, Z8
+	VMINPS Z12, Z13, Z12
+	VMULPS constants<>+128(SB), Z0, Z1
+	VMULPS constants<>+128(SB), Z4, Z5
+	VMULPS constants<>+128(SB), Z8, Z9
+	VMULPS constants<>+128(SB), Z12, Z13
+	VADDPS constants<>+192(SB), Z1, Z1
+	VADDPS constants<>+192(SB), Z5, Z5
+	VADDPS constants<>+192(SB), Z9, Z9
+	VADDPS constants<>+192(SB), Z13, Z13
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VSUBPS constants<>+192(SB), Z5, Z6
+	VSUBPS constants<>+192(SB), Z9, Z10
+	VSUBPS constants<>+192(SB), Z13, Z14
+	VMULPS constants<>+256(SB), Z2, Z3
+	VMULPS constants<>+256(SB), Z6, Z7
+	VMULPS constants<>+256(SB), Z10, Z11
+	VMULPS constants<>+256(SB), Z14, Z15
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z7, Z4, Z4
+	VSUBPS Z11, Z8, Z8
+	VSUBPS Z15, Z12, Z12
+	VMULPS constants<>+320(SB), Z2, Z3
+	VMULPS constants<>+320(SB), Z6, Z7
+	VMULPS constants<>+320(SB), Z10, Z11
+	VMULPS constants<>+320(SB), Z14, Z15
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z7, Z4, Z4
+	VSUBPS Z11, Z8, Z8
+	VSUBPS Z15, Z12, Z12
+	VMULPS constants<>+640(SB), Z0, Z3
+	VMULPS constants<>+640(SB), Z4, Z7
+	VMULPS constants<>+640(SB), Z8, Z11
+	VMULPS constants<>+640(SB), Z12, Z15
+	VADDPS constants<>+576(SB), Z3, Z3
+	VADDPS constants<>+576(SB), Z7, Z7
+	VADDPS constants<>+576(SB), Z11, Z11
+	VADDPS constants<>+576(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+512(SB), Z3, Z3
+	VADDPS constants<>+512(SB), Z7, Z7
+	VADDPS constants<>+512(SB), Z11, Z11
+	VADDPS constants<>+512(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+448(SB), Z3, Z3
+	VADDPS constants<>+448(SB), Z7, Z7
+	VADDPS constants<>+448(SB), Z11, Z11
+	VADDPS constants<>+448(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+384(SB), Z3, Z3
+	VADDPS constants<>+384(SB), Z7, Z7
+	VADDPS constants<>+384(SB), Z11, Z11
+	VADDPS constants<>+384(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS Z0, Z3, Z3
+	VADDPS Z4, Z7, Z7
+	VADDPS Z8, Z11, Z11
+	VADDPS Z12, Z15, Z15
+	VADDPS constants<>+704(SB), Z3, Z3
+	VADDPS constants<>+704(SB), Z7, Z7
+	VADDPS constants<>+704(SB), Z11, Z11
+	VADDPS constants<>+704(SB), Z15, Z15
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSUBD constants<>+192(SB), Z5, Z5
+	VPSUBD constants<>+192(SB), Z9, Z9
+	VPSUBD constants<>+192(SB), Z13, Z13
+	VPSRAD $1, Z1, Z2
+	VPSRAD $1, Z5, Z6
+	VPSRAD $1, Z9, Z10
+	VPSRAD $1, Z13, Z14
+	VPSUBD Z2, Z1, Z1
+	VPSUBD Z6, Z5, Z5
+	VPSUBD Z10, Z9, Z9
+	VPSUBD Z14, Z13, Z13
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPADDD constants<>+768(SB), Z6, Z6
+	VPADDD constants<>+768(SB), Z10, Z10
+	VPADDD constants<>+768(SB), Z14, Z14
+	VPSLLD $23, Z2, Z2
+	VPSLLD $23, Z6, Z6
+	VPSLLD $23, Z10, Z10
+	VPSLLD $23, Z14, Z14
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPADDD constants<>+768(SB), Z5, Z5
+	VPADDD constants<>+768(SB), Z9, Z9
+	VPADDD constants<>+768(SB), Z13, Z13
+	VPSLLD $23, Z1, Z1
+	VPSLLD $23, Z5, Z5
+	VPSLLD $23, Z9, Z9
+	VPSLLD $23, Z13, Z13
+	VMULPS Z2, Z3, Z3
+	VMULPS Z6, Z7, Z7
+	VMULPS Z10, Z11, Z11
+	VMULPS Z14, Z15, Z15
+	VMULPS Z1, Z3, Z0
+	VMULPS Z5, Z7, Z4
+	VMULPS Z9, Z11, Z8
+	VMULPS Z13, Z15, Z12
+	VMOVUPS Z0, 0(SI)
+	VMOVUPS Z4, 64(SI)
+	VMOVUPS Z8, 128(SI)
+	VMOVUPS Z12, 192(SI)
+	VADDPS Z0, Z31, Z31
+	VADDPS Z4, Z31, Z31
+	VADDPS Z8, Z31, Z31
+	VADDPS Z12, Z31, Z31
+	ADDQ $256, SI
+	SUBQ $64, CX
+	CMPQ CX, $64
+	JGE expSumAVX512Wide
+	CMPQ CX, $1
+	JLT expSumAVX512End
 expSumAVX512Loop:
 	VMULPS 0(SI), Z29, Z0
 	VSUBPS Z28, Z0, Z0
@@ -1451,7 +1613,9 @@ expSumAVX512Loop:
 	VADDPS Z0, Z31, Z31
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ expSumAVX512Loop
+	CMPQ CX, $16
+	JGE expSumAVX512Loop
+expSumAVX512End:
 	VMOVUPS Z31, 0(DX)
 	VZEROUPPER
 	RET
@@ -1463,6 +1627,159 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-28
 	VBROADCASTSS scale+16(FP), Z29
 	VBROADCASTSS shift+20(FP), Z28
 	VBROADCASTSS inv+24(FP), Z27
+	CMPQ CX, $64
+	JLT expScaleAVX512Loop
+expScaleAVX512Wide:
+	VMULPS 0(SI), Z29, Z0
+	VMULPS 64(SI), Z29, Z4
+	VMULPS 128(SI), Z29, Z8
+	VMULPS 192(SI), Z29, Z12
+	VSUBPS Z28, Z0, Z0
+	VSUBPS Z28, Z4, Z4
+	VSUBPS Z28, Z8, Z8
+	VSUBPS Z28, Z12, Z12
+	VMOVUPS constants<>+0(SB), Z1
+	VMOVUPS constants<>+0(SB), Z5
+	VMOVUPS constants<>+0(SB), Z9
+	VMOVUPS constants<>+0(SB), Z13
+	VMAXPS Z0, Z1, Z0
+	VMAXPS Z4, Z5, Z4
+	VMAXPS Z8, Z9, Z8
+	VMAXPS Z12, Z13, Z12
+	VMOVUPS constants<>+64(SB), Z1
+	VMOVUPS constants<>+64(SB), Z5
+	VMOVUPS constants<>+64(SB), Z9
+	VMOVUPS constants<>+64(SB), Z13
+	VMINPS Z0, Z1, Z0
+	VMINPS Z4, Z5, Z4
+	VMINPS Z8, Z9, Z8
+	VMINPS Z12, Z13, Z12
+	VMULPS constants<>+128(SB), Z0, Z1
+	VMULPS constants<>+128(SB), Z4, Z5
+	VMULPS constants<>+128(SB), Z8, Z9
+	VMULPS constants<>+128(SB), Z12, Z13
+	VADDPS constants<>+192(SB), Z1, Z1
+	VADDPS constants<>+192(SB), Z5, Z5
+	VADDPS constants<>+192(SB), Z9, Z9
+	VADDPS constants<>+192(SB), Z13, Z13
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VSUBPS constants<>+192(SB), Z5, Z6
+	VSUBPS constants<>+192(SB), Z9, Z10
+	VSUBPS constants<>+192(SB), Z13, Z14
+	VMULPS constants<>+256(SB), Z2, Z3
+	VMULPS constants<>+256(SB), Z6, Z7
+	VMULPS constants<>+256(SB), Z10, Z11
+	VMULPS constants<>+256(SB), Z14, Z15
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z7, Z4, Z4
+	VSUBPS Z11, Z8, Z8
+	VSUBPS Z15, Z12, Z12
+	VMULPS constants<>+320(SB), Z2, Z3
+	VMULPS constants<>+320(SB), Z6, Z7
+	VMULPS constants<>+320(SB), Z10, Z11
+	VMULPS constants<>+320(SB), Z14, Z15
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z7, Z4, Z4
+	VSUBPS Z11, Z8, Z8
+	VSUBPS Z15, Z12, Z12
+	VMULPS constants<>+640(SB), Z0, Z3
+	VMULPS constants<>+640(SB), Z4, Z7
+	VMULPS constants<>+640(SB), Z8, Z11
+	VMULPS constants<>+640(SB), Z12, Z15
+	VADDPS constants<>+576(SB), Z3, Z3
+	VADDPS constants<>+576(SB), Z7, Z7
+	VADDPS constants<>+576(SB), Z11, Z11
+	VADDPS constants<>+576(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+512(SB), Z3, Z3
+	VADDPS constants<>+512(SB), Z7, Z7
+	VADDPS constants<>+512(SB), Z11, Z11
+	VADDPS constants<>+512(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+448(SB), Z3, Z3
+	VADDPS constants<>+448(SB), Z7, Z7
+	VADDPS constants<>+448(SB), Z11, Z11
+	VADDPS constants<>+448(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS constants<>+384(SB), Z3, Z3
+	VADDPS constants<>+384(SB), Z7, Z7
+	VADDPS constants<>+384(SB), Z11, Z11
+	VADDPS constants<>+384(SB), Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VMULPS Z0, Z3, Z3
+	VMULPS Z4, Z7, Z7
+	VMULPS Z8, Z11, Z11
+	VMULPS Z12, Z15, Z15
+	VADDPS Z0, Z3, Z3
+	VADDPS Z4, Z7, Z7
+	VADDPS Z8, Z11, Z11
+	VADDPS Z12, Z15, Z15
+	VADDPS constants<>+704(SB), Z3, Z3
+	VADDPS constants<>+704(SB), Z7, Z7
+	VADDPS constants<>+704(SB), Z11, Z11
+	VADDPS constants<>+704(SB), Z15, Z15
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSUBD constants<>+192(SB), Z5, Z5
+	VPSUBD constants<>+192(SB), Z9, Z9
+	VPSUBD constants<>+192(SB), Z13, Z13
+	VPSRAD $1, Z1, Z2
+	VPSRAD $1, Z5, Z6
+	VPSRAD $1, Z9, Z10
+	VPSRAD $1, Z13, Z14
+	VPSUBD Z2, Z1, Z1
+	VPSUBD Z6, Z5, Z5
+	VPSUBD Z10, Z9, Z9
+	VPSUBD Z14, Z13, Z13
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPADDD constants<>+768(SB), Z6, Z6
+	VPADDD constants<>+768(SB), Z10, Z10
+	VPADDD constants<>+768(SB), Z14, Z14
+	VPSLLD $23, Z2, Z2
+	VPSLLD $23, Z6, Z6
+	VPSLLD $23, Z10, Z10
+	VPSLLD $23, Z14, Z14
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPADDD constants<>+768(SB), Z5, Z5
+	VPADDD constants<>+768(SB), Z9, Z9
+	VPADDD constants<>+768(SB), Z13, Z13
+	VPSLLD $23, Z1, Z1
+	VPSLLD $23, Z5, Z5
+	VPSLLD $23, Z9, Z9
+	VPSLLD $23, Z13, Z13
+	VMULPS Z2, Z3, Z3
+	VMULPS Z6, Z7, Z7
+	VMULPS Z10, Z11, Z11
+	VMULPS Z14, Z15, Z15
+	VMULPS Z1, Z3, Z0
+	VMULPS Z5, Z7, Z4
+	VMULPS Z9, Z11, Z8
+	VMULPS Z13, Z15, Z12
+	VMULPS Z27, Z0, Z0
+	VMULPS Z27, Z4, Z4
+	VMULPS Z27, Z8, Z8
+	VMULPS Z27, Z12, Z12
+	VMOVUPS Z0, 0(SI)
+	VMOVUPS Z4, 64(SI)
+	VMOVUPS Z8, 128(SI)
+	VMOVUPS Z12, 192(SI)
+	ADDQ $256, SI
+	SUBQ $64, CX
+	CMPQ CX, $64
+	JGE expScaleAVX512Wide
+	CMPQ CX, $1
+	JLT expScaleAVX512End
 expScaleAVX512Loop:
 	VMULPS 0(SI), Z29, Z0
 	VSUBPS Z28, Z0, Z0
@@ -1502,7 +1819,9 @@ expScaleAVX512Loop:
 	VMOVUPS Z0, 0(SI)
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ expScaleAVX512Loop
+	CMPQ CX, $16
+	JGE expScaleAVX512Loop
+expScaleAVX512End:
 	VZEROUPPER
 	RET
 
@@ -1522,7 +1841,8 @@ softmaxBackwardAVX512Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ softmaxBackwardAVX512Loop
+	CMPQ CX, $16
+	JGE softmaxBackwardAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1532,6 +1852,189 @@ TEXT ·swigluAVX512(SB), NOSPLIT, $0-32
 	MOVQ h+8(FP), SI
 	MOVQ gate+16(FP), DI
 	MOVQ up+24(FP), R8
+	CMPQ CX, $64
+	JLT swigluAVX512Loop
+swigluAVX512Wide:
+	VMOVUPS 0(DI), Z4
+	VMOVUPS 64(DI), Z9
+	VMOVUPS 128(DI), Z14
+	VMOVUPS 192(DI), Z19
+	VORPS constants<>+832(SB), Z4, Z0
+	VORPS constants<>+832(SB), Z9, Z5
+	VORPS constants<>+832(SB), Z14, Z10
+	VORPS constants<>+832(SB), Z19, Z15
+	VMOVUPS constants<>+0(SB), Z1
+	VMOVUPS constants<>+0(SB), Z6
+	VMOVUPS constants<>+0(SB), Z11
+	VMOVUPS constants<>+0(SB), Z16
+	VMAXPS Z0, Z1, Z0
+	VMAXPS Z5, Z6, Z5
+	VMAXPS Z10, Z11, Z10
+	VMAXPS Z15, Z16, Z15
+	VMOVUPS constants<>+64(SB), Z1
+	VMOVUPS constants<>+64(SB), Z6
+	VMOVUPS constants<>+64(SB), Z11
+	VMOVUPS constants<>+64(SB), Z16
+	VMINPS Z0, Z1, Z0
+	VMINPS Z5, Z6, Z5
+	VMINPS Z10, Z11, Z10
+	VMINPS Z15, Z16, Z15
+	VMULPS constants<>+128(SB), Z0, Z1
+	VMULPS constants<>+128(SB), Z5, Z6
+	VMULPS constants<>+128(SB), Z10, Z11
+	VMULPS constants<>+128(SB), Z15, Z16
+	VADDPS constants<>+192(SB), Z1, Z1
+	VADDPS constants<>+192(SB), Z6, Z6
+	VADDPS constants<>+192(SB), Z11, Z11
+	VADDPS constants<>+192(SB), Z16, Z16
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VSUBPS constants<>+192(SB), Z6, Z7
+	VSUBPS constants<>+192(SB), Z11, Z12
+	VSUBPS constants<>+192(SB), Z16, Z17
+	VMULPS constants<>+256(SB), Z2, Z3
+	VMULPS constants<>+256(SB), Z7, Z8
+	VMULPS constants<>+256(SB), Z12, Z13
+	VMULPS constants<>+256(SB), Z17, Z18
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z8, Z5, Z5
+	VSUBPS Z13, Z10, Z10
+	VSUBPS Z18, Z15, Z15
+	VMULPS constants<>+320(SB), Z2, Z3
+	VMULPS constants<>+320(SB), Z7, Z8
+	VMULPS constants<>+320(SB), Z12, Z13
+	VMULPS constants<>+320(SB), Z17, Z18
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z8, Z5, Z5
+	VSUBPS Z13, Z10, Z10
+	VSUBPS Z18, Z15, Z15
+	VMULPS constants<>+640(SB), Z0, Z3
+	VMULPS constants<>+640(SB), Z5, Z8
+	VMULPS constants<>+640(SB), Z10, Z13
+	VMULPS constants<>+640(SB), Z15, Z18
+	VADDPS constants<>+576(SB), Z3, Z3
+	VADDPS constants<>+576(SB), Z8, Z8
+	VADDPS constants<>+576(SB), Z13, Z13
+	VADDPS constants<>+576(SB), Z18, Z18
+	VMULPS Z0, Z3, Z3
+	VMULPS Z5, Z8, Z8
+	VMULPS Z10, Z13, Z13
+	VMULPS Z15, Z18, Z18
+	VADDPS constants<>+512(SB), Z3, Z3
+	VADDPS constants<>+512(SB), Z8, Z8
+	VADDPS constants<>+512(SB), Z13, Z13
+	VADDPS constants<>+512(SB), Z18, Z18
+	VMULPS Z0, Z3, Z3
+	VMULPS Z5, Z8, Z8
+	VMULPS Z10, Z13, Z13
+	VMULPS Z15, Z18, Z18
+	VADDPS constants<>+448(SB), Z3, Z3
+	VADDPS constants<>+448(SB), Z8, Z8
+	VADDPS constants<>+448(SB), Z13, Z13
+	VADDPS constants<>+448(SB), Z18, Z18
+	VMULPS Z0, Z3, Z3
+	VMULPS Z5, Z8, Z8
+	VMULPS Z10, Z13, Z13
+	VMULPS Z15, Z18, Z18
+	VADDPS constants<>+384(SB), Z3, Z3
+	VADDPS constants<>+384(SB), Z8, Z8
+	VADDPS constants<>+384(SB), Z13, Z13
+	VADDPS constants<>+384(SB), Z18, Z18
+	VMULPS Z0, Z3, Z3
+	VMULPS Z5, Z8, Z8
+	VMULPS Z10, Z13, Z13
+	VMULPS Z15, Z18, Z18
+	VMULPS Z0, Z3, Z3
+	VMULPS Z5, Z8, Z8
+	VMULPS Z10, Z13, Z13
+	VMULPS Z15, Z18, Z18
+	VADDPS Z0, Z3, Z3
+	VADDPS Z5, Z8, Z8
+	VADDPS Z10, Z13, Z13
+	VADDPS Z15, Z18, Z18
+	VADDPS constants<>+704(SB), Z3, Z3
+	VADDPS constants<>+704(SB), Z8, Z8
+	VADDPS constants<>+704(SB), Z13, Z13
+	VADDPS constants<>+704(SB), Z18, Z18
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSUBD constants<>+192(SB), Z6, Z6
+	VPSUBD constants<>+192(SB), Z11, Z11
+	VPSUBD constants<>+192(SB), Z16, Z16
+	VPSRAD $1, Z1, Z2
+	VPSRAD $1, Z6, Z7
+	VPSRAD $1, Z11, Z12
+	VPSRAD $1, Z16, Z17
+	VPSUBD Z2, Z1, Z1
+	VPSUBD Z7, Z6, Z6
+	VPSUBD Z12, Z11, Z11
+	VPSUBD Z17, Z16, Z16
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPADDD constants<>+768(SB), Z7, Z7
+	VPADDD constants<>+768(SB), Z12, Z12
+	VPADDD constants<>+768(SB), Z17, Z17
+	VPSLLD $23, Z2, Z2
+	VPSLLD $23, Z7, Z7
+	VPSLLD $23, Z12, Z12
+	VPSLLD $23, Z17, Z17
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPADDD constants<>+768(SB), Z6, Z6
+	VPADDD constants<>+768(SB), Z11, Z11
+	VPADDD constants<>+768(SB), Z16, Z16
+	VPSLLD $23, Z1, Z1
+	VPSLLD $23, Z6, Z6
+	VPSLLD $23, Z11, Z11
+	VPSLLD $23, Z16, Z16
+	VMULPS Z2, Z3, Z3
+	VMULPS Z7, Z8, Z8
+	VMULPS Z12, Z13, Z13
+	VMULPS Z17, Z18, Z18
+	VMULPS Z1, Z3, Z0
+	VMULPS Z6, Z8, Z5
+	VMULPS Z11, Z13, Z10
+	VMULPS Z16, Z18, Z15
+	VPSRAD $31, Z4, Z1
+	VPSRAD $31, Z9, Z6
+	VPSRAD $31, Z14, Z11
+	VPSRAD $31, Z19, Z16
+	VANDPS Z1, Z0, Z2
+	VANDPS Z6, Z5, Z7
+	VANDPS Z11, Z10, Z12
+	VANDPS Z16, Z15, Z17
+	VANDNPS constants<>+704(SB), Z1, Z1
+	VANDNPS constants<>+704(SB), Z6, Z6
+	VANDNPS constants<>+704(SB), Z11, Z11
+	VANDNPS constants<>+704(SB), Z16, Z16
+	VORPS Z1, Z2, Z2
+	VORPS Z6, Z7, Z7
+	VORPS Z11, Z12, Z12
+	VORPS Z16, Z17, Z17
+	VADDPS constants<>+704(SB), Z0, Z0
+	VADDPS constants<>+704(SB), Z5, Z5
+	VADDPS constants<>+704(SB), Z10, Z10
+	VADDPS constants<>+704(SB), Z15, Z15
+	VDIVPS Z0, Z2, Z0
+	VDIVPS Z5, Z7, Z5
+	VDIVPS Z10, Z12, Z10
+	VDIVPS Z15, Z17, Z15
+	VMULPS Z0, Z4, Z0
+	VMULPS Z5, Z9, Z5
+	VMULPS Z10, Z14, Z10
+	VMULPS Z15, Z19, Z15
+	VMULPS 0(R8), Z0, Z0
+	VMULPS 64(R8), Z5, Z5
+	VMULPS 128(R8), Z10, Z10
+	VMULPS 192(R8), Z15, Z15
+	VMOVUPS Z0, 0(SI)
+	VMOVUPS Z5, 64(SI)
+	VMOVUPS Z10, 128(SI)
+	VMOVUPS Z15, 192(SI)
+	ADDQ $256, SI
+	ADDQ $256, DI
+	ADDQ $256, R8
+	SUBQ $64, CX
+	CMPQ CX, $64
+	JGE swigluAVX512Wide
+	CMPQ CX, $1
+	JLT swigluAVX512End
 swigluAVX512Loop:
 	VMOVUPS 0(DI), Z4
 	VORPS constants<>+832(SB), Z4, Z0
@@ -1580,7 +2083,9 @@ swigluAVX512Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ swigluAVX512Loop
+	CMPQ CX, $16
+	JGE swigluAVX512Loop
+swigluAVX512End:
 	VZEROUPPER
 	RET
 
@@ -1590,6 +2095,182 @@ TEXT ·swigluBackwardAVX512(SB), NOSPLIT, $0-32
 	MOVQ dh+8(FP), SI
 	MOVQ gate+16(FP), DI
 	MOVQ up+24(FP), R8
+	CMPQ CX, $48
+	JLT swigluBackwardAVX512Loop
+swigluBackwardAVX512Wide:
+	VMOVUPS 0(DI), Z4
+	VMOVUPS 64(DI), Z13
+	VMOVUPS 128(DI), Z22
+	VORPS constants<>+832(SB), Z4, Z0
+	VORPS constants<>+832(SB), Z13, Z9
+	VORPS constants<>+832(SB), Z22, Z18
+	VMOVUPS constants<>+0(SB), Z1
+	VMOVUPS constants<>+0(SB), Z10
+	VMOVUPS constants<>+0(SB), Z19
+	VMAXPS Z0, Z1, Z0
+	VMAXPS Z9, Z10, Z9
+	VMAXPS Z18, Z19, Z18
+	VMOVUPS constants<>+64(SB), Z1
+	VMOVUPS constants<>+64(SB), Z10
+	VMOVUPS constants<>+64(SB), Z19
+	VMINPS Z0, Z1, Z0
+	VMINPS Z9, Z10, Z9
+	VMINPS Z18, Z19, Z18
+	VMULPS constants<>+128(SB), Z0, Z1
+	VMULPS constants<>+128(SB), Z9, Z10
+	VMULPS constants<>+128(SB), Z18, Z19
+	VADDPS constants<>+192(SB), Z1, Z1
+	VADDPS constants<>+192(SB), Z10, Z10
+	VADDPS constants<>+192(SB), Z19, Z19
+	VSUBPS constants<>+192(SB), Z1, Z2
+	VSUBPS constants<>+192(SB), Z10, Z11
+	VSUBPS constants<>+192(SB), Z19, Z20
+	VMULPS constants<>+256(SB), Z2, Z3
+	VMULPS constants<>+256(SB), Z11, Z12
+	VMULPS constants<>+256(SB), Z20, Z21
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z12, Z9, Z9
+	VSUBPS Z21, Z18, Z18
+	VMULPS constants<>+320(SB), Z2, Z3
+	VMULPS constants<>+320(SB), Z11, Z12
+	VMULPS constants<>+320(SB), Z20, Z21
+	VSUBPS Z3, Z0, Z0
+	VSUBPS Z12, Z9, Z9
+	VSUBPS Z21, Z18, Z18
+	VMULPS constants<>+640(SB), Z0, Z3
+	VMULPS constants<>+640(SB), Z9, Z12
+	VMULPS constants<>+640(SB), Z18, Z21
+	VADDPS constants<>+576(SB), Z3, Z3
+	VADDPS constants<>+576(SB), Z12, Z12
+	VADDPS constants<>+576(SB), Z21, Z21
+	VMULPS Z0, Z3, Z3
+	VMULPS Z9, Z12, Z12
+	VMULPS Z18, Z21, Z21
+	VADDPS constants<>+512(SB), Z3, Z3
+	VADDPS constants<>+512(SB), Z12, Z12
+	VADDPS constants<>+512(SB), Z21, Z21
+	VMULPS Z0, Z3, Z3
+	VMULPS Z9, Z12, Z12
+	VMULPS Z18, Z21, Z21
+	VADDPS constants<>+448(SB), Z3, Z3
+	VADDPS constants<>+448(SB), Z12, Z12
+	VADDPS constants<>+448(SB), Z21, Z21
+	VMULPS Z0, Z3, Z3
+	VMULPS Z9, Z12, Z12
+	VMULPS Z18, Z21, Z21
+	VADDPS constants<>+384(SB), Z3, Z3
+	VADDPS constants<>+384(SB), Z12, Z12
+	VADDPS constants<>+384(SB), Z21, Z21
+	VMULPS Z0, Z3, Z3
+	VMULPS Z9, Z12, Z12
+	VMULPS Z18, Z21, Z21
+	VMULPS Z0, Z3, Z3
+	VMULPS Z9, Z12, Z12
+	VMULPS Z18, Z21, Z21
+	VADDPS Z0, Z3, Z3
+	VADDPS Z9, Z12, Z12
+	VADDPS Z18, Z21, Z21
+	VADDPS constants<>+704(SB), Z3, Z3
+	VADDPS constants<>+704(SB), Z12, Z12
+	VADDPS constants<>+704(SB), Z21, Z21
+	VPSUBD constants<>+192(SB), Z1, Z1
+	VPSUBD constants<>+192(SB), Z10, Z10
+	VPSUBD constants<>+192(SB), Z19, Z19
+	VPSRAD $1, Z1, Z2
+	VPSRAD $1, Z10, Z11
+	VPSRAD $1, Z19, Z20
+	VPSUBD Z2, Z1, Z1
+	VPSUBD Z11, Z10, Z10
+	VPSUBD Z20, Z19, Z19
+	VPADDD constants<>+768(SB), Z2, Z2
+	VPADDD constants<>+768(SB), Z11, Z11
+	VPADDD constants<>+768(SB), Z20, Z20
+	VPSLLD $23, Z2, Z2
+	VPSLLD $23, Z11, Z11
+	VPSLLD $23, Z20, Z20
+	VPADDD constants<>+768(SB), Z1, Z1
+	VPADDD constants<>+768(SB), Z10, Z10
+	VPADDD constants<>+768(SB), Z19, Z19
+	VPSLLD $23, Z1, Z1
+	VPSLLD $23, Z10, Z10
+	VPSLLD $23, Z19, Z19
+	VMULPS Z2, Z3, Z3
+	VMULPS Z11, Z12, Z12
+	VMULPS Z20, Z21, Z21
+	VMULPS Z1, Z3, Z0
+	VMULPS Z10, Z12, Z9
+	VMULPS Z19, Z21, Z18
+	VPSRAD $31, Z4, Z1
+	VPSRAD $31, Z13, Z10
+	VPSRAD $31, Z22, Z19
+	VANDPS Z1, Z0, Z2
+	VANDPS Z10, Z9, Z11
+	VANDPS Z19, Z18, Z20
+	VANDNPS constants<>+704(SB), Z1, Z1
+	VANDNPS constants<>+704(SB), Z10, Z10
+	VANDNPS constants<>+704(SB), Z19, Z19
+	VORPS Z1, Z2, Z2
+	VORPS Z10, Z11, Z11
+	VORPS Z19, Z20, Z20
+	VADDPS constants<>+704(SB), Z0, Z0
+	VADDPS constants<>+704(SB), Z9, Z9
+	VADDPS constants<>+704(SB), Z18, Z18
+	VDIVPS Z0, Z2, Z0
+	VDIVPS Z9, Z11, Z9
+	VDIVPS Z18, Z20, Z18
+	VMOVUPS 0(SI), Z5
+	VMOVUPS 64(SI), Z14
+	VMOVUPS 128(SI), Z23
+	VMOVUPS 0(R8), Z6
+	VMOVUPS 64(R8), Z15
+	VMOVUPS 128(R8), Z24
+	VMULPS Z0, Z4, Z7
+	VMULPS Z9, Z13, Z16
+	VMULPS Z18, Z22, Z25
+	VMULPS Z7, Z5, Z8
+	VMULPS Z16, Z14, Z17
+	VMULPS Z25, Z23, Z26
+	VMOVUPS Z8, 0(R8)
+	VMOVUPS Z17, 64(R8)
+	VMOVUPS Z26, 128(R8)
+	VMULPS Z6, Z7, Z8
+	VMULPS Z15, Z16, Z17
+	VMULPS Z24, Z25, Z26
+	VMOVUPS Z8, 0(SI)
+	VMOVUPS Z17, 64(SI)
+	VMOVUPS Z26, 128(SI)
+	VMOVUPS constants<>+704(SB), Z1
+	VMOVUPS constants<>+704(SB), Z10
+	VMOVUPS constants<>+704(SB), Z19
+	VSUBPS Z0, Z1, Z1
+	VSUBPS Z9, Z10, Z10
+	VSUBPS Z18, Z19, Z19
+	VMULPS Z1, Z4, Z1
+	VMULPS Z10, Z13, Z10
+	VMULPS Z19, Z22, Z19
+	VADDPS constants<>+704(SB), Z1, Z1
+	VADDPS constants<>+704(SB), Z10, Z10
+	VADDPS constants<>+704(SB), Z19, Z19
+	VMULPS Z1, Z0, Z0
+	VMULPS Z10, Z9, Z9
+	VMULPS Z19, Z18, Z18
+	VMULPS Z6, Z5, Z5
+	VMULPS Z15, Z14, Z14
+	VMULPS Z24, Z23, Z23
+	VMULPS Z0, Z5, Z0
+	VMULPS Z9, Z14, Z9
+	VMULPS Z18, Z23, Z18
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z9, 64(DI)
+	VMOVUPS Z18, 128(DI)
+	ADDQ $192, SI
+	ADDQ $192, DI
+	ADDQ $192, R8
+	SUBQ $48, CX
+	CMPQ CX, $48
+	JGE swigluBackwardAVX512Wide
+	CMPQ CX, $1
+	JLT swigluBackwardAVX512End
 swigluBackwardAVX512Loop:
 	VMOVUPS 0(DI), Z4
 	VORPS constants<>+832(SB), Z4, Z0
@@ -1650,7 +2331,9 @@ swigluBackwardAVX512Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ swigluBackwardAVX512Loop
+	CMPQ CX, $16
+	JGE swigluBackwardAVX512Loop
+swigluBackwardAVX512End:
 	VZEROUPPER
 	RET
 
@@ -1693,7 +2376,8 @@ adamwAVX512Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ adamwAVX512Loop
+	CMPQ CX, $16
+	JGE adamwAVX512Loop
 	VZEROUPPER
 	RET
 
@@ -1712,7 +2396,8 @@ addAVX2Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ addAVX2Loop
+	CMPQ CX, $16
+	JGE addAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1728,7 +2413,8 @@ scaleAVX2Loop:
 	VMOVUPS Y0, 32(SI)
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ scaleAVX2Loop
+	CMPQ CX, $16
+	JGE scaleAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1750,7 +2436,8 @@ dotAVX2Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ dotAVX2Loop
+	CMPQ CX, $16
+	JGE dotAVX2Loop
 	VMOVUPS Y15, 0(DX)
 	VMOVUPS Y14, 32(DX)
 	VZEROUPPER
@@ -1778,7 +2465,8 @@ dot3AVX2Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ dot3AVX2Loop
+	CMPQ CX, $16
+	JGE dot3AVX2Loop
 	VMOVUPS Y15, 0(DX)
 	VMOVUPS Y14, 32(DX)
 	VZEROUPPER
@@ -1798,7 +2486,8 @@ maxAVX2Loop:
 	VMAXPS Y14, Y0, Y14
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ maxAVX2Loop
+	CMPQ CX, $16
+	JGE maxAVX2Loop
 	VMOVUPS Y15, 0(DX)
 	VMOVUPS Y14, 32(DX)
 	VZEROUPPER
@@ -1822,7 +2511,8 @@ normalizeAVX2Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ normalizeAVX2Loop
+	CMPQ CX, $16
+	JGE normalizeAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1867,7 +2557,8 @@ normBackwardAVX2Loop:
 	ADDQ $64, R9
 	ADDQ $64, R10
 	SUBQ $16, CX
-	JNZ normBackwardAVX2Loop
+	CMPQ CX, $16
+	JGE normBackwardAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1908,7 +2599,8 @@ rotateAVX2Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ rotateAVX2Loop
+	CMPQ CX, $16
+	JGE rotateAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1949,7 +2641,8 @@ rotateBackAVX2Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ rotateBackAVX2Loop
+	CMPQ CX, $16
+	JGE rotateBackAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -1964,80 +2657,81 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 32(DX), Y14
 expSumAVX2Loop:
 	VMULPS 0(SI), Y13, Y0
+	VMULPS 32(SI), Y13, Y4
 	VSUBPS Y12, Y0, Y0
+	VSUBPS Y12, Y4, Y4
 	VMOVUPS constants<>+0(SB), Y1
+	VMOVUPS constants<>+0(SB), Y5
 	VMAXPS Y0, Y1, Y0
+	VMAXPS Y4, Y5, Y4
 	VMOVUPS constants<>+64(SB), Y1
+	VMOVUPS constants<>+64(SB), Y5
 	VMINPS Y0, Y1, Y0
+	VMINPS Y4, Y5, Y4
 	VMULPS constants<>+128(SB), Y0, Y1
+	VMULPS constants<>+128(SB), Y4, Y5
 	VADDPS constants<>+192(SB), Y1, Y1
+	VADDPS constants<>+192(SB), Y5, Y5
 	VSUBPS constants<>+192(SB), Y1, Y2
+	VSUBPS constants<>+192(SB), Y5, Y6
 	VMULPS constants<>+256(SB), Y2, Y3
+	VMULPS constants<>+256(SB), Y6, Y7
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y7, Y4, Y4
 	VMULPS constants<>+320(SB), Y2, Y3
+	VMULPS constants<>+320(SB), Y6, Y7
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y7, Y4, Y4
 	VMULPS constants<>+640(SB), Y0, Y3
+	VMULPS constants<>+640(SB), Y4, Y7
 	VADDPS constants<>+576(SB), Y3, Y3
+	VADDPS constants<>+576(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+512(SB), Y3, Y3
+	VADDPS constants<>+512(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+448(SB), Y3, Y3
+	VADDPS constants<>+448(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+384(SB), Y3, Y3
+	VADDPS constants<>+384(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS Y0, Y3, Y3
+	VADDPS Y4, Y7, Y7
 	VADDPS constants<>+704(SB), Y3, Y3
+	VADDPS constants<>+704(SB), Y7, Y7
 	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSUBD constants<>+192(SB), Y5, Y5
 	VPSRAD $1, Y1, Y2
+	VPSRAD $1, Y5, Y6
 	VPSUBD Y2, Y1, Y1
+	VPSUBD Y6, Y5, Y5
 	VPADDD constants<>+768(SB), Y2, Y2
+	VPADDD constants<>+768(SB), Y6, Y6
 	VPSLLD $23, Y2, Y2
+	VPSLLD $23, Y6, Y6
 	VPADDD constants<>+768(SB), Y1, Y1
+	VPADDD constants<>+768(SB), Y5, Y5
 	VPSLLD $23, Y1, Y1
+	VPSLLD $23, Y5, Y5
 	VMULPS Y2, Y3, Y3
+	VMULPS Y6, Y7, Y7
 	VMULPS Y1, Y3, Y0
+	VMULPS Y5, Y7, Y4
 	VMOVUPS Y0, 0(SI)
+	VMOVUPS Y4, 32(SI)
 	VADDPS Y0, Y15, Y15
-	VMULPS 32(SI), Y13, Y0
-	VSUBPS Y12, Y0, Y0
-	VMOVUPS constants<>+0(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVUPS constants<>+64(SB), Y1
-	VMINPS Y0, Y1, Y0
-	VMULPS constants<>+128(SB), Y0, Y1
-	VADDPS constants<>+192(SB), Y1, Y1
-	VSUBPS constants<>+192(SB), Y1, Y2
-	VMULPS constants<>+256(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+320(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+640(SB), Y0, Y3
-	VADDPS constants<>+576(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+512(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+448(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+384(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS Y0, Y3, Y3
-	VADDPS constants<>+704(SB), Y3, Y3
-	VPSUBD constants<>+192(SB), Y1, Y1
-	VPSRAD $1, Y1, Y2
-	VPSUBD Y2, Y1, Y1
-	VPADDD constants<>+768(SB), Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VPADDD constants<>+768(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y2, Y3, Y3
-	VMULPS Y1, Y3, Y0
-	VMOVUPS Y0, 32(SI)
-	VADDPS Y0, Y14, Y14
+	VADDPS Y4, Y14, Y14
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ expSumAVX2Loop
+	CMPQ CX, $16
+	JGE expSumAVX2Loop
 	VMOVUPS Y15, 0(DX)
 	VMOVUPS Y14, 32(DX)
 	VZEROUPPER
@@ -2052,80 +2746,81 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-28
 	VBROADCASTSS inv+24(FP), Y11
 expScaleAVX2Loop:
 	VMULPS 0(SI), Y13, Y0
+	VMULPS 32(SI), Y13, Y4
 	VSUBPS Y12, Y0, Y0
+	VSUBPS Y12, Y4, Y4
 	VMOVUPS constants<>+0(SB), Y1
+	VMOVUPS constants<>+0(SB), Y5
 	VMAXPS Y0, Y1, Y0
+	VMAXPS Y4, Y5, Y4
 	VMOVUPS constants<>+64(SB), Y1
+	VMOVUPS constants<>+64(SB), Y5
 	VMINPS Y0, Y1, Y0
+	VMINPS Y4, Y5, Y4
 	VMULPS constants<>+128(SB), Y0, Y1
+	VMULPS constants<>+128(SB), Y4, Y5
 	VADDPS constants<>+192(SB), Y1, Y1
+	VADDPS constants<>+192(SB), Y5, Y5
 	VSUBPS constants<>+192(SB), Y1, Y2
+	VSUBPS constants<>+192(SB), Y5, Y6
 	VMULPS constants<>+256(SB), Y2, Y3
+	VMULPS constants<>+256(SB), Y6, Y7
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y7, Y4, Y4
 	VMULPS constants<>+320(SB), Y2, Y3
+	VMULPS constants<>+320(SB), Y6, Y7
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y7, Y4, Y4
 	VMULPS constants<>+640(SB), Y0, Y3
+	VMULPS constants<>+640(SB), Y4, Y7
 	VADDPS constants<>+576(SB), Y3, Y3
+	VADDPS constants<>+576(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+512(SB), Y3, Y3
+	VADDPS constants<>+512(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+448(SB), Y3, Y3
+	VADDPS constants<>+448(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS constants<>+384(SB), Y3, Y3
+	VADDPS constants<>+384(SB), Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VMULPS Y0, Y3, Y3
+	VMULPS Y4, Y7, Y7
 	VADDPS Y0, Y3, Y3
+	VADDPS Y4, Y7, Y7
 	VADDPS constants<>+704(SB), Y3, Y3
+	VADDPS constants<>+704(SB), Y7, Y7
 	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSUBD constants<>+192(SB), Y5, Y5
 	VPSRAD $1, Y1, Y2
+	VPSRAD $1, Y5, Y6
 	VPSUBD Y2, Y1, Y1
+	VPSUBD Y6, Y5, Y5
 	VPADDD constants<>+768(SB), Y2, Y2
+	VPADDD constants<>+768(SB), Y6, Y6
 	VPSLLD $23, Y2, Y2
+	VPSLLD $23, Y6, Y6
 	VPADDD constants<>+768(SB), Y1, Y1
+	VPADDD constants<>+768(SB), Y5, Y5
 	VPSLLD $23, Y1, Y1
+	VPSLLD $23, Y5, Y5
 	VMULPS Y2, Y3, Y3
+	VMULPS Y6, Y7, Y7
 	VMULPS Y1, Y3, Y0
+	VMULPS Y5, Y7, Y4
 	VMULPS Y11, Y0, Y0
+	VMULPS Y11, Y4, Y4
 	VMOVUPS Y0, 0(SI)
-	VMULPS 32(SI), Y13, Y0
-	VSUBPS Y12, Y0, Y0
-	VMOVUPS constants<>+0(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVUPS constants<>+64(SB), Y1
-	VMINPS Y0, Y1, Y0
-	VMULPS constants<>+128(SB), Y0, Y1
-	VADDPS constants<>+192(SB), Y1, Y1
-	VSUBPS constants<>+192(SB), Y1, Y2
-	VMULPS constants<>+256(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+320(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+640(SB), Y0, Y3
-	VADDPS constants<>+576(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+512(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+448(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+384(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS Y0, Y3, Y3
-	VADDPS constants<>+704(SB), Y3, Y3
-	VPSUBD constants<>+192(SB), Y1, Y1
-	VPSRAD $1, Y1, Y2
-	VPSUBD Y2, Y1, Y1
-	VPADDD constants<>+768(SB), Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VPADDD constants<>+768(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y2, Y3, Y3
-	VMULPS Y1, Y3, Y0
-	VMULPS Y11, Y0, Y0
-	VMOVUPS Y0, 32(SI)
+	VMOVUPS Y4, 32(SI)
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JNZ expScaleAVX2Loop
+	CMPQ CX, $16
+	JGE expScaleAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -2150,7 +2845,8 @@ softmaxBackwardAVX2Loop:
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ softmaxBackwardAVX2Loop
+	CMPQ CX, $16
+	JGE softmaxBackwardAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -2162,96 +2858,97 @@ TEXT ·swigluAVX2(SB), NOSPLIT, $0-32
 	MOVQ up+24(FP), R8
 swigluAVX2Loop:
 	VMOVUPS 0(DI), Y4
+	VMOVUPS 32(DI), Y9
 	VORPS constants<>+832(SB), Y4, Y0
+	VORPS constants<>+832(SB), Y9, Y5
 	VMOVUPS constants<>+0(SB), Y1
+	VMOVUPS constants<>+0(SB), Y6
 	VMAXPS Y0, Y1, Y0
+	VMAXPS Y5, Y6, Y5
 	VMOVUPS constants<>+64(SB), Y1
+	VMOVUPS constants<>+64(SB), Y6
 	VMINPS Y0, Y1, Y0
+	VMINPS Y5, Y6, Y5
 	VMULPS constants<>+128(SB), Y0, Y1
+	VMULPS constants<>+128(SB), Y5, Y6
 	VADDPS constants<>+192(SB), Y1, Y1
+	VADDPS constants<>+192(SB), Y6, Y6
 	VSUBPS constants<>+192(SB), Y1, Y2
+	VSUBPS constants<>+192(SB), Y6, Y7
 	VMULPS constants<>+256(SB), Y2, Y3
+	VMULPS constants<>+256(SB), Y7, Y8
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y8, Y5, Y5
 	VMULPS constants<>+320(SB), Y2, Y3
+	VMULPS constants<>+320(SB), Y7, Y8
 	VSUBPS Y3, Y0, Y0
+	VSUBPS Y8, Y5, Y5
 	VMULPS constants<>+640(SB), Y0, Y3
+	VMULPS constants<>+640(SB), Y5, Y8
 	VADDPS constants<>+576(SB), Y3, Y3
+	VADDPS constants<>+576(SB), Y8, Y8
 	VMULPS Y0, Y3, Y3
+	VMULPS Y5, Y8, Y8
 	VADDPS constants<>+512(SB), Y3, Y3
+	VADDPS constants<>+512(SB), Y8, Y8
 	VMULPS Y0, Y3, Y3
+	VMULPS Y5, Y8, Y8
 	VADDPS constants<>+448(SB), Y3, Y3
+	VADDPS constants<>+448(SB), Y8, Y8
 	VMULPS Y0, Y3, Y3
+	VMULPS Y5, Y8, Y8
 	VADDPS constants<>+384(SB), Y3, Y3
+	VADDPS constants<>+384(SB), Y8, Y8
 	VMULPS Y0, Y3, Y3
+	VMULPS Y5, Y8, Y8
 	VMULPS Y0, Y3, Y3
+	VMULPS Y5, Y8, Y8
 	VADDPS Y0, Y3, Y3
+	VADDPS Y5, Y8, Y8
 	VADDPS constants<>+704(SB), Y3, Y3
+	VADDPS constants<>+704(SB), Y8, Y8
 	VPSUBD constants<>+192(SB), Y1, Y1
+	VPSUBD constants<>+192(SB), Y6, Y6
 	VPSRAD $1, Y1, Y2
+	VPSRAD $1, Y6, Y7
 	VPSUBD Y2, Y1, Y1
+	VPSUBD Y7, Y6, Y6
 	VPADDD constants<>+768(SB), Y2, Y2
+	VPADDD constants<>+768(SB), Y7, Y7
 	VPSLLD $23, Y2, Y2
+	VPSLLD $23, Y7, Y7
 	VPADDD constants<>+768(SB), Y1, Y1
+	VPADDD constants<>+768(SB), Y6, Y6
 	VPSLLD $23, Y1, Y1
+	VPSLLD $23, Y6, Y6
 	VMULPS Y2, Y3, Y3
+	VMULPS Y7, Y8, Y8
 	VMULPS Y1, Y3, Y0
+	VMULPS Y6, Y8, Y5
 	VPSRAD $31, Y4, Y1
+	VPSRAD $31, Y9, Y6
 	VANDPS Y1, Y0, Y2
+	VANDPS Y6, Y5, Y7
 	VANDNPS constants<>+704(SB), Y1, Y1
+	VANDNPS constants<>+704(SB), Y6, Y6
 	VORPS Y1, Y2, Y2
+	VORPS Y6, Y7, Y7
 	VADDPS constants<>+704(SB), Y0, Y0
+	VADDPS constants<>+704(SB), Y5, Y5
 	VDIVPS Y0, Y2, Y0
+	VDIVPS Y5, Y7, Y5
 	VMULPS Y0, Y4, Y0
+	VMULPS Y5, Y9, Y5
 	VMULPS 0(R8), Y0, Y0
+	VMULPS 32(R8), Y5, Y5
 	VMOVUPS Y0, 0(SI)
-	VMOVUPS 32(DI), Y4
-	VORPS constants<>+832(SB), Y4, Y0
-	VMOVUPS constants<>+0(SB), Y1
-	VMAXPS Y0, Y1, Y0
-	VMOVUPS constants<>+64(SB), Y1
-	VMINPS Y0, Y1, Y0
-	VMULPS constants<>+128(SB), Y0, Y1
-	VADDPS constants<>+192(SB), Y1, Y1
-	VSUBPS constants<>+192(SB), Y1, Y2
-	VMULPS constants<>+256(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+320(SB), Y2, Y3
-	VSUBPS Y3, Y0, Y0
-	VMULPS constants<>+640(SB), Y0, Y3
-	VADDPS constants<>+576(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+512(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+448(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS constants<>+384(SB), Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VMULPS Y0, Y3, Y3
-	VADDPS Y0, Y3, Y3
-	VADDPS constants<>+704(SB), Y3, Y3
-	VPSUBD constants<>+192(SB), Y1, Y1
-	VPSRAD $1, Y1, Y2
-	VPSUBD Y2, Y1, Y1
-	VPADDD constants<>+768(SB), Y2, Y2
-	VPSLLD $23, Y2, Y2
-	VPADDD constants<>+768(SB), Y1, Y1
-	VPSLLD $23, Y1, Y1
-	VMULPS Y2, Y3, Y3
-	VMULPS Y1, Y3, Y0
-	VPSRAD $31, Y4, Y1
-	VANDPS Y1, Y0, Y2
-	VANDNPS constants<>+704(SB), Y1, Y1
-	VORPS Y1, Y2, Y2
-	VADDPS constants<>+704(SB), Y0, Y0
-	VDIVPS Y0, Y2, Y0
-	VMULPS Y0, Y4, Y0
-	VMULPS 32(R8), Y0, Y0
-	VMOVUPS Y0, 32(SI)
+	VMOVUPS Y5, 32(SI)
 	ADDQ $64, SI
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ swigluAVX2Loop
+	CMPQ CX, $16
+	JGE swigluAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -2376,7 +3073,8 @@ swigluBackwardAVX2Loop:
 	ADDQ $64, DI
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JNZ swigluBackwardAVX2Loop
+	CMPQ CX, $16
+	JGE swigluBackwardAVX2Loop
 	VZEROUPPER
 	RET
 
@@ -2437,6 +3135,7 @@ adamwAVX2Loop:
 	ADDQ $64, R8
 	ADDQ $64, R9
 	SUBQ $16, CX
-	JNZ adamwAVX2Loop
+	CMPQ CX, $16
+	JGE adamwAVX2Loop
 	VZEROUPPER
 	RET

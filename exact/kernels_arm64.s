@@ -517,8 +517,9 @@ addNEONLoop:
 	FMOVQ F0, 48(R1)
 	ADD $64, R1
 	ADD $64, R2
-	SUBS $16, R0
-	BNE addNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE addNEONLoop
 	RET
 
 // func scaleNEON(n int, x *float32, k float32)
@@ -541,8 +542,9 @@ scaleNEONLoop:
 	WORD $0x6e2adf60 // fmul v0.4s, v27.4s, v10.4s
 	FMOVQ F0, 48(R1)
 	ADD $64, R1
-	SUBS $16, R0
-	BNE scaleNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE scaleNEONLoop
 	RET
 
 // func dotNEON(n int, x, y *float32, l *lanes)
@@ -574,8 +576,9 @@ dotNEONLoop:
 	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
 	ADD $64, R1
 	ADD $64, R2
-	SUBS $16, R0
-	BNE dotNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE dotNEONLoop
 	FMOVQ F31, 0(R7)
 	FMOVQ F30, 16(R7)
 	FMOVQ F29, 32(R7)
@@ -621,8 +624,9 @@ dot3NEONLoop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R0
-	BNE dot3NEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE dot3NEONLoop
 	FMOVQ F31, 0(R7)
 	FMOVQ F30, 16(R7)
 	FMOVQ F29, 32(R7)
@@ -652,8 +656,9 @@ maxNEONLoop:
 	WORD $0x6ebce40a // fcmgt v10.4s, v0.4s, v28.4s
 	VBIT V10.B16, V0.B16, V28.B16
 	ADD $64, R1
-	SUBS $16, R0
-	BNE maxNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE maxNEONLoop
 	FMOVQ F31, 0(R7)
 	FMOVQ F30, 16(R7)
 	FMOVQ F29, 32(R7)
@@ -692,8 +697,9 @@ normalizeNEONLoop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R0
-	BNE normalizeNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE normalizeNEONLoop
 	RET
 
 // func normBackwardNEON(n int, dx, dg, dy, x, gain *float32, inv, c float32)
@@ -774,8 +780,9 @@ normBackwardNEONLoop:
 	ADD $64, R3
 	ADD $64, R4
 	ADD $64, R5
-	SUBS $16, R0
-	BNE normBackwardNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE normBackwardNEONLoop
 	RET
 
 // func rotateNEON(n int, a, b, cos, sin *float32)
@@ -838,8 +845,9 @@ rotateNEONLoop:
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	SUBS $16, R0
-	BNE rotateNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE rotateNEONLoop
 	RET
 
 // func rotateBackNEON(n int, a, b, cos, sin *float32)
@@ -902,8 +910,9 @@ rotateBackNEONLoop:
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	SUBS $16, R0
-	BNE rotateBackNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE rotateBackNEONLoop
 	RET
 
 // func expSumNEON(n int, x *float32, scale, shift float32, l *lanes)
@@ -1091,8 +1100,9 @@ expSumNEONLoop:
 	FMOVQ F0, 48(R1)
 	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
 	ADD $64, R1
-	SUBS $16, R0
-	BNE expSumNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE expSumNEONLoop
 	FMOVQ F31, 0(R7)
 	FMOVQ F30, 16(R7)
 	FMOVQ F29, 32(R7)
@@ -1281,8 +1291,9 @@ expScaleNEONLoop:
 	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
 	FMOVQ F0, 48(R1)
 	ADD $64, R1
-	SUBS $16, R0
-	BNE expScaleNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE expScaleNEONLoop
 	RET
 
 // func softmaxBackwardNEON(n int, dp, p *float32, sum, scale float32)
@@ -1321,8 +1332,9 @@ softmaxBackwardNEONLoop:
 	FMOVQ F0, 48(R1)
 	ADD $64, R1
 	ADD $64, R2
-	SUBS $16, R0
-	BNE softmaxBackwardNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE softmaxBackwardNEONLoop
 	RET
 
 // func swigluNEON(n int, h, gate, up *float32)
@@ -1534,8 +1546,9 @@ swigluNEONLoop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R0
-	BNE swigluNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE swigluNEONLoop
 	RET
 
 // func swigluBackwardNEON(n int, dh, gate, up *float32)
@@ -1791,8 +1804,9 @@ swigluBackwardNEONLoop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R0
-	BNE swigluBackwardNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE swigluBackwardNEONLoop
 	RET
 
 // func adamwNEON(n int, x, m, v, gradient *float32, beta1, fresh1, beta2, fresh2, keep, rate, scale, eps float32)
@@ -1907,6 +1921,7 @@ adamwNEONLoop:
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	SUBS $16, R0
-	BNE adamwNEONLoop
+	SUB $16, R0
+	CMP $16, R0
+	BGE adamwNEONLoop
 	RET

@@ -228,11 +228,17 @@ func (w *Worker) dot(x, y []float32) {
 	dotPlain(x[n:], y[n:], &w.lanes)
 }
 
+// least are the lanes of no elements, for Max.
+var least = func() (l lanes) {
+	for i := range l {
+		l[i] = float32(math.Inf(-1))
+	}
+	return l
+}()
+
 // Max returns the greatest element of x, or -Inf. It ignores NaNs.
 func (w *Worker) Max(x []float32) float32 {
-	for i := range w.lanes {
-		w.lanes[i] = float32(math.Inf(-1))
-	}
+	w.lanes = least
 	n := 0
 	if w.kernel.max != nil {
 		if n = len(x) &^ 15; n > 0 {

@@ -54,12 +54,18 @@ func (s avx) shift(a *assembly, name string, d, x operand, bits int) {
 
 func (s avx) root(a *assembly, d, x operand) { a.Op("VSQRTPS %s, %s", s.text(x), s.text(d)) }
 
-func (s avx) repeat(a *assembly, pointers int, label string) {
+func (s avx) skip(a *assembly, elements int, label string) {
+	a.Op("CMPQ CX, $%d", elements)
+	a.Op("JLT %s", label)
+}
+
+func (s avx) repeat(a *assembly, pointers, elements int, label string) {
 	for i := range pointers {
-		a.Op("ADDQ $64, %s", integersAMD64[1+i])
+		a.Op("ADDQ $%d, %s", 4*elements, integersAMD64[1+i])
 	}
-	a.Op("SUBQ $16, CX")
-	a.Op("JNZ %s", label)
+	a.Op("SUBQ $%d, CX", elements)
+	a.Op("CMPQ CX, $%d", elements)
+	a.Op("JGE %s", label)
 }
 
 func (s avx) end(a *assembly) {

@@ -124,12 +124,18 @@ func (neon) root(a *assembly, d, x operand) {
 	a.word(0x6ea1f800|uint32(x.register)<<5|uint32(d.register), "fsqrt v%d.4s, v%d.4s", d.register, x.register)
 }
 
-func (neon) repeat(a *assembly, pointers int, label string) {
+func (neon) skip(a *assembly, elements int, label string) {
+	a.Op("CMP $%d, R0", elements)
+	a.Op("BLT %s", label)
+}
+
+func (neon) repeat(a *assembly, pointers, elements int, label string) {
 	for i := range pointers {
-		a.Op("ADD $64, R%d", 1+i)
+		a.Op("ADD $%d, R%d", 4*elements, 1+i)
 	}
-	a.Op("SUBS $16, R0")
-	a.Op("BNE %s", label)
+	a.Op("SUB $%d, R0", elements)
+	a.Op("CMP $%d, R0", elements)
+	a.Op("BGE %s", label)
 }
 
 func (neon) end(a *assembly) { a.Op("RET") }

@@ -15,11 +15,12 @@ type lane struct {
 	bytes      int    // size of a register
 	count      int    // number of registers; the last ones hold the lanes
 	firstFloat int    // register of the first float parameter; the next ones are below it
+	abreast    int    // vectors at a time in kernels with long chains of instructions
 }
 
 var (
-	lanesAMD64 = []lane{{avx{"Z"}, "AVX512", 64, 32, 29}, {avx{"Y"}, "AVX2", 32, 16, 13}}
-	laneNEON   = lane{neon{}, "NEON", 16, 32, 27}
+	lanesAMD64 = []lane{{avx{"Z"}, "AVX512", 64, 32, 29, 4}, {avx{"Y"}, "AVX2", 32, 16, 13, 2}}
+	laneNEON   = lane{neon{}, "NEON", 16, 32, 27, 1}
 )
 
 // An instructionSet provides the building blocks of row kernels for one processor. Integer
@@ -35,7 +36,10 @@ type instructionSet interface {
 	operate(a *assembly, name string, d, x, y operand)     // d = x op y; y may be memory
 	shift(a *assembly, name string, d, x operand, bits int)
 	root(a *assembly, d, x operand)
-	repeat(a *assembly, pointers int, label string) // jumps to label if elements are left
+	// skip jumps to label if fewer elements are left. repeat goes on by elements, and jumps to label
+	// if as many are left.
+	skip(a *assembly, elements int, label string)
+	repeat(a *assembly, pointers, elements int, label string)
 	end(a *assembly)
 }
 
@@ -63,7 +67,8 @@ type vector struct {
 	*assembly
 	lane
 	pointers, floats map[string]int // registers of parameters
-	part             int            // number of the vector within the 16 elements
+	part             int            // number of the vector in an iteration
+	first            int            // register of its temporary 0
 	used             map[int]bool   // constants used
 }
 
@@ -71,10 +76,10 @@ type vector struct {
 // constant. It panics if there is none.
 func (v *vector) at(name string) operand {
 	if len(name) == 1 && name[0] >= '0' && name[0] <= '9' {
-		return register(int(name[0] - '0'))
+		return register(v.first + int(name[0]-'0'))
 	}
 	if name == "lanes" {
-		return register(v.count - 1 - v.part)
+		return register(v.count - 1 - v.part%(64/v.bytes))
 	}
 	if r, ok := v.floats[name]; ok {
 		return register(r)
@@ -91,35 +96,39 @@ func (v *vector) at(name string) operand {
 	panic("gen: no operand " + name)
 }
 
-// do writes the instructions of a program, one a line: "mul d a b" is d = a·b. Only the last
-// operand may be memory. "max d a b" is a if a > b and otherwise b; "min d a b" is a if a < b and
-// otherwise b; both are b if either is NaN. "andnot d a b" is b with the bits of a cleared.
-func (v *vector) do(program string) {
+// lines returns the lines of a program.
+func lines(program string) (all [][]string) {
 	for line := range strings.Lines(program) {
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
-		switch f[0] {
-		case "load":
-			v.move(v.assembly, v.at(f[1]), v.at(f[2]))
-		case "store":
-			v.move(v.assembly, v.at(f[1]), v.at(f[2]))
-		case "sra", "sll":
-			bits, err := strconv.Atoi(f[3])
-			if err != nil {
-				panic("gen: " + line)
-			}
-			v.shift(v.assembly, f[0], v.at(f[1]), v.at(f[2]), bits)
-		case "sqrt":
-			v.root(v.assembly, v.at(f[1]), v.at(f[2]))
-		case "exp":
-			v.do(expProgram)
-		case "sigmoid":
-			v.do(sigmoidProgram)
+		switch f := strings.Fields(line); {
+		case len(f) == 0:
+		case f[0] == "exp":
+			all = append(all, lines(expProgram)...)
+		case f[0] == "sigmoid":
+			all = append(all, lines(sigmoidProgram)...)
 		default:
-			v.operate(v.assembly, f[0], v.at(f[1]), v.at(f[2]), v.at(f[3]))
+			all = append(all, f)
 		}
+	}
+	return all
+}
+
+// do writes the instruction of a line: "mul d a b" is d = a·b. Only the last operand may be memory.
+// "max d a b" is a if a > b and otherwise b; "min d a b" is a if a < b and otherwise b; both are b
+// if either is NaN. "andnot d a b" is b with the bits of a cleared.
+func (v *vector) do(f []string) {
+	switch f[0] {
+	case "load", "store":
+		v.move(v.assembly, v.at(f[1]), v.at(f[2]))
+	case "sra", "sll":
+		bits, err := strconv.Atoi(f[3])
+		if err != nil {
+			panic("gen: " + strings.Join(f, " "))
+		}
+		v.shift(v.assembly, f[0], v.at(f[1]), v.at(f[2]), bits)
+	case "sqrt":
+		v.root(v.assembly, v.at(f[1]), v.at(f[2]))
+	default:
+		v.operate(v.assembly, f[0], v.at(f[1]), v.at(f[2]), v.at(f[3]))
 	}
 }
 
@@ -229,15 +238,21 @@ func (r row) write(a *assembly, l lane) {
 	a.Append(v.File)
 }
 
-// loop writes the kernel's loop over 16 elements at a time, and loads and stores the lanes around
-// it.
+// longProgram is the number of lines from which a program is written for vectors abreast. What
+// waits for the units of a processor is a program or two, and in a long one each line waits for the
+// line before.
+const longProgram = 24
+
+// loop writes the kernel's loop over elements, and loads and stores the lanes around it.
 func (r row) loop(v *vector, name string, hasLanes bool) {
-	vectors := 64 / v.bytes
-	inLoop := *v
-	inLoop.assembly = newAssembly()
-	for inLoop.part = range vectors {
-		inLoop.do(r.body)
+	program, vectors := lines(r.body), 64/v.bytes
+	abreast := 1
+	if len(program) >= longProgram {
+		abreast = max(1, min(v.abreast, (v.firstFloat+1-len(v.floats))/temporaries(program)))
 	}
+	inLoop, wide := *v, *v
+	inLoop.assembly, wide.assembly = newAssembly(), newAssembly()
+	inLoop.iteration(program, vectors, min(abreast, vectors))
 	v.loadConstants(v.assembly, v.used)
 	for i := range v.used {
 		if c := v.constant(i); c.memory == "" && c.register > v.firstFloat-len(v.floats) {
@@ -252,11 +267,47 @@ func (r row) loop(v *vector, name string, hasLanes bool) {
 		}
 	}
 	lanes(func(register, memory operand) { v.move(v.assembly, register, memory) })
+	if abreast > vectors {
+		wide.iteration(program, abreast, abreast)
+		v.skip(v.assembly, 16*abreast/vectors, name+"Loop")
+		v.Label(name + "Wide")
+		v.Append(wide.File)
+		v.repeat(v.assembly, len(v.pointers), 16*abreast/vectors, name+"Wide")
+		v.skip(v.assembly, 1, name+"End")
+	}
 	v.Label(name + "Loop")
 	v.Append(inLoop.File)
-	v.repeat(v.assembly, len(v.pointers), name+"Loop")
+	v.repeat(v.assembly, len(v.pointers), 16, name+"Loop")
+	if abreast > vectors {
+		v.Label(name + "End")
+	}
 	lanes(func(register, memory operand) { v.move(v.assembly, memory, register) })
 	v.end(v.assembly)
+}
+
+// temporaries returns the number of temporaries that a program uses.
+func temporaries(program [][]string) (n int) {
+	for _, f := range program {
+		for _, name := range f[1:] {
+			if len(name) == 1 && name[0] >= '0' && name[0] <= '9' && f[0] != "sra" && f[0] != "sll" {
+				n = max(n, int(name[0]-'0')+1)
+			}
+		}
+	}
+	return n
+}
+
+// iteration writes an iteration of the loop, over a number of vectors of which some are abreast.
+func (v *vector) iteration(program [][]string, vectors, abreast int) {
+	each := temporaries(program)
+	for from := 0; from < vectors; from += abreast {
+		for _, line := range program {
+			for i := range abreast {
+				v.part, v.first = from+i, i*each
+				v.do(line)
+			}
+		}
+	}
 }
 
 // rows are the kernels, which package exact defines in rows_plain.go.
