@@ -20,6 +20,9 @@ const (
 	depth       = 4096 / Block
 	deepRows    = 5 * panelA
 	deepColumns = 4 * panelB
+	// Pieces are narrower, but not below deepColumns, if each worker would have fewer than evenPieces:
+	// the others wait for the last.
+	evenPieces = 12
 	// four is the number of consecutive elements along k whose bytes lie together, as one operand
 	// of a dot-product instruction.
 	four  = 4
@@ -174,6 +177,13 @@ func (m *Multiplier) parts() int {
 		m.partRows, m.partColumns = deepRows, deepColumns
 	}
 	m.down = (m.left.rows + m.partRows - 1) / m.partRows
+	for m.pool.Workers() > 1 && m.partColumns > deepColumns && m.pieces() < evenPieces*m.pool.Workers() {
+		m.partColumns /= 2
+	}
+	return m.pieces()
+}
+
+func (m *Multiplier) pieces() int {
 	return m.down * ((m.right.cols + m.partColumns - 1) / m.partColumns)
 }
 

@@ -38,7 +38,8 @@ type loss struct {
 	h, dh, head, dhead        []float32
 	low, high                 int // rows of the head whose gradient is computed
 	ended                     int // row after the last of the sequence whose targets are subtracted
-	targetRows, targetColumns func(i int)
+	targetRows, targetColumns func(w *exact.Worker, i int)
+	scaled                    [][]float32 // (Hidden) for each worker
 
 	kept [2]keptHead // forward and backward
 }
@@ -63,6 +64,9 @@ func newLoss(b *batch, cfg Config, rows int) *loss {
 	l := &loss{batch: b, width: cfg.Hidden, vocab: cfg.Vocab, chunk: chunk, stride: stride, logits: b.floats(chunk * stride), losses: b.floats(rows)}
 	l.forwardRows, l.gradientRows = l.doForward, l.doGradient
 	l.targetRows, l.targetColumns = l.subtractFromInput, l.subtractFromHead
+	for i := 0; i < b.pool.Workers() && b.eight != nil; i++ {
+		l.scaled = append(l.scaled, b.floats(cfg.Hidden))
+	}
 	if kept {
 		for i := range l.kept {
 			l.kept[i].strips = make([]exact8.Packed, (cfg.Vocab+strip-1)/strip)
@@ -124,12 +128,12 @@ func (l *loss) backwardEight(n int) {
 		for row := 0; row < n && l.dhead != nil; row += each {
 			e.Multiply(&g.columns, &e.input, exact8.Blocks(row, each), exact8.Blocks(row+each, each), l.dhead[at:], l.width, true)
 			if l.ended = l.first + row + each; l.ended%l.seq == 0 {
-				l.pool.Run((l.width+targetColumns-1)/targetColumns, l.targetColumns)
+				l.pool.RunOn((l.width+targetColumns-1)/targetColumns, l.targetColumns)
 			}
 		}
 	}
 	l.kept[1].valid = true
-	l.pool.Run(n, l.targetRows)
+	l.pool.RunOn(n, l.targetRows)
 }
 
 // inEight returns rows [low, high) of the head in 8 bits: for logits, or, with back 1, for the
@@ -156,32 +160,33 @@ func (l *loss) begin() { l.kept[0].valid, l.kept[1].valid = false, false }
 const targetColumns = 64
 
 // subtractFromInput subtracts weight·head[target] from row i of the chunk's dh, if it is learnt.
-func (l *loss) subtractFromInput(i int) {
+func (l *loss) subtractFromInput(w *exact.Worker, i int) {
 	r := l.first + i
 	if l.masked(r) {
 		return
 	}
-	subtractScaled(l.dh[r*l.width:(r+1)*l.width], l.head[l.target(r)*l.width:], l.weight)
+	l.subtract(w, l.dh[r*l.width:(r+1)*l.width], l.head[l.target(r)*l.width:])
 }
 
 // subtractFromHead subtracts weight·h[r] from dhead[target], if that is in the strip, for the
 // learnt rows r of the sequence that ended, in piece i of the columns.
-func (l *loss) subtractFromHead(i int) {
+func (l *loss) subtractFromHead(w *exact.Worker, i int) {
 	from, to := i*targetColumns, min((i+1)*targetColumns, l.width)
 	for r := l.ended - l.seq; r < l.ended; r++ {
 		target := l.target(r)
 		if target < l.low || target >= l.high || l.masked(r) {
 			continue
 		}
-		subtractScaled(l.dhead[target*l.width+from:target*l.width+to], l.h[r*l.width+from:], l.weight)
+		l.subtract(w, l.dhead[target*l.width+from:target*l.width+to], l.h[r*l.width+from:])
 	}
 }
 
-// subtractScaled computes y -= weight·x, with a rounding after each operation.
-func subtractScaled(y, x []float32, weight float32) {
-	for p := range y {
-		y[p] -= float32(weight * x[p])
-	}
+// subtract computes y -= weight·x, with a rounding after each operation, as y += -weight·x.
+func (l *loss) subtract(w *exact.Worker, y, x []float32) {
+	scaled := l.scaled[w.Index()][:len(y)]
+	copy(scaled, x)
+	w.Scale(scaled, -l.weight)
+	w.Add(y, scaled)
 }
 
 // compute computes the logits of the chunk that begins with the current row, passes each row to f,
