@@ -113,6 +113,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 		return m, fmt.Errorf("--device %s: name one numerics, not %d", o.Device, len(cfgs))
 	}
 	cfg := cfgs[0]
+	o.settle(cfg)
 	devices, err := vulkan.Choose(o.Device, vulkan.Cache(), cfg.Numerics, func(string) {})
 	if err != nil {
 		return m, err

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,8 +91,14 @@ func threadsText(n int) string {
 
 // StepOptions say which step of a model to measure.
 type StepOptions struct {
-	Batch, Sequence, Threads, Steps int
-	Device                          string // for MeasureDevice
+	Batch, Threads, Steps int
+	Sequence              int    // tokens; 0 is 256, or the model's context if that is less
+	Device                string // for MeasureDevice
+}
+
+// settle fills in the length of a sequence for a model.
+func (o *StepOptions) settle(cfg llama.Config) {
+	o.Sequence = cmp.Or(o.Sequence, min(256, cfg.Context))
 }
 
 // check returns what is wrong with the numbers.
@@ -154,6 +161,7 @@ func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Compared,
 	if err := errors.Join(err, o.check()); err != nil {
 		return nil, err
 	}
+	o.settle(cfgs[0])
 	pool := exact.NewPool(o.Threads)
 	defer pool.Close()
 	all, program := make([]*Steps, len(cfgs)), usedMemory()

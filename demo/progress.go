@@ -21,6 +21,10 @@ type progress struct {
 	seen    bool // a state was
 	fold    *view.Fold
 	payload total // bytes of the clients' results
+	// Training of all clients: when the first step that was heard of began, when the last ended, and
+	// the tokens of all.
+	begin, end time.Time
+	tokens     uint64
 }
 
 // client is the demo's knowledge of one client.
@@ -31,6 +35,8 @@ type client struct {
 	params   wire.Hash // of the parameters it holds
 	finished bool      // it has reported the final parameters
 	sent     total     // bytes that it wrote to its bucket, by window
+	tokens   uint64    // that it trained
+	training float64   // seconds in which it did
 }
 
 type total struct{ sum, count uint64 }
@@ -65,6 +71,11 @@ func (p *progress) event(c *client, ev event.Event) {
 		c.params, c.finished = ev.Params, true
 	case event.Trained:
 		p.payload.add(ev.Bytes)
+		p.end = time.Now()
+		if p.begin.IsZero() {
+			p.begin = p.end.Add(-time.Duration(ev.Seconds * float64(time.Second)))
+		}
+		p.tokens, c.tokens, c.training = p.tokens+ev.Tokens, c.tokens+ev.Tokens, c.training+ev.Seconds
 	case event.Traffic:
 		c.sent.add(ev.Bytes)
 	}
@@ -108,6 +119,20 @@ func (p *progress) undecided() bool {
 
 // scoring reports whether a period of the finished run is still to be scored.
 func (p *progress) scoring() bool { return p.over() && p.state.DeadlineHeight() != 0 }
+
+// speed returns the tokens that the clients trained a second, from their first step to their last,
+// and those that they would have trained if they had done nothing but steps, at the speed of these.
+func (p *progress) speed() (trained, steps float64) {
+	if d := p.end.Sub(p.begin).Seconds(); d > 0 {
+		trained = float64(p.tokens) / d
+	}
+	for _, c := range p.clients {
+		if c.training > 0 {
+			steps += float64(c.tokens) / c.training
+		}
+	}
+	return trained, steps
+}
 
 // run returns what windows show of the run.
 func (p *progress) run() view.Run { return p.fold.Run(time.Time{}) }

@@ -14,19 +14,23 @@ import (
 
 // Summary is the result of a demo. Payload and dense bytes are those of one client.
 type Summary struct {
-	Event         string   `json:"event"` // "summary"
-	Rounds        uint32   `json:"rounds"`
-	Clients       int      `json:"clients"`
-	HeldOutFirst  float32  `json:"heldout_first"` // nats a token, before training
-	HeldOutLast   float32  `json:"heldout_last"`
-	PayloadBytes  uint64   `json:"payload_bytes_per_round"`
-	DenseBytes    uint64   `json:"dense_bytes_per_round"`
-	ParamHash     string   `json:"param_hash"`
-	HashesEqual   bool     `json:"param_hashes_equal"`
-	Checkpoint    string   `json:"checkpoint"`
-	Seconds       float64  `json:"seconds"`
-	Members       []Client `json:"members"` // the clients, by number
-	GeneratedText string   `json:"text"`
+	Event        string  `json:"event"` // "summary"
+	Rounds       uint32  `json:"rounds"`
+	Clients      int     `json:"clients"`
+	HeldOutFirst float32 `json:"heldout_first"` // nats a token, before training
+	HeldOutLast  float32 `json:"heldout_last"`
+	PayloadBytes uint64  `json:"payload_bytes_per_round"`
+	DenseBytes   uint64  `json:"dense_bytes_per_round"`
+	ParamHash    string  `json:"param_hash"`
+	HashesEqual  bool    `json:"param_hashes_equal"`
+	Checkpoint   string  `json:"checkpoint"`
+	Seconds      float64 `json:"seconds"`
+	// TokensPerSecond is what all clients trained from their first step to their last, and
+	// StepTokensPerSecond what their steps alone reach while they run.
+	TokensPerSecond     float64  `json:"tokens_per_second"`
+	StepTokensPerSecond float64  `json:"step_tokens_per_second"`
+	Members             []Client `json:"members"` // the clients, by number
+	GeneratedText       string   `json:"text"`
 
 	Adversary          string      `json:"adversary,omitempty"` // kind of the clients that cheated
 	AdversaryConvicted bool        `json:"adversary_convicted"`
@@ -82,6 +86,7 @@ func (d *demo) conclude(ctx context.Context) (Summary, error) {
 		return s, fmt.Errorf("the run has not finished: it is %s; see the logs in %s", where, logs)
 	}
 	s.Rounds = uint32(p.state.Step())
+	s.TokensPerSecond, s.StepTokensPerSecond = p.speed()
 	if d.buckets() {
 		var sent total
 		for _, c := range p.clients {
@@ -134,6 +139,10 @@ func (s Summary) String() string {
 	fmt.Fprintf(&b, "held-out loss       %.3f -> %.3f nats a byte\n", s.HeldOutFirst, s.HeldOutLast)
 	fmt.Fprintf(&b, "sent a round        %s bytes by each client; the dense gradient has %s: 1/%d\n",
 		view.Thousands(s.PayloadBytes), view.Thousands(s.DenseBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	if s.WindowBytes == 0 && s.StepTokensPerSecond > 0 { // a window takes as long as --window says
+		fmt.Fprintf(&b, "trained             %s tokens/s from the first round to the last, %.0f %% of the %s that the clients' steps alone reach\n",
+			view.Thousands(uint64(s.TokensPerSecond)), 100*s.TokensPerSecond/s.StepTokensPerSecond, view.Thousands(uint64(s.StepTokensPerSecond)))
+	}
 	if s.WindowBytes > 0 {
 		fmt.Fprintf(&b, "written a window    %s bytes by each client to its bucket: 1/%d of the dense gradient; the slice's values are %s\n",
 			view.Thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), view.Thousands(s.SliceBytes))

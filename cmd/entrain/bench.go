@@ -88,7 +88,7 @@ none, and then --device auto does not use the GPU.`,
 	f := cmd.Flags()
 	f.BoolVar(&quick, "quick", false, "take fewer rounds, and leave out the larger models")
 	f.IntVar(&o.Batch, "batch", 8, "with PRESET: `number` of sequences in a step")
-	f.IntVar(&o.Sequence, "sequence", 256, "with PRESET: `tokens` of a sequence")
+	f.IntVar(&o.Sequence, "sequence", 0, "with PRESET: `tokens` of a sequence (default 256, or the model's context if that is less)")
 	workersFlag(cmd, &o.Threads)
 	deviceFlag(cmd, &o.Device)
 	f.Lookup("device").Usage = "with PRESET: `device` that computes, cpu, vulkan:N or auto; list shows and proves all GPUs"

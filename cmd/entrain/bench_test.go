@@ -24,7 +24,7 @@ func TestBenchStepMeasuresAStep(t *testing.T) {
 	if d := math.Abs(float64(r.Loss) - math.Log(256)); d > 3 {
 		t.Errorf("the loss of a new model of 256 tokens is %g", r.Loss)
 	}
-	if text := s.ok("bench", "nano", "--batch", "1", "--sequence", "8", "--steps", "1"); !strings.Contains(text, "nano, exact, 988,544 parameters, 1 x 8 tokens") {
+	if text := s.ok("bench", "nano", "--batch", "1", "--steps", "1"); !strings.Contains(text, "nano, exact, 988,544 parameters, 1 x 128 tokens") {
 		t.Errorf("for people: %q", text)
 	}
 }

@@ -224,7 +224,8 @@ func TestDemoSurvivesKillsAndInterruption(t *testing.T) {
 func checkSummary(t *testing.T, s demo.Summary, dir string, rounds uint32) {
 	t.Helper()
 	if s.Rounds != rounds || s.Clients != 2 || !s.HashesEqual || !(s.HeldOutLast > 0 && s.HeldOutLast < s.HeldOutFirst) ||
-		s.PayloadBytes == 0 || s.PayloadBytes*10 > s.DenseBytes || s.GeneratedText == "" {
+		s.PayloadBytes == 0 || s.PayloadBytes*10 > s.DenseBytes || s.GeneratedText == "" ||
+		!(s.TokensPerSecond > 0 && s.TokensPerSecond < s.StepTokensPerSecond) {
 		t.Errorf("summary %+v", s)
 	}
 	for _, p := range s.Members {
