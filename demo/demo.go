@@ -128,9 +128,11 @@ const (
 	bucketBatch = 8
 
 	// block is the time between blocks; a round takes several, one after the other. slowBlock is that
-	// of a run whose windows are counted in blocks, and of one with a cheat, whose rounds leave time
-	// for a dispute.
-	block, slowBlock = 10 * time.Millisecond, 50 * time.Millisecond
+	// of a run with a cheat, whose rounds leave time for a dispute. A window has windowBlocks blocks,
+	// of slowestBlock at most: each takes a little longer than it should, and few make windows that
+	// take as long as they say.
+	block, slowBlock, slowestBlock = 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond
+	windowBlocks                   = 10
 )
 
 // Default returns the settings of a demo on a chain with an exchange and a kind of cheat, or "".
@@ -143,8 +145,8 @@ func Default(chain, exchange, adversary string) Settings {
 		s.Clients, s.Rounds, s.Verification = 8, 50, 0
 	case s.buckets():
 		// Two idle cores compute the shares of eight processes in less than half a window. A window
-		// never closes early: these take two minutes.
-		s.Clients, s.Verification, s.Validators, s.Window, s.Rounds = 6, 0, 2, time.Second, 120
+		// never closes early: see Settings.Takes.
+		s.Clients, s.Verification, s.Validators, s.Window, s.Rounds = 6, 0, 2, time.Second, 90
 		if chain == Solana { // a commitment takes three or four of its blocks
 			s.Window, s.Rounds = 3*time.Second, 40
 		}
@@ -153,6 +155,19 @@ func Default(chain, exchange, adversary string) Settings {
 	}
 	return s
 }
+
+// Takes returns how long a demo by buckets takes on an idle machine: its windows, a tenth more
+// between epochs, a period or two that are scored after the last, and a little for the blocks.
+func (s Settings) Takes() time.Duration {
+	windows := s.Rounds + s.Rounds/10
+	if s.Validators > 0 {
+		windows += 2 * s.scoreWindows()
+	}
+	return (time.Duration(windows) * s.Window * 11 / 10).Round(5 * time.Second)
+}
+
+// scoreWindows returns the length of a scoring period in windows.
+func (s Settings) scoreWindows() uint32 { return min(scoreWindows, max(2, s.Rounds/4)) }
 
 func (s Settings) buckets() bool { return s.Exchange == Buckets }
 
@@ -178,7 +193,10 @@ func (s Settings) blockTime() time.Duration {
 	if s.Chain == Solana {
 		return solanaBlock
 	}
-	if s.buckets() || s.Adversary != "" {
+	switch {
+	case s.buckets():
+		return min(s.Window/windowBlocks, slowestBlock)
+	case s.Adversary != "":
 		return slowBlock
 	}
 	return block
@@ -284,7 +302,7 @@ func (s Settings) byBuckets(p *spec.Spec) {
 	p.Trust = spec.Trust{VerificationPercent: s.Verification, Stake: stake}
 	if s.Validators > 0 {
 		p.Scores = spec.Scores{
-			Validators: uint16(s.Validators), Windows: min(scoreWindows, max(2, s.Rounds/4)), Emission: emission, ValidatorPercent: validatorPercent,
+			Validators: uint16(s.Validators), Windows: s.scoreWindows(), Emission: emission, ValidatorPercent: validatorPercent,
 		}
 	}
 	// A window ends by height. An epoch is long enough that few windows are lost between two, and

@@ -289,7 +289,8 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	d.say("training a Llama of %s parameters on %s: %d clients and %s, each a process of its own, %d rounds; all of it in %s",
 		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), d.Text, d.Clients, chain, d.Rounds, d.dir.path)
 	if d.buckets() {
-		d.say("a window is %v and never closes early: %d of them take %v, and their scores a little longer", d.Window, d.Rounds, time.Duration(d.Rounds)*d.Window)
+		d.say("a window takes %v and never closes early: with the scores of the last ones the demo takes about %v on an idle machine",
+			d.Window, d.Takes())
 	}
 	if d.first, err = d.trainer.Engine.HeldOut(ctx, cpu.Floats(d.trainer.Initial())); err != nil {
 		return fmt.Errorf("held-out loss of the initial parameters: %w", err)
