@@ -131,8 +131,14 @@ type Member struct {
 }
 
 // Better compares two members by rank, the better one first: by tokens earned and then by score
-// where validators score, else by points.
+// where validators score, else by points. Those that were ejected come last.
 func (r *Run) Better(a, b Member) int {
+	if out := a.Status == "ejected"; out != (b.Status == "ejected") {
+		if out {
+			return 1
+		}
+		return -1
+	}
 	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
 		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Score, a.Score))
 	}

@@ -53,3 +53,21 @@ func TestScoresAreTold(t *testing.T) {
 func w4(r Run) runlog.WindowsHead {
 	return runlog.WindowsHead{Buckets: true, Window: r.Windows.Window + 1, ScoreWindows: 2, Current: 3}
 }
+
+// Members are ranked by what they earned, or by points where nobody scores; a cheat comes last whatever it gathered.
+func TestWhoIsBetter(t *testing.T) {
+	scored := Run{Windows: &Windows{WindowsHead: runlog.WindowsHead{ScoreWindows: 2}}}
+	for name, c := range map[string]struct {
+		run           Run
+		better, worse Member
+	}{
+		"by earnings": {scored, Member{Earned: 2}, Member{Earned: 1, Score: 0.5, Points: 9}},
+		"by score":    {scored, Member{Earned: 1, Score: 0.5}, Member{Earned: 1, Points: 9}},
+		"by points":   {Run{}, Member{Points: 9}, Member{Earned: 2}},
+		"a cheat":     {scored, Member{Status: "dropped"}, Member{Status: "ejected", Earned: 5}},
+	} {
+		if c.run.Better(c.better, c.worse) >= 0 || c.run.Better(c.worse, c.better) <= 0 || c.run.Better(c.worse, c.worse) != 0 {
+			t.Errorf("%s: the wrong one is better", name)
+		}
+	}
+}
