@@ -348,7 +348,7 @@ func TestCheckpointOnDisk(t *testing.T) {
 		t.Errorf("parameters differ, %v", err)
 	}
 
-	if err := exec.Command("python3", "-c", "import transformers").Run(); err != nil {
+	if err := exec.Command("python3", "-c", "import importlib.util; assert importlib.util.find_spec('transformers')").Run(); err != nil {
 		t.Skip("python3 with the transformers package is not installed: pip install transformers")
 	}
 	const text = "Ā <light> é"

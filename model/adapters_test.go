@@ -1,8 +1,10 @@
 package model
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,9 +52,10 @@ func save(t *testing.T, dir string, cfg llama.Config, params []float32, base wir
 	}
 }
 
-// What a run of adapters writes is to PEFT the model that the run trained: logits, loss and gradients of the adapters; and so is the merged
-// model to transformers.
-func TestAdaptersAreThoseOfPEFT(t *testing.T) {
+// testAdapters talks to relatives.py, which has imported what it takes. What a run of adapters writes
+// is to PEFT the model that the run trained: logits, loss and gradients of the adapters; and so is
+// the merged model to transformers.
+func testAdapters(t *testing.T, in io.Writer, out *bufio.Scanner) {
 	dir := t.TempDir()
 	tokens := make([]uint32, 2*97)
 	source := prng.New(wire.Sum("entrain/test"), "tokens")
@@ -67,7 +70,7 @@ func TestAdaptersAreThoseOfPEFT(t *testing.T) {
 	if err := os.WriteFile(list, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in, out := python(t, "torch transformers safetensors peft", "testdata/adapters.py", list)
+	fmt.Fprintln(in, "adapters", list)
 	for name, cfg := range adapterKinds() {
 		t.Run(name, func(t *testing.T) {
 			base, own := llama.Init(cfg.Base(), wire.Sum("base")), noise(name, cfg.Layout().Len(), 0.2)

@@ -59,7 +59,7 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 	if err := os.WriteFile(words, tokenizer.Bytes{}.JSON(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in, out := python(t, "torch transformers safetensors", "testdata/relatives.py", dir, words)
+	in, out := python(t, "torch transformers safetensors peft", "testdata/relatives.py", dir, words)
 	if !out.Scan() || !strings.HasPrefix(out.Text(), "made ") {
 		t.Fatalf("no models were made: %q", out.Text())
 	}
@@ -93,6 +93,7 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 			}
 		})
 	}
+	t.Run("adapters", func(t *testing.T) { testAdapters(t, in, out) })
 }
 
 // compareWithTransformers compares m with what relatives.py says in path.

@@ -41,13 +41,16 @@ func cut(s string, width int) string {
 // begin with indent.
 func wrap(s string, width int, indent string) []string {
 	var lines []string
-	line := ""
+	line, used := "", 0 // and its width, which takes long to compute
 	for _, word := range strings.SplitAfter(clean(s), " ") {
-		if line != "" && strings.TrimSpace(line) != "" && lipgloss.Width(line)+lipgloss.Width(strings.TrimRight(word, " ")) > width {
+		shown := strings.TrimRight(word, " ")
+		columns := lipgloss.Width(shown)
+		if strings.TrimSpace(line) != "" && used+columns > width {
 			lines = append(lines, cut(strings.TrimRight(line, " "), width))
-			line = indent
+			line, used = indent, lipgloss.Width(indent)
 		}
 		line += word
+		used += columns + len(word) - len(shown)
 	}
 	return append(lines, cut(strings.TrimRight(line, " "), width))
 }

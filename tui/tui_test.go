@@ -141,7 +141,7 @@ func TestFramesFitEverySize(t *testing.T) {
 	_ = many.Record(runlog.Record{Standing: &head})
 	for _, w := range []*Window{New(Options{}), played(t, 3), many} {
 		run := w.Snapshot()
-		for width := widthMin; width < 240; width += 7 {
+		for width := widthMin; width < 240; width += 11 {
 			for _, height := range []int{heightMin, 9, 15, 24, 60} {
 				for tab := range tabs {
 					f := &frame{run: run, width: width, height: height, tab: tab}

@@ -119,7 +119,7 @@ func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 // TestResultsHiddenFromSome has miners of nine hide their commitments and reveals from the same two to four of the others, alone and as a gang of
 // a third. The run goes on, nobody is dropped, and all hold the same parameters.
 func TestResultsHiddenFromSome(t *testing.T) {
-	for _, c := range []struct{ hiders, from coordinator.Member }{{1, 2}, {1, 3}, {1, 4}, {3, 2}, {3, 3}, {3, 4}} {
+	for _, c := range []struct{ hiders, from coordinator.Member }{{1, 2}, {1, 4}, {3, 2}, {3, 4}} {
 		t.Run(fmt.Sprintf("%d from %d", c.hiders, c.from), func(t *testing.T) {
 			miners := honest(9 - int(c.hiders))
 			for range c.hiders {

@@ -6,13 +6,15 @@ entrain writes of them.
 For each model it writes DIR/NAME, a model in BF16 shards, and twice, of all tokens and of those that a mask leaves (labels of -100, as
 in chats), DIR/NAME[-masked].json with a batch of tokens, their labels, the logits of its first sequence and the loss, and
 DIR/NAME[-masked].grad with the gradient. Then it says "made". For each line "NAME PATH" on its standard input it then loads the model
-in PATH and prints by how much its logits differ from those of DIR/NAME, its weights' type and its class.
+in PATH and prints by how much its logits differ from those of DIR/NAME, its weights' type and its class. The line "adapters TOKENS.json"
+leaves the lines after it to adapters.py, which need not import all of that again.
 """
 import json
 import os
 import shutil
 import sys
 
+import adapters
 import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
@@ -70,6 +72,9 @@ print("made", *configs, flush=True)
 
 for line in sys.stdin:
     name, path = line.split()
+    if name == "adapters":
+        adapters.serve(path)
+        break
     model = load(path)
     with torch.no_grad():
         worst = (model(tokens[:1, :-1]).logits[0] - logits[name]).abs().max().item()

@@ -2,18 +2,33 @@
 
 import filecmp
 import os
-import subprocess
 import sys
+import tempfile
+
+from awscli.clidriver import create_clidriver  # once: each command is a process that begins with it
 
 endpoint, big, read_access, read_secret = sys.argv[1:]
 
 
 def aws(*arguments, fails=False, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "awscli", "--endpoint-url", endpoint, *arguments],
-        env={**os.environ, **environment}, capture_output=True, text=True)
-    assert (done.returncode != 0) == fails, f"{arguments}: {done.stdout} {done.stderr}"
-    return done.stdout
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if child == 0:
+            os.environ.update(environment)
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            status = 1
+            try:
+                status = create_clidriver().main(["--endpoint-url", endpoint, *arguments])
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        said = out.read()
+        assert (status != 0) == fails, f"{arguments}: {said} {err.read()}"
+        return said
 
 
 aws("s3", "cp", "--only-show-errors", big, "s3://box/kept/big")  # in parts
