@@ -64,7 +64,12 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell, From: from}, 0); err != nil {
+	frozen := participant.Frozen(client, on, o.Kept, func(format string, args ...any) {
+		if o.Tell != nil {
+			o.Tell(fmt.Sprintf(format, args...))
+		}
+	})
+	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell, From: from, Frozen: frozen}, 0); err != nil {
 		return nil, err
 	}
 	if err := trainer.SelfTest(ctx, a.trainer.Computing); err != nil {
@@ -233,7 +238,7 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	data, err := a.guest.Fetch(ctx, p2p.Ref{Root: root, Size: uint64(n) * 4}, from)
+	data, err := a.guest.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: root, Size: uint64(n) * 4}, From: from})
 	if err != nil {
 		return nil, err
 	}

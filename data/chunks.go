@@ -48,8 +48,8 @@ func NewChunks(dir string, most uint64, tell func(error)) *Chunks {
 
 func (c *Chunks) path(leaf wire.Hash) string { return filepath.Join(c.dir, leaf.String()) }
 
-// get returns the chunk of size bytes with the given leaf, or nil if there is none.
-func (c *Chunks) get(leaf wire.Hash, size uint64) []byte {
+// Get returns the chunk of size bytes with the given leaf, or nil if there is none.
+func (c *Chunks) Get(leaf wire.Hash, size uint64) []byte {
 	if c == nil {
 		return nil
 	}
@@ -67,8 +67,8 @@ func (c *Chunks) get(leaf wire.Hash, size uint64) []byte {
 	return b
 }
 
-// put keeps a chunk, if it can.
-func (c *Chunks) put(leaf wire.Hash, b []byte) {
+// Put keeps a chunk, if it can.
+func (c *Chunks) Put(leaf wire.Hash, b []byte) {
 	if c == nil || c.most == 0 {
 		return
 	}

@@ -128,8 +128,8 @@ func TestChunksAreBounded(t *testing.T) {
 	for i := range 500 {
 		c := both[i%2]
 		b := block(i)
-		c.put(merkle.Leaf(b), b)
-		if i > 0 && c.get(merkle.Leaf(favourite), size) == nil {
+		c.Put(merkle.Leaf(b), b)
+		if i > 0 && c.Get(merkle.Leaf(favourite), size) == nil {
 			t.Fatalf("what is used all the time has left by %d", i)
 		}
 		if i%10 == 0 {
@@ -149,7 +149,7 @@ func TestChunksAreBounded(t *testing.T) {
 		t.Errorf("only %d chunks are left", n)
 	}
 	for i := range 500 {
-		got := both[0].get(merkle.Leaf(block(i)), size)
+		got := both[0].Get(merkle.Leaf(block(i)), size)
 		if got == nil && i >= 500-most/size*13/16 || got != nil && (!bytes.Equal(got, block(i)) || i < 300 && i != 1) {
 			t.Errorf("chunk %d is there: %t", i, got != nil)
 		}
@@ -158,12 +158,12 @@ func TestChunksAreBounded(t *testing.T) {
 	// When others fill the disk, half of it goes; when it is full, nothing comes.
 	both[0].free = func(string) uint64 { return 0 }
 	both[0].room = 0
-	both[0].put(merkle.Leaf(block(2000)), block(2000))
+	both[0].Put(merkle.Leaf(block(2000)), block(2000))
 	if _, total := kept(t, dir); total > most/2 {
 		t.Errorf("on a full disk there are %d bytes", total)
 	}
 	for i := range 100 {
-		both[0].put(merkle.Leaf(block(3000+i)), block(3000+i))
+		both[0].Put(merkle.Leaf(block(3000+i)), block(3000+i))
 	}
 	if n, _ := kept(t, dir); n > 20 {
 		t.Errorf("%d chunks stay on a disk that is full", n)
@@ -172,7 +172,7 @@ func TestChunksAreBounded(t *testing.T) {
 	// Too small a cache keeps nothing.
 	for _, most := range []uint64{0, size, 10 * size} {
 		c := newChunks(t, filepath.Join(t.TempDir(), fmt.Sprint(most)), most)
-		if c.put(merkle.Leaf(favourite), favourite); c.get(merkle.Leaf(favourite), size) != nil {
+		if c.Put(merkle.Leaf(favourite), favourite); c.Get(merkle.Leaf(favourite), size) != nil {
 			t.Errorf("a cache of %d bytes has kept %d", most, size)
 		}
 	}
@@ -195,7 +195,7 @@ func TestLeftoversOfChunksGo(t *testing.T) {
 		}
 	}
 	b := []byte("a chunk")
-	c.put(merkle.Leaf(b), b)
+	c.Put(merkle.Leaf(b), b)
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was left stays: %v", err)
 	}

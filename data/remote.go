@@ -276,7 +276,7 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 			return nil, fmt.Errorf("read shard: %w", err)
 		}
 		leaves[i] = merkle.Leaf(buf[:to-from])
-		r.kept.put(leaves[i], buf[:to-from])
+		r.kept.Put(leaves[i], buf[:to-from])
 	}
 	if got := merkle.Root(leaves); got != s.Root {
 		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s, and there is no right %s", got, s.Root, LeavesFile)}
@@ -287,7 +287,7 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 // fetch returns chunk i of a shard, which must have the leaf want, from the disk or a host.
 func (r *remote) fetch(s *shard, i uint64, want wire.Hash) ([]byte, error) {
 	from, to := merkle.Chunk(s.Bytes, i)
-	if b := r.kept.get(want, to-from); b != nil {
+	if b := r.kept.Get(want, to-from); b != nil {
 		return b, nil
 	}
 	b := make([]byte, to-from)
@@ -300,7 +300,7 @@ func (r *remote) fetch(s *shard, i uint64, want wire.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read shard: %w", err)
 	}
-	r.kept.put(want, b)
+	r.kept.Put(want, b)
 	return b, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
@@ -136,6 +137,46 @@ func (f Fetcher) cached(ctx context.Context, d *depot.Depot, m checkpoint.Manife
 		return "", nil, failed
 	}
 	return "", nil, fmt.Errorf("the checkpoint in the cache, %s, cannot be used: %w; try again, or remove it", dir, err)
+}
+
+// Held returns the directory of a checkpoint in the cache by its run and its parameters. The
+// directory stays until release is called.
+func (f Fetcher) Held(run string, params wire.Hash) (dir string, release func(), ok bool) {
+	list, _ := f.Cache.entries() // one that cannot be read holds nothing
+	for _, e := range list {
+		if e.manifest.Run == run && e.manifest.Params == params {
+			if release, err := f.Cache.Use(e.hash); err == nil {
+				return f.Cache.Path(e.hash), release, true
+			}
+		}
+	}
+	return "", nil, false
+}
+
+// Keep writes a checkpoint into the cache and returns its directory, which stays until release is
+// called.
+func (f Fetcher) Keep(ctx context.Context, m checkpoint.Model) (dir string, release func(), err error) {
+	k := f.Cache
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	temp, err := os.MkdirTemp(k.Dir, atomicfile.TempPrefix+"*")
+	if err != nil {
+		return "", nil, err
+	}
+	defer os.RemoveAll(temp)
+	made := filepath.Join(temp, "made")
+	manifest, err := Write(ctx, made, m, checkpoint.Options{})
+	if err != nil {
+		return "", nil, err
+	}
+	dir = k.Path(manifest.Hash())
+	failed := os.Rename(made, dir) // another process may have been faster
+	if release, err = k.Use(manifest.Hash()); err != nil {
+		return "", nil, errors.Join(failed, err)
+	}
+	f.prune(k)
+	return dir, release, nil
 }
 
 // prune prunes the cache and reports what it removed. A failure does not keep the caller from using

@@ -76,7 +76,7 @@ func OpenCheckpoint(dir string) (path string, saved *checkpoint.Saved, err error
 		if _, missing := os.Stat(filepath.Join(dir, "spec.toml")); missing == nil {
 			return "", nil, fmt.Errorf("the state directory %q has no checkpoint yet: the first is written when an epoch ends", dir)
 		}
-		return "", nil, fmt.Errorf("%w; %q is not a checkpoint of entrain: a checkpoint is a directory with %s, or the name of a run in which you take part", err, dir, checkpoint.ManifestFile)
+		return "", nil, fmt.Errorf("%w; %q is not a checkpoint of entrain: a checkpoint is a directory with %s, or a run's name", err, dir, checkpoint.ManifestFile)
 	}
 	return dir, saved, nil
 }

@@ -87,14 +87,14 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coo
 	return found, nil
 }
 
-// Fetch gets a blob from a peer that has it.
-func (p *PeerReader) Fetch(ctx context.Context, ref p2p.Ref, from []key.Public) ([]byte, error) {
+// Fetch gets a blob from peers that have it.
+func (p *PeerReader) Fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 	type answer struct {
 		bytes []byte
 		err   error
 	}
 	answers := make(chan answer, 1)
-	p.network.Fetch(ctx, p2p.Fetch{Ref: ref, From: from}, func(b []byte, err error) { answers <- answer{b, err} })
+	p.network.Fetch(ctx, f, func(b []byte, err error) { answers <- answer{b, err} })
 	a := <-answers
 	return a.bytes, a.err
 }

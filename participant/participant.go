@@ -139,13 +139,14 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if machine.From, err = p.origin(ctx, on.Spec); err != nil {
 		return nil, err
 	}
+	machine.Frozen = Frozen(client, on, p.Kept, p.Say)
 	t, err := trainer.New(ctx, on.Spec, at, machine, heldOutMost)
 	if err != nil {
 		return nil, err
 	}
 	part.Trainer = t
 	if t.Model.LoRA != (llama.LoRA{}) {
-		if err := model.RememberBase(p.State, t.From); err != nil {
+		if err := part.keepFrozen(ctx, p.State); err != nil {
 			return nil, err
 		}
 	}

@@ -132,6 +132,9 @@ func (u *uploader) close() {
 	u.closeDepots()
 }
 
+// originDir is the directory of a fetched checkpoint that the run continues, in the state directory.
+const originDir = "origin"
+
 // originSlack is the size allowed for a checkpoint's tokenizer and headers.
 const originSlack = 256 << 20
 
@@ -144,7 +147,9 @@ func (p Options) origin(ctx context.Context, s spec.Spec) (string, error) {
 	}
 	dir, err := trainer.FindOrigin(s, asked, p.Log)
 	if want, ok := s.From(); ok && err == nil && dir == "" {
-		dir, _ = trainer.OriginIn(p.State, want) // this member may have written it
+		if dir, _ = trainer.OriginIn(p.State, want); dir == "" { // this member may have written it, or fetched it
+			dir, _ = trainer.OriginIn(filepath.Join(p.State, originDir), want)
+		}
 	}
 	return dir, err
 }
@@ -162,7 +167,7 @@ func (p Options) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(strin
 	if !ok || !depot.IsAddress(address) {
 		return p.From, nil
 	}
-	dir := filepath.Join(p.State, "origin")
+	dir := filepath.Join(p.State, originDir)
 	if _, err := trainer.OriginIn(dir, want); err == nil {
 		return dir, nil // from an earlier start
 	}

@@ -30,3 +30,13 @@ func (m *Meter) Tick(done, of uint64) (left string, ok bool) {
 	}
 	return left, true
 }
+
+// Transferred returns a function that tells, now and then, how many bytes have come.
+func Transferred(say func(format string, args ...any)) func(done, total uint64) {
+	var m Meter
+	return func(done, total uint64) {
+		if left, due := m.Tick(done, total); due {
+			say("%s of %s%s", Bytes(done), Bytes(total), left)
+		}
+	}
+}

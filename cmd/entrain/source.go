@@ -1,25 +1,27 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // aboutAddresses is what helps say of checkpoints that are elsewhere.
-const aboutAddresses = `CHECKPOINT may also be the name of a run in which this user takes part on this machine: its newest checkpoint.
+const aboutAddresses = `CHECKPOINT may also be a run: the name of one in which this user takes part on this machine, for its newest
+checkpoint there, or RUN, RUN@HOST or a ticket as elsewhere, for the parameters that the run agreed on last.
+Those come from its members, or from their buckets, and have the hash that the chain says.
 Or it is an address, as join --upload takes it: s3://host/bucket/prefix, hf://owner/name or
 https://host/directory. The newest checkpoint there is fetched into the user's cache directory, compared with
 its manifest, and used from there the next time. --hash says which one it must be: the hash of the parameters,
@@ -61,8 +63,16 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
 	}
-	if _, err := os.Stat(name); err != nil && !depot.IsAddress(name) {
-		name = cmp.Or(c.places.OnlyState(name), name)
+	if info, err := os.Stat(name); !depot.IsAddress(name) && (err != nil || !info.IsDir()) {
+		var endpoints []string
+		if own := c.places.OnlyState(name); own != "" {
+			if _, _, err := model.OpenCheckpoint(own); err == nil {
+				return model.Fetcher{}.Local(ctx, own, want)
+			}
+		}
+		if to, err := onchain.ParseTarget(name, &endpoints); err == nil {
+			return c.runModel(ctx, to, endpoints, want)
+		}
 	}
 	f, err := c.fetcher(name)
 	if err != nil {
@@ -85,16 +95,27 @@ func (s checkpointSource) open(ctx context.Context, c console, name string) (m *
 	return m, release, err
 }
 
-// progress tells now and then how many bytes have come.
-func (c console) progress() func(done, total uint64) {
-	last := time.Now()
-	return func(done, total uint64) {
-		if now := time.Now(); now.Sub(last) >= view.MeterEvery {
-			last = now
-			c.say("%s of %s", bytesText(done), bytesText(total))
-		}
+// runModel returns a directory with the newest agreed parameters of a run.
+func (c console) runModel(ctx context.Context, to onchain.Target, endpoints []string, want wire.Hash) (dir string, release func(), err error) {
+	f := participant.Fetching{Fetcher: model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}, Target: to, Endpoints: c.endpoints(endpoints), Remember: c.remembered()}
+	if f.Cache, err = c.cache(); err != nil {
+		return "", nil, err
 	}
+	if f.Kept, err = c.chunks(func(text string) { c.say("%s", text) }); err != nil {
+		return "", nil, err
+	}
+	if dir, release, err = f.Model(ctx); err != nil {
+		return "", nil, fmt.Errorf("there is no directory of this name, and of the run %q: %w", to.Run, err)
+	}
+	if _, _, err := f.Local(ctx, dir, want); err != nil {
+		release()
+		return "", nil, err
+	}
+	return dir, release, nil
 }
+
+// progress tells now and then how many bytes have come.
+func (c console) progress() func(done, total uint64) { return view.Transferred(c.say) }
 
 // needCheckpoint are the arguments of commands that read a checkpoint.
 var needCheckpoint = between(1, 1, "one checkpoint, a directory, a run or an address")

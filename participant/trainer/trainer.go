@@ -4,6 +4,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/entrain-network/entrain/codec"
@@ -41,17 +42,36 @@ type Machine struct {
 	// From is the directory of the checkpoint that the specification's model.from names
 	// (FindOrigin); "" if it is not on this machine.
 	From string
+	// Frozen gets the n parameters of the frozen model, if From is "", by their hash; nil if nobody
+	// is to be asked.
+	Frozen func(ctx context.Context, root wire.Hash, n int) ([]float32, error)
 }
 
-// New opens the run's data in dir, or at the addresses that dir lists, and allocates what training
-// takes. A measurement of the held-out loss reads at most heldOutMost sequences. The trainer must
-// be closed.
+// New is Open, and allocates what training takes. A measurement of the held-out loss reads at most
+// heldOutMost sequences.
 func New(ctx context.Context, s spec.Spec, at data.Place, m Machine, heldOutMost uint64) (*Trainer, error) {
+	t, err := Open(ctx, s, at, m.From)
+	if err != nil {
+		return nil, err
+	}
+	if m.Tell == nil {
+		m.Tell = func(string) {}
+	}
+	if err := t.make(ctx, m, heldOutMost); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Open opens the run's data in a directory, or at the addresses of a place, for a trainer that
+// computes nothing. from is as Machine.From. The trainer must be closed.
+func Open(ctx context.Context, s spec.Spec, at data.Place, from string) (_ *Trainer, err error) {
 	manifest, err := wire.ParseHash(s.Data.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("the run's data.manifest %q: %w", s.Data.Manifest, err)
 	}
-	t := &Trainer{Spec: s, From: m.From, Computing: cpu.Options{Workers: m.Workers, Micro: MicroBatch}}
+	t := &Trainer{Spec: s, From: from}
 	if t.Model, err = s.Llama(); err != nil {
 		return nil, err
 	}
@@ -59,10 +79,13 @@ func New(ctx context.Context, s spec.Spec, at data.Place, m Machine, heldOutMost
 	if err != nil {
 		return nil, err
 	}
-	if m.Tell == nil {
-		m.Tell = func(string) {}
+	m := t.Set.Manifest()
+	if int(m.Vocab) > t.Model.Vocab {
+		err = fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", m.Name, m.Vocab, t.Model.Vocab)
+	} else if t.Tokenizer, err = t.Set.Tokenizer(); err == nil {
+		err = SameTokenizer(s, m, t.Tokenizer, nil)
 	}
-	if err := t.make(s, m, heldOutMost); err != nil {
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -70,21 +93,12 @@ func New(ctx context.Context, s spec.Spec, at data.Place, m Machine, heldOutMost
 }
 
 // make makes all but the data.
-func (t *Trainer) make(s spec.Spec, m Machine, heldOutMost uint64) (err error) {
-	manifest := t.Set.Manifest()
-	if int(manifest.Vocab) > t.Model.Vocab {
-		return fmt.Errorf("data set %q has a vocabulary of %d, the model one of %d", manifest.Name, manifest.Vocab, t.Model.Vocab)
-	}
-	if t.Tokenizer, err = t.Set.Tokenizer(); err != nil {
+func (t *Trainer) make(ctx context.Context, m Machine, heldOutMost uint64) (err error) {
+	t.Computing = cpu.Options{Workers: m.Workers, Micro: MicroBatch}
+	if t.Run, err = t.Spec.Engine(); err != nil {
 		return err
 	}
-	if err := SameTokenizer(s, manifest, t.Tokenizer, nil); err != nil {
-		return err
-	}
-	if t.Run, err = s.Engine(); err != nil {
-		return err
-	}
-	if t.Run.Base, err = t.base(); err != nil {
+	if t.Run.Base, err = t.base(ctx, m.Frozen); err != nil {
 		return err
 	}
 	t.HeldOut = min(heldOutMost, t.Set.HeldOut().Len())
@@ -98,19 +112,27 @@ func (t *Trainer) make(s spec.Spec, m Machine, heldOutMost uint64) (err error) {
 }
 
 // base reads the frozen model of a run of adapters; it returns nil in other runs.
-func (t *Trainer) base() ([]float32, error) {
+func (t *Trainer) base(ctx context.Context, frozen func(context.Context, wire.Hash, int) ([]float32, error)) ([]float32, error) {
 	if t.Model.LoRA == (llama.LoRA{}) {
 		return nil, nil
 	}
 	want, _ := t.Spec.From() // Check demands it
+	n := t.Model.Base().Layout().Len()
 	if t.From == "" {
-		return nil, fmt.Errorf("the run trains adapters of the model with the parameters %s, which is not on this machine: name a copy, a directory or an address, with --from", want)
+		err := errors.New("it is not on this machine")
+		if frozen != nil {
+			var params []float32
+			if params, err = frozen(ctx, want, n); err == nil {
+				return params, nil
+			}
+		}
+		return nil, fmt.Errorf("the run trains adapters of the model with the parameters %s: %w; name a copy, a directory or an address, with --from", want, err)
 	}
 	m, err := model.Open(t.From)
 	if err != nil {
 		return nil, err
 	}
-	if got := m.Hash(); got != want || len(m.Params) != t.Model.Base().Layout().Len() {
+	if got := m.Hash(); got != want || len(m.Params) != n {
 		return nil, fmt.Errorf("the model in %q has the parameters %s, but the run's adapters belong to %s", t.From, got, want)
 	}
 	return m.Params, nil
