@@ -77,6 +77,7 @@ func (e toy) HeldOut(context.Context, engine.Vector) (float32, error) { return 2
 func (e toy) Leaves(v engine.Vector) []wire.Hash {
 	return merkle.BlobLeaves(tensor.Bytes(engine.Values(v)))
 }
+func (e toy) Base() []float32                   { return nil }
 func (e toy) Slicer() (engine.Slicer, bool)     { return nil, false }
 func (e toy) Follower() (engine.Follower, bool) { return nil, false }
 func (e toy) ParamsLen() int                    { return e.params }

@@ -168,12 +168,12 @@ func (f Fetching) Model(ctx context.Context) (dir string, release func(), err er
 			return "", nil, err
 		}
 	}
-	dir, release, err = f.agreed(ctx, client, on, t)
+	dir, held, err := f.agreed(ctx, client, on, t)
 	if err != nil {
 		free()
 		return "", nil, err
 	}
-	return dir, func() { release(); free() }, nil
+	return dir, func() { held(); free() }, nil
 }
 
 // frozen returns a directory with the frozen model of a run of adapters.
@@ -229,7 +229,11 @@ func (f Fetching) agreed(ctx context.Context, client ledger.Chain, on onchain.Ru
 	}
 	root, round := s.Params()
 	c := checkpoints{trainer: t}
-	return f.Keep(ctx, c.model(node.Checkpoint{Epoch: s.Epoch(), Round: round, Step: paramsStep(s) + coordinator.Step(on.Spec.Before()), Hash: root, Params: values}))
+	m := c.model(node.Checkpoint{Epoch: s.Epoch(), Round: round, Step: paramsStep(s) + coordinator.Step(on.Spec.Before()), Hash: root, Params: values})
+	if m.Config.LoRA != nil {
+		m.Config.LoRA.Location = t.From
+	}
+	return f.Keep(ctx, m)
 }
 
 // paramsStep returns how many steps the agreed parameters have seen.

@@ -55,7 +55,7 @@ const (
 
 // NewInspector reads the files of the tasks.
 func NewInspector(in Inspection, t *trainer.Trainer) (*inspector, error) {
-	i := &inspector{Inspection: in, trainer: t, tokenS: paramSeconds * float64(t.Engine.ParamsLen())}
+	i := &inspector{Inspection: in, trainer: t, tokenS: paramSeconds * float64(t.Model.Base().Layout().Len())}
 	if len(in.Tasks) > 0 {
 		var err error
 		if i.work, err = model.ReadTasks(in.Tasks, taskItems); err != nil {
@@ -74,7 +74,7 @@ func (i *inspector) Trained(seconds float64) {
 
 // Inspect is node.Config.Inspect.
 func (i *inspector) Inspect(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32) (out []event.Event) {
-	if len(params) > inspectParamsMax {
+	if i.trainer.Model.Base().Layout().Len() > inspectParamsMax {
 		return i.fault(fmt.Errorf("no samples and no tasks: a model of more than %s parameters is not copied for them", view.Thousands(inspectParamsMax)))
 	}
 	if len(i.Prompts) == 0 {
@@ -182,9 +182,25 @@ func (i *inspector) quote() error {
 // sampleSampling and the seed are the same at all steps, so that only the model differs.
 var sampleSampling = llama.Sampling{Temperature: 0.6, TopK: 40}
 
+// whole returns the model with the parameters in training, adapters merged into theirs.
+func (i *inspector) whole(params []float32) (llama.Config, []float32, error) {
+	t := i.trainer
+	if t.Model.LoRA == (llama.LoRA{}) {
+		return t.Model, params, nil
+	}
+	a, err := llama.NewAdapted(t.Model, exact.NewPool(1), t.Run.Base)
+	if err != nil {
+		return llama.Config{}, nil, err
+	}
+	return t.Model.Base(), a.Merge(params), nil
+}
+
 // samples continues the prompts.
 func (i *inspector) samples(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32) (out []event.Event, err error) {
-	g := model.Generator{Model: i.trainer.Model, Tokenizer: i.trainer.Tokenizer, Params: params, Sampling: sampleSampling}
+	g := model.Generator{Tokenizer: i.trainer.Tokenizer, Sampling: sampleSampling}
+	if g.Model, g.Params, err = i.whole(params); err != nil {
+		return nil, err
+	}
 	for _, p := range i.Prompts {
 		g.Seed = wire.Sum("entrain/samples", []byte(p))
 		text, err := g.Text(ctx, p, sampleTokens, nil)
@@ -198,11 +214,15 @@ func (i *inspector) samples(ctx context.Context, step coordinator.Step, root wir
 
 // score answers the questions of a task.
 func (i *inspector) score(ctx context.Context, step coordinator.Step, root wire.Hash, params []float32, w model.NamedItems) ([]event.Event, error) {
-	reader, err := llama.NewGenerator(i.trainer.Model, params, exact.NewPool(1))
+	config, params, err := i.whole(params)
 	if err != nil {
 		return nil, err
 	}
-	s := eval.Scorer{Model: reader, Tokenizer: i.trainer.Tokenizer, Context: i.trainer.Model.Context}
+	reader, err := llama.NewGenerator(config, params, exact.NewPool(1))
+	if err != nil {
+		return nil, err
+	}
+	s := eval.Scorer{Model: reader, Tokenizer: i.trainer.Tokenizer, Context: config.Context}
 	r, err := s.Run(ctx, w.Name, w.Items, nil)
 	if err != nil {
 		return nil, err

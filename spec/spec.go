@@ -93,7 +93,7 @@ type Model struct {
 	From string `toml:"from,omitempty"`
 	// FromLocation is the directory of a checkpoint with those parameters, for participants that
 	// have it there (or elsewhere: join --from). Other participants fetch the parameters from
-	// peers, unless they are a frozen model's.
+	// peers; those of a frozen model not in a run that exchanges by buckets.
 	FromLocation string `toml:"from_location,omitempty"`
 	// Tokenizer is the hash of the checkpoint's tokenizer.json, in hex. It must equal the hash of
 	// the data's tokenizer.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/audit"
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -127,6 +128,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	if status := statusOf(err); err == nil || status != exitNotAudited || !strings.Contains(err.Error(), "not among the last ones") {
 		t.Errorf("a round to come: status %d, %v", status, err)
 	}
+	askStrangers(t, s)
 	leave()
 	for range 2 {
 		if err := <-ended; err != nil {
@@ -137,6 +139,21 @@ func TestAuditOfALiveRun(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// askStrangers writes text with the model of a run in which the shell's user takes no part.
+func askStrangers(t *testing.T, s *shell) {
+	t.Helper()
+	text, words, err := s.run("model", "generate", "audited", "--prompt", "All ", "--tokens", "2", "--temperature", "0")
+	if err != nil || !strings.HasPrefix(text, "All ") || !strings.Contains(words, `fetching the model of run "audited" at step`) {
+		t.Errorf("the members' model wrote %q, %v: %s", text, err, words)
+	}
+	found, err := filepath.Glob(filepath.Join(s.console.places.Cache, "checkpoints", "*", checkpoint.ManifestFile))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the cache holds %v, %v", found, err)
+	}
+	s.fails([]string{"model", "generate", "audited", "--hash", strings.Repeat("0", 63) + "1"}, "has the parameters")
+	s.fails([]string{"model", "generate", "audti"}, "no checkpoint", `no run "audti"`)
 }
 
 // checkArchive audits the one round that an archive for one byte still has, and then a damaged one.

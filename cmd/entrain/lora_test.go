@@ -48,7 +48,7 @@ func TestMembersTrainAdapters(t *testing.T) {
 		name := filepath.Join(states, fmt.Sprint("member", i))
 		args := []string{"adapters", "--key", name + ".key", "--state", name}
 		if i == 0 { // the other gets the frozen model from this one, who is there before anything can be trained
-			args = append(args, "--from", imported)
+			args = append(args, "--from", imported, "--evaluate", "4")
 		}
 		members[i] = takePart(t.Context(), t, s.console.env, args...)
 	}
@@ -60,6 +60,9 @@ func TestMembersTrainAdapters(t *testing.T) {
 		}
 		if came, ok := m.first("loaded"); !ok || came.Params != first {
 			t.Errorf("member %d came to the adapters by %+v", i, came)
+		}
+		if _, sampled := m.first("sample"); sampled != (i == 0) {
+			t.Errorf("member %d looked at the model: %v", i, sampled)
 		}
 		kept, ok := m.first("finished")
 		if !ok || i > 0 && kept.Params != final || kept.Params == first {

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
 	}
-	if info, err := os.Stat(name); !depot.IsAddress(name) && (err != nil || !info.IsDir()) {
+	if _, _, err := model.OpenCheckpoint(name); errors.Is(err, fs.ErrNotExist) && !depot.IsAddress(name) {
 		var endpoints []string
 		if own := c.places.OnlyState(name); own != "" {
 			if _, _, err := model.OpenCheckpoint(own); err == nil {
@@ -105,7 +106,7 @@ func (c console) runModel(ctx context.Context, to onchain.Target, endpoints []st
 		return "", nil, err
 	}
 	if dir, release, err = f.Model(ctx); err != nil {
-		return "", nil, fmt.Errorf("there is no directory of this name, and of the run %q: %w", to.Run, err)
+		return "", nil, fmt.Errorf("here is no checkpoint %q; and the run of this name: %w", to.Run, err)
 	}
 	if _, _, err := f.Local(ctx, dir, want); err != nil {
 		release()
