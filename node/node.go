@@ -262,11 +262,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		n.exchange = newBuckets(n, cfg.Bucket)
 		return n, nil
 	}
-	if base := cfg.Engine.Base(); base != nil { // who joins with nothing but adapters to train needs it
-		v := n.measured(cfg.Engine.Load(base))
-		n.blobs.putFloats(v.root, v.leaves, v.values)
-	}
-	network, err := cfg.Listen(&handler{node: n, blobs: n.blobs, commitments: n.commitments})
+	network, err := cfg.Listen(n.handler())
 	if err != nil {
 		n.cancel()
 		return nil, err

@@ -255,6 +255,15 @@ func (p *peers) owes() (text string, most time.Duration) {
 
 func (p *peers) close() error { return p.network.Close() }
 
+// handler returns what answers peers. A frozen model is served too: who joins needs it.
+func (n *Node) handler() *handler {
+	if base := n.cfg.Engine.Base(); base != nil {
+		v := n.measured(n.cfg.Engine.Load(base))
+		n.blobs.putFloats(v.root, v.leaves, v.values)
+	}
+	return &handler{node: n, blobs: n.blobs, commitments: n.commitments}
+}
+
 // handler answers peers. Its methods are called from network goroutines, so it touches only what
 // the node serves and posts the rest to the loop.
 type handler struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -56,7 +57,7 @@ func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, valu
 			return s, nil, err
 		}
 		s = at.State
-		f := p2p.Fetch{Ref: p2p.Ref{Root: w.root(s), Size: 4 * uint64(w.n)}, From: present(s)}
+		f := p2p.Fetch{Ref: p2p.Ref{Root: w.root(s), Size: 4 * uint64(w.n)}, From: g.holders(s)}
 		if part.Ref != f.Ref {
 			part = p2p.FetchError{Ref: f.Ref}
 		}
@@ -92,11 +93,19 @@ func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, valu
 	}
 }
 
-// present returns the members to ask.
-func present(s coordinator.State) (list []key.Public) {
+// holders returns whom to ask: the members, and then others, of whom one may give what the run
+// began with (Give).
+func (g *Guest) holders(s coordinator.State) (list []key.Public) {
 	for i := range s.Count() {
 		if s.Status(i).Present() {
 			list = append(list, s.Key(i))
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, k := range g.listed {
+		if k != g.key && !slices.Contains(list, k) {
+			list = append(list, k)
 		}
 	}
 	return list

@@ -34,6 +34,9 @@ type Guest struct {
 	key  key.Public
 	own  ledger.Ledger
 	stop context.CancelFunc
+
+	mu     sync.Mutex // guards what follows
+	listed []key.Public // by the chain
 }
 
 // guestEvery is the interval at which a guest refreshes members' addresses, and its own.
@@ -88,6 +91,12 @@ func (g *Guest) keepPeers(ctx context.Context) {
 				return
 			}
 			g.Connect(found)
+			g.mu.Lock()
+			g.listed = g.listed[:0:0]
+			for _, p := range found {
+				g.listed = append(g.listed, p.Key)
+			}
+			g.mu.Unlock()
 			own := g.addrs()
 			if !slices.ContainsFunc(found, func(p host.Peer) bool { return p.Key == g.key && slices.Equal(p.Addrs, own) }) {
 				g.own.Submit(ctx, host.Announce{Run: g.run, Addrs: own}, func(error) {}) // again if it fails

@@ -47,8 +47,8 @@ func TestMembersTrainAdapters(t *testing.T) {
 	for i := range members {
 		name := filepath.Join(states, fmt.Sprint("member", i))
 		args := []string{"adapters", "--key", name + ".key", "--state", name}
-		if i == 0 { // the other gets the frozen model from this one, who is there before anything can be trained
-			args = append(args, "--from", imported, "--evaluate", "4")
+		if i == 0 { // both get the frozen model from the owner, who creates the run
+			args = append(args, "--evaluate", "4")
 		}
 		members[i] = takePart(t.Context(), t, s.console.env, args...)
 	}

@@ -135,7 +135,7 @@ func (r runCreation) create(ctx context.Context, c console) error {
 
 // gives reports whether members can only have the model that the run begins with from this machine.
 func (r runCreation) gives(s spec.Spec) bool {
-	return r.from != "" && s.Model.FromLocation == "" && s.Model.LoRA == nil && !s.Buckets()
+	return r.from != "" && s.Model.FromLocation == "" && !s.Buckets()
 }
 
 // tellCreated tells how to take part in a run that was created.
