@@ -35,7 +35,7 @@ type Guest struct {
 	own  ledger.Ledger
 	stop context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex   // guards what follows
 	listed []key.Public // by the chain
 }
 
