@@ -167,6 +167,9 @@ func ParseConfig(b []byte) (Config, error) {
 	}
 	r := readConfig{Act: "silu"}
 	if err := json.Unmarshal(b, &r); err != nil {
+		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			err = fmt.Errorf("%s: a %s is not what belongs there", other.Field, other.Value)
+		}
 		return Config{}, fmt.Errorf("config.json: %w", err)
 	}
 	r.fill(b)

@@ -214,7 +214,7 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	return f.Keep(ctx, frozenModel(t, params))
 }
 
-// agreed returns a directory with the newest agreed parameters, of adapters if the run trains those.
+// agreed returns a directory with the newest agreed parameters: adapters, if the run trains those.
 func (f Fetching) agreed(ctx context.Context, client ledger.Chain, on onchain.Run, t *trainer.Trainer) (dir string, release func(), err error) {
 	s := on.Snapshot.State
 	root, _ := s.Params()
@@ -266,7 +266,7 @@ func (f Fetching) fromMembers(ctx context.Context, client ledger.Chain, on oncha
 	}, t.Model.Layout().Len(), f.Kept, f.Progress})
 }
 
-// fromBuckets gets the model as validators do, from whole models and slices in the members' buckets.
+// fromBuckets gets the model as validators do: whole models and slices in members' buckets.
 func (f Fetching) fromBuckets(ctx context.Context, client ledger.Chain, on onchain.Run, opened *trainer.Trainer) (s coordinator.State, values []float32, err error) {
 	at, err := f.Target.DataOf("", on, f.Endpoints)
 	if err != nil {
@@ -334,8 +334,8 @@ func readBuckets(ctx context.Context, l *loop.Real, client ledger.Chain, run str
 	}
 }
 
-// keepFrozen writes the frozen model that a trainer fetched into the state directory, where the next
-// start and the run's checkpoints find it.
+// keepFrozen writes the frozen model that a trainer fetched into the state directory, where the
+// next start and the run's checkpoints find it.
 func (p *Participant) keepFrozen(ctx context.Context, state string) error {
 	t := p.Trainer
 	if t.From == "" {

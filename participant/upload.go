@@ -132,7 +132,8 @@ func (u *uploader) close() {
 	u.closeDepots()
 }
 
-// originDir is the directory of a fetched checkpoint that the run continues, in the state directory.
+// originDir is the directory, in the state directory, of a fetched checkpoint that the run
+// continues.
 const originDir = "origin"
 
 // originSlack is the size allowed for a checkpoint's tokenizer and headers.
@@ -147,7 +148,8 @@ func (p Options) origin(ctx context.Context, s spec.Spec) (string, error) {
 	}
 	dir, err := trainer.FindOrigin(s, asked, p.Log)
 	if want, ok := s.From(); ok && err == nil && dir == "" {
-		if dir, _ = trainer.OriginIn(p.State, want); dir == "" { // this member may have written it, or fetched it
+		// This member may have written it, or fetched it.
+		if dir, _ = trainer.OriginIn(p.State, want); dir == "" {
 			dir, _ = trainer.OriginIn(filepath.Join(p.State, originDir), want)
 		}
 	}

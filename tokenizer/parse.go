@@ -58,7 +58,7 @@ type vocabJSON map[string]uint32
 func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return errors.New("vocab is not an object")
+		return errors.New("vocab is not an object: only tokenizers of type BPE are known")
 	}
 	*v = make(vocabJSON)
 	for d.More() {
@@ -72,7 +72,7 @@ func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 		}
 		var id uint32
 		if err := d.Decode(&id); err != nil {
-			return fmt.Errorf("vocab: id of %.80q: %w", spelling, err)
+			return fmt.Errorf("vocab: the id of %.80q is not a number from 0 to 4294967295", spelling)
 		}
 		if _, ok := (*v)[spelling]; ok {
 			return fmt.Errorf("vocab: %.80q occurs twice", spelling)
