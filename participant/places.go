@@ -68,8 +68,9 @@ func (p Places) OnlyState(run string) string {
 	if p.Data == "" {
 		return ""
 	}
-	found, err := filepath.Glob(filepath.Join(p.Data, MemberState, run+"-????????"))
-	if err != nil || len(found) != 1 {
+	found, _ := filepath.Glob(filepath.Join(p.Data, MemberState, run+"-????????"))
+	hosted, _ := filepath.Glob(filepath.Join(p.Data, "hosted", run, "member")) // package founding
+	if found = append(found, hosted...); len(found) != 1 {
 		return ""
 	}
 	return found[0]
