@@ -150,6 +150,13 @@ func grow[T any](s []T, n int) []T {
 // a cache.
 const apart = 64
 
+// Reserve allocates the memory of an A (rows, k), quantized along its rows or its columns, so that
+// smaller ones leave no garbage behind.
+func (l *Left) Reserve(rows, k int, columns bool) { l.reserve(rows, Blocks(k, k), columns) }
+
+// Reserve is Left.Reserve for a B (k, cols).
+func (p *Packed) Reserve(cols, k int) { p.reserve(cols, k, Blocks(k, k)) }
+
 // reserve makes room for an A of these rows and blocks of k.
 func (l *Left) reserve(rows, blocks int, columns bool) {
 	l.rows, l.blocks, l.columns, l.bad = rows, blocks, columns, false

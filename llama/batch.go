@@ -32,7 +32,6 @@ type source func(w *exact.Worker, from, to int)
 // eight is what the linear products of a pass in 8 bits share.
 type eight struct {
 	*exact8.Multiplier
-	left   exact8.Left   // linear's input
 	weight exact8.Packed // a weight
 	input  exact8.Packed // the input of a product, for the gradient of its weight
 }
@@ -85,12 +84,13 @@ func (b *batch) doFill(w *exact.Worker, i int) {
 
 // linear computes y = x·wᵀ for each row, or y += x·wᵀ if acc is set: x is (rows, in), w (out, in),
 // y (rows, out). Unless nil, s computes x first: in 8 bits each row is quantized while a cache
-// holds it.
-func (b *batch) linear(y, x, w []float32, in, out int, acc bool, s source) {
+// holds it, and so is, unless that is nil, kept: x for linearWeight.
+func (b *batch) linear(y, x, w []float32, in, out int, acc bool, s source, kept *exact8.Packed) {
 	if e := b.eight; e != nil {
-		e.Quantize(b.rows(), b.rows(), s, exact8.Sink{X: x, Cols: in, Stride: in, Rows: &e.left})
+		left := &b.inner.rows // which holds nothing between layers
+		e.Quantize(b.rows(), b.seq, s, exact8.Sink{X: x, Cols: in, Stride: in, Rows: left, Right: kept})
 		e.Pack(&e.weight, out, in, in, w, 1, in)
-		e.Multiply(&e.left, &e.weight, 0, exact8.Blocks(in, in), y, out, acc)
+		e.Multiply(left, &e.weight, 0, exact8.Blocks(in, in), y, out, acc)
 		return
 	}
 	if s != nil {
@@ -133,12 +133,16 @@ func (b *batch) linearInput(dx []float32, g *gradient, w []float32, in int) {
 	exact.Gemm(b.pool, b.rows(), in, g.width, g.d, g.width, 1, w, in, 1, dx, in, false)
 }
 
-// linearWeight adds the gradient of linear's weight: dw += dyᵀ·x. A dw of nil needs none.
-func (b *batch) linearWeight(dw []float32, g *gradient, x []float32, in int) {
+// linearWeight adds the gradient of linear's weight: dw += dyᵀ·x. A dw of nil needs none. In 8 bits
+// x is what take or again took, or kept if that is not nil.
+func (b *batch) linearWeight(dw []float32, g *gradient, x []float32, in int, kept *exact8.Packed) {
 	switch {
 	case dw == nil:
 	case b.eight != nil:
-		b.eight.Multiply(&g.columns, &b.eight.input, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)
+		if kept == nil {
+			kept = &b.eight.input
+		}
+		b.eight.Multiply(&g.columns, kept, 0, exact8.Blocks(b.rows(), b.seq), dw, in, true)
 	default:
 		exact.Gemm(b.pool, g.width, in, b.rows(), g.d, 1, g.width, x, in, 1, dw, in, true)
 	}

@@ -38,7 +38,7 @@ func TestAGeneratorSeesTheLogitsOfTraining(t *testing.T) {
 		}
 		m.forward(tokens, false)
 		want := make([]float32, seq*cfg.Vocab)
-		m.batch.linear(want, m.h, m.params.head, cfg.Hidden, cfg.Vocab, false, nil)
+		m.batch.linear(want, m.h, m.params.head, cfg.Hidden, cfg.Vocab, false, nil, nil)
 		g := newGenerator(t, cfg, params)
 		for i, token := range tokens[:seq] {
 			got, err := g.Read(token)

@@ -194,10 +194,11 @@ func (l *loss) subtract(w *exact.Worker, y, x []float32) {
 func (l *loss) compute(h, head []float32, f func(w *exact.Worker, i int)) int {
 	n, from := l.next(), l.first*l.width
 	if e := l.eight; e != nil {
-		e.Quantize(n, n, nil, exact8.Sink{X: h[from:], Cols: l.width, Stride: l.width, Rows: &e.left})
+		left := &l.inner.rows
+		e.Quantize(n, n, nil, exact8.Sink{X: h[from:], Cols: l.width, Stride: l.width, Rows: left})
 		for low := 0; low < l.vocab; low += strip {
 			weight := l.inEight(0, head, low, min(low+strip, l.vocab))
-			e.Multiply(&e.left, weight, 0, exact8.Blocks(l.width, l.width), l.logits[low:], l.stride, false)
+			e.Multiply(left, weight, 0, exact8.Blocks(l.width, l.width), l.logits[low:], l.stride, false)
 		}
 		l.kept[0].valid = true
 	} else {
