@@ -159,7 +159,7 @@ func (f Fetching) Model(ctx context.Context) (dir string, release func(), err er
 	defer func() { err = errors.Join(err, client.Close()) }()
 	at, err := f.Target.DataOf("", on, f.Endpoints)
 	if err != nil {
-		return "", nil, fmt.Errorf("the tokenizer comes with the data: %w", err)
+		return "", nil, fmt.Errorf("the tokenizer comes with the data, and the chain does not say where that is; a ticket may (entrain run ticket %s)", on.Spec.Name)
 	}
 	at.Kept = f.Kept
 	from, err := trainer.FindOrigin(on.Spec, "", nil)
@@ -168,7 +168,7 @@ func (f Fetching) Model(ctx context.Context) (dir string, release func(), err er
 	}
 	t, err := trainer.Open(ctx, on.Spec, at, from)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("the tokenizer comes with the data: %w", err)
 	}
 	defer t.Close()
 	free := func() {}
