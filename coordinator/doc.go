@@ -198,9 +198,9 @@
 // An accuser that loses, falls silent, concedes, or is ejected for another offence may have done so
 // on purpose. A tie-breaker that voted VoteWrong then takes its place, if it has a trace other than
 // the accused's and the disproved one, and the descent starts over. Only if there is none is the
-// accused free. One honest verifier or tie-breaker is therefore enough to convict a liar, and a
-// member that computes correctly and answers in time is never convicted. A dispute ends within
-// VerifyMs and four times (2 + the levels of the three trees) moves.
+// accused free. One honest verifier or tie-breaker is therefore enough to convict a liar that
+// answers, and a member that computes correctly and answers in time is never convicted. A dispute
+// ends within VerifyMs and four times (2 + the levels of the three trees) moves.
 //
 // At the end the accuser and the tie-breakers that voted for the outcome earn the share's sequences
 // in points. A tie-breaker must have named the trace of the side that won, blind too, so that it
