@@ -18,8 +18,10 @@ package eval
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
 
@@ -176,4 +178,14 @@ func (s *Scorer) pair(before, choice string) (tokens []uint32, from int) {
 	n := len(s.Tokenizer.Encode(nil, []byte(bare)))
 	tokens = s.Tokenizer.Encode(nil, []byte(bare+choice))
 	return tokens, min(n, len(tokens))
+}
+
+// WriteTable writes a line for each result.
+func WriteTable(out io.Writer, results []Result) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "task\titems\tacc\t±\tacc_norm\t±\t")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Task, r.Items, r.Acc, r.AccErr, r.Norm, r.NormErr)
+	}
+	return w.Flush()
 }

@@ -270,6 +270,25 @@ func RunNames(ctx context.Context, client ledger.Chain) ([]string, error) {
 	return names, err
 }
 
+// Pools returns a chain's pools.
+func Pools(ctx context.Context, client ledger.Chain) (list []host.Pool, err error) {
+	names, err := client.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		p, err := client.Pool(ctx, name)
+		if errors.Is(err, ledger.ErrUnknownPool) {
+			continue // removed in between
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
 // PartOf returns the name of a run in which a key has a part, "" if it has none.
 func PartOf(ctx context.Context, client ledger.Chain, k key.Public) (string, error) {
 	names, err := RunNames(ctx, client)

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
@@ -38,6 +39,35 @@ func Names(out io.Writer, list []host.Profile) error {
 			row("%s\t%s\t%s", p.Name, view.OrDash(p.Team), p.Key)
 		}
 	})
+}
+
+// Source writes what is in a file of text or tokens.
+func Source(out io.Writer, info source.Info) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s\n", info.Path, info.Format, view.Bytes(info.Bytes))
+	if info.TokenBytes > 0 {
+		fmt.Fprintf(&b, "%s tokens of %d bytes\n", view.Thousands(info.Tokens), info.TokenBytes)
+	} else {
+		fmt.Fprintf(&b, "%s of text\n", view.Bytes(info.TextBytes))
+	}
+	if info.Documents > 0 {
+		what := "documents"
+		if info.Chat {
+			what = "conversations"
+		}
+		if info.Field != "" {
+			what += fmt.Sprintf(" in %q", info.Field)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", what, view.Thousands(info.Documents))
+	}
+	if len(info.Columns) > 0 {
+		fmt.Fprintf(&b, "columns: %s\n", strings.Join(info.Columns, ", "))
+	}
+	if len(info.Begin) > 0 {
+		fmt.Fprintf(&b, "begins: %.100q\n", info.Begin)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // Closed writes the receipts of closed runs as a table.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/founding"
+	"github.com/entrain-network/entrain/report"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -155,32 +157,7 @@ func (c console) showSource(ctx context.Context, path, format, field string, asJ
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return c.object(info)
-	}
-	fmt.Fprintf(c.out, "%s: %s, %s\n", info.Path, info.Format, bytesText(info.Bytes))
-	if info.TokenBytes > 0 {
-		fmt.Fprintf(c.out, "%s tokens of %d bytes\n", thousands(info.Tokens), info.TokenBytes)
-	} else {
-		fmt.Fprintf(c.out, "%s of text\n", bytesText(info.TextBytes))
-	}
-	if info.Documents > 0 {
-		what := "documents"
-		if info.Chat {
-			what = "conversations"
-		}
-		if info.Field != "" {
-			what += fmt.Sprintf(" in %q", info.Field)
-		}
-		fmt.Fprintf(c.out, "%s: %s\n", what, thousands(info.Documents))
-	}
-	if len(info.Columns) > 0 {
-		fmt.Fprintf(c.out, "columns: %s\n", strings.Join(info.Columns, ", "))
-	}
-	if len(info.Begin) > 0 {
-		fmt.Fprintf(c.out, "begins: %.100q\n", info.Begin)
-	}
-	return nil
+	return c.print(asJSON, info, func(w io.Writer) error { return report.Source(w, info) })
 }
 
 // needDir wants one argument.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +43,11 @@ record a line, with the fields of the data set; examples are its train split, of
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			work, err := c.readTasks(cmd.Context(), specs, limit)
+			files, err := c.taskFiles(cmd.Context(), specs)
+			if err != nil {
+				return err
+			}
+			work, err := model.ReadTasks(files, limit)
 			if err != nil {
 				return err
 			}
@@ -72,7 +74,7 @@ record a line, with the fields of the data set; examples are its train split, of
 			if asJSON {
 				return json.NewEncoder(c.out).Encode(results)
 			}
-			return writeResults(c.out, results)
+			return eval.WriteTable(c.out, results)
 		},
 	}
 	from.flags(cmd)
@@ -83,23 +85,6 @@ record a line, with the fields of the data set; examples are its train split, of
 	deviceFlag(cmd, &device)
 	f.Lookup("device").Usage = "`device` that reads the texts, as in entrain join"
 	return cmd
-}
-
-func writeResults(out io.Writer, results []eval.Result) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "task\titems\tacc\t±\tacc_norm\t±\t")
-	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Task, r.Items, r.Acc, r.AccErr, r.Norm, r.NormErr)
-	}
-	return w.Flush()
-}
-
-func (c console) readTasks(ctx context.Context, specs []string, limit int) ([]model.NamedItems, error) {
-	files, err := c.taskFiles(ctx, specs)
-	if err != nil {
-		return nil, err
-	}
-	return model.ReadTasks(files, limit)
 }
 
 // taskFiles names the files of tasks, which it fetches if need be.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/view"
 )
@@ -116,24 +117,13 @@ func (c console) showPool(ctx context.Context, chain []string, name string, asJS
 
 // listPools prints a line for each pool of a chain.
 func (c console) listPools(ctx context.Context, client ledger.Chain, asJSON bool) error {
-	names, err := client.Pools(ctx)
+	list, err := onchain.Pools(ctx, client)
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 && !asJSON {
+	if len(list) == 0 && !asJSON {
 		c.say("chain %q has no pools yet; open one with: entrain pool POOL RUN", client.ChainID())
 		return nil
-	}
-	var list []host.Pool
-	for _, name := range names {
-		p, err := client.Pool(ctx, name)
-		if errors.Is(err, ledger.ErrUnknownPool) {
-			continue // removed in between
-		}
-		if err != nil {
-			return err
-		}
-		list = append(list, p)
 	}
 	return printAll(c, asJSON, list, report.Pools)
 }
