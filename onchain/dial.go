@@ -55,9 +55,9 @@ func Dial(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain,
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", Plain(e), reason(err)))
 	}
-	advice := "entrain chain start runs a replica, --chain URL names one elsewhere"
+	advice := "entrain chain start runs a replica; --chain URL or $ENTRAIN_CHAIN names one elsewhere"
 	if !AllLoopback(endpoints) {
-		advice = "does the replica there run, and is its port open? ask who gave you the address; --chain URL names another"
+		advice = "does the replica there run, and is its port open? ask who gave you the address; --chain URL or $ENTRAIN_CHAIN names another"
 	}
 	return nil, fmt.Errorf("reach the chain: %w; %s", errors.Join(errs...), advice)
 }

@@ -106,7 +106,7 @@ func (c console) runModel(ctx context.Context, to onchain.Target, endpoints []st
 		return "", nil, err
 	}
 	if dir, release, err = f.Model(ctx); err != nil {
-		return "", nil, fmt.Errorf("here is no checkpoint %q; and the run of this name: %w", to.Run, err)
+		return "", nil, fmt.Errorf("no directory %q with a checkpoint's manifest.json is here, and the run of this name cannot be fetched: %w", to.Run, err)
 	}
 	if _, _, err := f.Local(ctx, dir, want); err != nil {
 		release()

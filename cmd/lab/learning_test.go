@@ -14,17 +14,17 @@ func TestLearningComparesAndKeeps(t *testing.T) {
 		t.Skip("trains a model for some steps")
 	}
 	text := writeText(t, strings.Repeat("One line after another, and all of them the same.\n", 2000))
-	args := []string{"learning", "--members", "2", "--steps", "20", "--batch", "2", "--data", text, "--results", filepath.Join(t.TempDir(), "kept.jsonl")}
+	args := []string{"learning", "--members", "2", "--steps", "40", "--batch", "2", "--data", text, "--results", filepath.Join(t.TempDir(), "kept.jsonl")}
 	var r study.Learning
 	if err := json.Unmarshal([]byte(ok(t, append(args, "--json")...)), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Runs) != 3 || r.Tokens != 20*2*64 || r.Runs[0].Relative != 1 || r.Runs[2].Rounds != 4 {
+	if len(r.Runs) != 3 || r.Tokens != 40*2*64 || r.Runs[0].Relative != 1 || r.Runs[2].Rounds != 8 {
 		t.Fatalf("%+v", r)
 	}
 	table := ok(t, args...)
 	for _, want := range []string{
-		"2 layers of 64, 90,432 parameters; 20 steps of 2 x 64 tokens, 2,560 in all;",
+		"2 layers of 64, 90,432 parameters; 40 steps of 2 x 64 tokens, 5,120 in all;",
 		"method members rate rounds 1/8 1/4 1/2 3/4 all to adamw bytes a round bits a parameter and step bytes in all",
 	} {
 		if !containsWords(table, want) {
