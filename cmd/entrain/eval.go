@@ -43,11 +43,7 @@ record a line, with the fields of the data set; examples are its train split, of
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := c.taskFiles(cmd.Context(), specs)
-			if err != nil {
-				return err
-			}
-			work, err := model.ReadTasks(files, limit)
+			work, err := c.readTasks(cmd.Context(), specs, limit)
 			if err != nil {
 				return err
 			}
@@ -85,6 +81,14 @@ record a line, with the fields of the data set; examples are its train split, of
 	deviceFlag(cmd, &device)
 	f.Lookup("device").Usage = "`device` that reads the texts, as in entrain join"
 	return cmd
+}
+
+func (c console) readTasks(ctx context.Context, specs []string, limit int) ([]model.NamedItems, error) {
+	files, err := c.taskFiles(ctx, specs)
+	if err != nil {
+		return nil, err
+	}
+	return model.ReadTasks(files, limit)
 }
 
 // taskFiles names the files of tasks, which it fetches if need be.
