@@ -153,7 +153,7 @@ func askStrangers(t *testing.T, s *shell) {
 		t.Fatalf("the cache holds %v, %v", found, err)
 	}
 	s.fails([]string{"model", "generate", "audited", "--hash", strings.Repeat("0", 63) + "1"}, "has the parameters")
-	s.fails([]string{"model", "generate", "audti"}, "no checkpoint", `no run "audti"`)
+	s.fails([]string{"model", "generate", "audti"}, "manifest.json", `no run "audti"`)
 }
 
 // checkArchive audits the one round that an archive for one byte still has, and then a damaged one.
