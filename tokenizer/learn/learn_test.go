@@ -161,7 +161,7 @@ func TestInstalledLibraryLearnsTheSameAndReadsOurFile(t *testing.T) {
 	}
 }
 
-// The definition: count all pairs again for every merge.
+// plainMerges is the definition: before each merge it counts all pairs again.
 func plainMerges(words []word, vocab int, countMin int64) [][2]string {
 	split := make([][]string, len(words))
 	id := make(map[string]uint32)
