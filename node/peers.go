@@ -206,8 +206,13 @@ func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, pr
 		Progress: progress,
 	}
 	if a.Params == p.node.state.Config().ModelHash {
+		f.From = slices.Clone(a.From)
+		named := map[key.Public]bool{p.node.self: true}
+		for _, k := range a.From {
+			named[k] = true
+		}
 		for _, o := range p.listed {
-			if o.Key != p.node.self && !slices.Contains(a.From, o.Key) {
+			if !named[o.Key] {
 				f.From = append(f.From, o.Key)
 			}
 		}

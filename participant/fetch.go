@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -96,15 +95,17 @@ func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, valu
 // holders returns whom to ask: the members, and then others, of whom one may give what the run
 // began with (Give).
 func (g *Guest) holders(s coordinator.State) (list []key.Public) {
+	seen := map[key.Public]bool{g.key: true}
 	for i := range s.Count() {
 		if s.Status(i).Present() {
 			list = append(list, s.Key(i))
+			seen[s.Key(i)] = true
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, k := range g.listed {
-		if k != g.key && !slices.Contains(list, k) {
+		if !seen[k] {
 			list = append(list, k)
 		}
 	}
