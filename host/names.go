@@ -62,16 +62,22 @@ const nameHexMin = 8
 // looks returns a name as a reader in a hurry sees it: names that may be taken for each other look
 // the same.
 func looks(name string) string {
-	var b []byte
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		twice := i+1 < len(name) && name[i+1] == c
+	var plain, b []byte
+	for i := range len(name) {
+		if name[i] != '-' {
+			plain = append(plain, name[i])
+		}
+	}
+	for i := 0; i < len(plain); i++ {
+		c, next := plain[i], byte(0)
+		if i+1 < len(plain) {
+			next = plain[i+1]
+		}
 		switch {
-		case c == '-':
-		case c == 'r' && i+1 < len(name) && name[i+1] == 'n':
+		case c == 'r' && next == 'n':
 			b = append(b, 'm')
 			i++
-		case c == 'v' && twice:
+		case c == 'v' && next == 'v':
 			b = append(b, 'w')
 			i++
 		case c == '0':

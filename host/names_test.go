@@ -32,6 +32,7 @@ func TestNamesCannotBeTakenForEachOther(t *testing.T) {
 		{"bob", "morn", "rnorn", CodeName},
 		{"bob", "morn", "reds", CodeOK},
 		{"cat", "mom", "", CodeName},
+		{"cat", "mor-n", "", CodeName},
 		{"cat", "vvow", "", CodeOK},
 		{"owner", "wow", "", CodeName},
 		{"owner", "Wow", "", CodeName},
