@@ -91,7 +91,7 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 
 // visit connects the auditor to the members.
 func (a *auditor) visit(ctx context.Context, run string, id wire.Hash) (err error) {
-	if a.guest, err = participant.Visit(ctx, a.client, run, id, nil, nil); err != nil {
+	if a.guest, err = participant.Visit(ctx, a.client, run, id, nil); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)

@@ -120,7 +120,7 @@ func Frozen(client ledger.Chain, on onchain.Run, kept *data.Chunks, say func(for
 	}
 	return func(ctx context.Context, root wire.Hash, n int) (values []float32, err error) {
 		say("fetching the frozen model, %s, from the run's members", view.Bytes(4*uint64(n)))
-		g, err := Visit(ctx, client, on.Spec.Name, on.Snapshot.State.ID(), nil, nil)
+		g, err := Visit(ctx, client, on.Spec.Name, on.Snapshot.State.ID(), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +256,7 @@ func paramsStep(s coordinator.State) coordinator.Step {
 }
 
 func (f Fetching) fromMembers(ctx context.Context, client ledger.Chain, on onchain.Run, t *trainer.Trainer) (s coordinator.State, values []float32, err error) {
-	g, err := Visit(ctx, client, on.Spec.Name, on.Snapshot.State.ID(), nil, nil)
+	g, err := Visit(ctx, client, on.Spec.Name, on.Snapshot.State.ID(), nil)
 	if err != nil {
 		return s, nil, err
 	}

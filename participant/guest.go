@@ -22,7 +22,6 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
 	"github.com/entrain-network/entrain/runlog"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -43,20 +42,28 @@ type Guest struct {
 const guestEvery = 2 * time.Second
 
 // Visit makes a guest of the run with a name and an identity. With a Listener it hears the members'
-// gossip. It serves gift to them, if that is not nil. It must be closed.
-func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener, gift []byte) (*Guest, error) {
+// gossip. It must be closed.
+func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener) (*Guest, error) {
+	return visit(ctx, client, run, id, to, nil)
+}
+
+// visit is Visit; the guest also serves a gift, if that is not nil.
+func visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener, given *gift) (*Guest, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
 	endpoints := client.Endpoints()
-	reader, err := node.NewPeerReader(id, to, gift, func(h p2p.Handler) (p2p.Network, error) {
-		listen, err := lp2p.ListenAddrs(nil, onchain.AllLoopback(endpoints))
-		if err != nil {
+	o := lp2p.Options{Key: secret, Run: id, PublicOnly: !onchain.AllPrivate(endpoints), Log: slog.New(slog.DiscardHandler)}
+	var blob []byte
+	if given != nil {
+		blob, o.Allot = given.model, given.allot
+	}
+	reader, err := node.NewPeerReader(id, to, blob, func(h p2p.Handler) (_ p2p.Network, err error) {
+		if o.Listen, err = lp2p.ListenAddrs(nil, onchain.AllLoopback(endpoints)); err != nil {
 			return nil, err
 		}
-		return lp2p.New(lp2p.Options{
-			Key: secret, Run: id, Handler: h, Listen: listen, PublicOnly: !onchain.AllPrivate(endpoints), Log: slog.New(slog.DiscardHandler),
-		})
+		o.Handler = h
+		return lp2p.New(o)
 	})
 	if err != nil {
 		return nil, err
@@ -119,31 +126,6 @@ func (g *Guest) Close() error {
 	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run})
 	return g.PeerReader.Close()
 }
-
-// Give serves the parameters that a run begins with to its members, until they have agreed on later
-// ones, which they then hold. It reports whether they have.
-func Give(ctx context.Context, client ledger.Chain, run string, params []float32) (held bool, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	on, err := onchain.GetRun(ctx, client, run)
-	if err != nil {
-		return false, err
-	}
-	guest, err := Visit(ctx, client, run, on.Snapshot.State.ID(), nil, tensor.Bytes(params))
-	if err != nil {
-		return false, err
-	}
-	client.Watch(ctx, run, func(s ledger.Snapshot) {
-		if _, round := s.State.Params(); round > 0 || s.State.Phase() == coordinator.Finished {
-			stop(errHeld)
-		}
-	})
-	<-ctx.Done()
-	return context.Cause(ctx) == errHeld, guest.Close()
-}
-
-// errHeld ends Give.
-var errHeld = errors.New("members hold the model")
 
 // Ear hears what members of a run state about their training, and passes on each member's first
 // commitment to a round: from gossip, or from their buckets. All of it is signed, none of it is
@@ -280,7 +262,7 @@ func (e *Ear) Run(ctx context.Context) (err error) {
 		case s.Config().Exchange == coordinator.Buckets:
 			e.read(ctx, *s, reader)
 		case guest == nil:
-			if guest, err = Visit(ctx, e.client, e.run, s.ID(), e, nil); err != nil {
+			if guest, err = Visit(ctx, e.client, e.run, s.ID(), e); err != nil {
 				return err
 			}
 		}

@@ -200,6 +200,7 @@ func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
 	if first != before.Hash().String() {
 		t.Fatalf("the run begins with %s, the checkpoint has %s", first, before.Hash())
 	}
+	asked := beset(t, s, "further", before)
 	states := t.TempDir()
 	var members [3]<-chan taking
 	for i := range members {
@@ -223,6 +224,9 @@ func TestARunGoesOnFromAModelFromElsewhere(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Errorf("the owner served the model: %v", err)
+	}
+	if asked() == 0 {
+		t.Error("no liar was asked: the test shows nothing of them")
 	}
 	var report view.Run
 	if err := json.Unmarshal([]byte(s.ok("status", "further", "--json")), &report); err != nil {

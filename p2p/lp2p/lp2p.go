@@ -97,6 +97,10 @@ type Options struct {
 	// misses the round.
 	Upload uint64
 
+	// Allot, if not nil, reports whether a peer may get the given number of bytes of blobs, in
+	// addition to those before. Network goroutines call it.
+	Allot func(to key.Public, bytes int) bool
+
 	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }

@@ -2,6 +2,7 @@ package lp2p
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,12 @@ func (n *Network) serveBlob(s network.Stream) {
 			n.charge(from, p2p.Garbled)
 			return err
 		}
-		return p2p.Serve(n.source, n.options.Run, q, send)
+		return p2p.Serve(n.source, n.options.Run, q, func(status p2p.Status, data []byte) error {
+			if n.options.Allot == nil || n.options.Allot(from, len(data)) {
+				return send(status, data)
+			}
+			return cmp.Or(send(p2p.StatusRefused, nil), errEnough)
+		})
 	})
 }
 
@@ -85,9 +91,9 @@ func appendQuestion(dst []byte, run wire.Hash, question []byte) []byte {
 // sender sends one answer.
 type sender func(p2p.Status, []byte) error
 
-// errUpload ends an answer whose rest would wait too long. The peer was told that this participant
-// is busy.
-var errUpload = errors.New("the limit of the upload is reached")
+// errEnough ends an answer whose rest is not sent. The peer was told that this participant is busy,
+// or that it refuses.
+var errEnough = errors.New("a limit of the upload is reached")
 
 // serve admits a request, calls answer to answer it, and ends the stream. After an error it cuts
 // the stream, so that a peer that sends more than a request does not hold it.
@@ -117,7 +123,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 		err := w.Flush() // reports the errors of both
 		n.traffic.change(from, func(b *bothWays, now time.Time) { b.up.Move(len(data), now); b.up.End(now) })
 		if err == nil && !ok {
-			return errUpload
+			return errEnough
 		}
 		return err
 	}
@@ -137,7 +143,7 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 			err = answer(from, s, send)
 		}
 	}
-	if err != nil && err != errUpload {
+	if err != nil && err != errEnough {
 		s.Reset()
 		return
 	}
