@@ -91,8 +91,8 @@ func (p *peer) bucket(a Action) bool {
 		if p.shelves.lists != nil {
 			lists = p.shelves.lists()
 		}
-		for _, i := range a.Of {
-			if list := p.peer(p.state.Key(i)).shelves.lacks[a.Round]; list != nil {
+		for _, k := range a.Of {
+			if list := p.peer(k).shelves.lacks[a.Round]; list != nil {
 				lists = append(lists, list)
 			}
 		}

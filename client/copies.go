@@ -10,9 +10,9 @@ import (
 
 // The owner of a bucket decides who reads what in it, and when. A result that it shows to a quorum
 // of the witnesses alone is accepted, and without help nobody else could apply the accepted set.
-// So a member that lacks results says which, and the witnesses, whose reports decide what is
-// accepted, put copies of these into their own buckets. Nobody is trusted: a copy must be the
-// commitment whose ID the ledger has, and open it.
+// So a member or validator that lacks results says which, and the witnesses, whose reports decide
+// what is accepted, put copies of these into their own buckets. Nobody is trusted: a copy must be
+// the commitment whose ID the ledger has, and open it.
 //
 // In eighths of a window, with those of window r+1 first, for the results of r:
 //
@@ -21,8 +21,8 @@ import (
 //	5 to 15     who lacks results looks for copies (FindCopy)
 //	8           r's set is decided: who lacks results of it says so again
 //
-// A member that names what it has costs each witness lacksServed copies each time, and all of them
-// together copiesMax.
+// One that names what it has costs each witness lacksServed copies each time, and all of them
+// together copiesMax. Validators (package validator) keep the same times.
 const (
 	eighths   = 8
 	tellAt    = 3
@@ -48,10 +48,10 @@ type Lack struct {
 	Members []byte
 }
 
-// AskLacks reads what members say that they lack of a round. It ends in Lacked.
+// AskLacks reads what members and validators say that they lack of a round. It ends in Lacked.
 type AskLacks struct {
 	Round coordinator.Round
-	Of    []coordinator.Member
+	Of    []key.Public
 }
 
 // Lacked ends AskLacks with the lists of those that said something, as in Lack.
@@ -193,8 +193,11 @@ func (m *bucketExchange) readLacks(r coordinator.RoundState) {
 	for k := range n {
 		i := (k + m.member.index + coordinator.Member(m.now)) % n
 		if i != m.member.index && m.state.Status(i) == coordinator.StatusActive {
-			a.Of = append(a.Of, i)
+			a.Of = append(a.Of, m.state.Key(i))
 		}
+	}
+	for _, v := range m.state.Validators() {
+		a.Of = append(a.Of, v.Key)
 	}
 	m.do(a)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,8 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 		}
 	}
 	if o.Env == nil {
-		o.Env = os.Environ()
+		// without the user's buckets
+		o.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ENTRAIN_BUCKET") })
 	}
 	dir, err := openDirectory(ctx, o)
 	if err != nil {

@@ -45,8 +45,7 @@ func (b *buckets) askLacks(a client.AskLacks, done func([][]byte)) {
 			done(lists)
 		}
 	}
-	for _, i := range a.Of {
-		author := b.node.state.Key(i)
+	for _, author := range a.Of {
 		at, known := b.where[author]
 		if !known {
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node"
 )
 
@@ -154,31 +155,38 @@ func (p *Participant) mine(ctx context.Context, cfg *node.Config) error {
 	if !p.Trainer.Spec.Buckets() {
 		return nil
 	}
-	own, read, err := p.Mining.Places(p.Getenv)
-	if err != nil {
-		return err
-	}
-	registered, err := read.Registered()
+	writer, registered, err := p.Mining.open(ctx, p.Getenv, p.Key)
 	if err != nil {
 		return err
 	}
 	// The member's own bucket may be at a private address. Strangers' buckets may not: they
 	// could make this machine ask hosts that only it reaches.
-	client := bucket.NewClient(bucket.S3Options{})
 	others := bucket.NewClient(bucket.S3Options{Public: !p.Mining.Private})
-	context.AfterFunc(ctx, func() {
-		client.Close()
-		others.Close()
-	})
-	if err := p.Mining.Probe(ctx, client, own, read, p.Key.Public().String()[:16]); err != nil {
-		return err
-	}
-	store, err := client.Open(own)
-	if err != nil {
-		return err
-	}
-	writer, reader := bucket.NewWriter(store, p.Key, bucket.Options{}), bucket.NewReader(others.Open, bucket.Options{})
+	context.AfterFunc(ctx, others.Close)
+	reader := bucket.NewReader(others.Open, bucket.Options{})
 	cfg.Listen = nil
 	cfg.Bucket = &node.Bucket{Exchange: bucket.NewExchange(p.loop, writer, reader, bucket.ExchangeOptions{}), Registered: registered}
 	return nil
+}
+
+// open tests the bucket, and returns what writes to it until ctx ends, and where others read it.
+func (m Mining) open(ctx context.Context, getenv func(string) string, k key.Private) (*bucket.Writer, string, error) {
+	own, read, err := m.Places(getenv)
+	if err != nil {
+		return nil, "", err
+	}
+	registered, err := read.Registered()
+	if err != nil {
+		return nil, "", err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	context.AfterFunc(ctx, client.Close)
+	if err := m.Probe(ctx, client, own, read, k.Public().String()[:16]); err != nil {
+		return nil, "", err
+	}
+	store, err := client.Open(own)
+	if err != nil {
+		return nil, "", err
+	}
+	return bucket.NewWriter(store, k, bucket.Options{}), registered, nil
 }

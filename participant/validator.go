@@ -39,7 +39,8 @@ type ValidatorOptions struct {
 	Tell      func(text string) // told why a device is not used
 	Stake     uint64
 	Pool      string
-	Private   bool // buckets at private addresses are read too
+	Mining    Mining // a bucket of the validator's own, if the environment names one
+	Getenv    func(string) string
 	Decisions validator.Config
 	Remember  string
 	Observe   func(ValidatorEvent)
@@ -103,18 +104,25 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	if v.log, err = openScoreLog(o.State); err != nil {
 		return nil, err
 	}
-	v.buckets = bucket.NewClient(bucket.S3Options{Public: !o.Private})
-	exchange := bucket.NewExchange(v.loop, nil, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
+	v.buckets = bucket.NewClient(bucket.S3Options{Public: !o.Mining.Private})
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	v.end = end
+	var writer *bucket.Writer
+	var registered string
+	if o.Getenv("ENTRAIN_BUCKET") != "" {
+		if writer, registered, err = o.Mining.open(work, o.Getenv, o.Key); err != nil {
+			return nil, fmt.Errorf("the bucket that ENTRAIN_BUCKET names: %w", err)
+		}
+	}
+	exchange := bucket.NewExchange(v.loop, writer, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
 	v.reader = node.NewBucketReader(s.ID(), v.loop, v.trainer.Engine, exchange, v.trainer.Initial)
 	o.Decisions.Rules = score.Default()
 	o.Decisions.Rules.Alpha = on.Spec.Scores.Alpha
 	cfg := live.Config{
 		Run: o.Target.Run, ID: s.ID(), Key: o.Key, Ledger: v.Client.As(o.Key), Loop: v.loop, Engine: v.trainer.Engine, Tensors: len(v.trainer.Model.Layout().Tensors()),
-		Exchange: exchange, Model: v.reader.Model, Peers: v.reader.Connect, Initial: v.trainer.Initial, Store: recordFile(filepath.Join(o.State, "record")),
+		Exchange: exchange, Registered: registered, Model: v.reader.Model, Peers: v.reader.Connect, Initial: v.trainer.Initial, Store: recordFile(filepath.Join(o.State, "record")),
 		Validator: o.Decisions, Stake: o.Stake, Pool: o.Pool, Observe: v.observed,
 	}
-	work, end := context.WithCancel(context.WithoutCancel(ctx))
-	v.end = end
 	if v.live, err = live.New(work, cfg); err != nil {
 		return nil, err
 	}

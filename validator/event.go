@@ -87,13 +87,15 @@ func (Saved) event()        {}
 // An Action is something that the driver is to do.
 type Action interface{ action() }
 
-// Fetch gets a member's commitment and reveal of a window, and keeps both until Forget.
+// Fetch gets a member's commitment and reveal of a window, and keeps both until Forget. It looks
+// for a copy in the buckets of From, one after the other, and then into the member's own.
 type Fetch struct {
 	Window     coordinator.Round
 	Member     coordinator.Member
 	Key        key.Public // the member's
 	Commitment wire.Hash  // its ID, as it is on the chain
 	Seed       wire.Hash  // of the slice
+	From       []key.Public
 }
 
 // Evaluate recomputes a member's gradient on the held parameters and compares it with what the

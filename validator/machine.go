@@ -14,8 +14,8 @@
 //     show, of all: it needs it to advance, and the median of the norms is one of the measures of
 //     each.
 //  2. It waits until the window is final, which is when the one after it has closed. What was
-//     accepted, and what it does not get within a window from then on, scores 0, and it goes on
-//     without.
+//     accepted, and what it does not get within a window from then on, not even as a copy by a
+//     witness (copies.go), scores 0, and it goes on without.
 //  3. It draws a sample of the members, by a secret of its own and the slice's seed, so that
 //     no member knows, before or after, whether it is drawn. One that was not evaluated for long is
 //     drawn more likely.

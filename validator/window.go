@@ -24,8 +24,11 @@ type window struct {
 	hasSeed   bool // of the slice
 	agreed    wire.Hash
 	hasAgreed bool
-	results   []*result // of all who had a share, by places, once the seed or the set is known
-	done      bool      // nothing is left to evaluate
+	results   []*result    // of all who had a share, by places, once the seed or the set is known
+	shownMs   uint64       // when results was noted
+	witnesses []key.Public // of results
+	told      int          // how often it was said which results are lacking
+	done      bool         // nothing is left to evaluate
 }
 
 // result is one member's of a window.
@@ -113,6 +116,12 @@ func inRound(p coordinator.Phase) bool {
 
 // note keeps who had a share in a round, and what they committed to.
 func (m *Machine) note(w *window, r coordinator.RoundState) {
+	w.shownMs = m.now
+	if next, ok := m.state.At(w.number + 1); ok && next.Attests() == w.number {
+		for _, i := range next.Witnesses() {
+			w.witnesses = append(w.witnesses, m.state.Key(i))
+		}
+	}
 	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		id, committed := r.Committed(i)
 		w.results = append(w.results, &result{member: i, key: m.state.Key(i), committed: committed, commitment: id, spans: slices.Clone(spans)})
@@ -139,15 +148,16 @@ func (m *Machine) fetch() {
 			continue
 		}
 		for _, r := range w.results {
-			if r.held || r.fetching || !r.committed || w.final && !r.accepted {
+			if r.fetching || !w.wanted(r) {
 				continue
 			}
 			if m.due(&r.triedMs, m.patience()<<min(max(r.tries-1, 0), 3)) {
-				r.tries++
 				r.fetching = true
-				m.do(Fetch{Window: w.number, Member: r.member, Key: r.key, Commitment: r.commitment, Seed: w.seed})
+				m.do(Fetch{Window: w.number, Member: r.member, Key: r.key, Commitment: r.commitment, Seed: w.seed, From: m.copiers(w, r)})
+				r.tries++
 			}
 		}
+		m.tell(w)
 	}
 }
 

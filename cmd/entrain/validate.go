@@ -38,10 +38,12 @@ With --bittensor it also sets the weights of a subnet of Bittensor by the run's 
 The hotkey and the node are those of btcli: $BT_WALLET_PATH, $BT_WALLET_NAME, $BT_WALLET_HOTKEY and
 $BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told, and does not end the validator.
 
-It needs the run's data, as miners do, but no bucket. --stake is the stake for its seat; when a
-period is settled, higher stakes replace the lowest, which can then be claimed. The state directory
-holds its findings, with a line for each evaluation in scores.jsonl; entrain status RUN --explain
-MEMBER --state shows them. The next call continues from there, even within a period.`,
+It needs the run's data, as miners do. If ENTRAIN_BUCKET names a bucket, as for join, it says there
+which results it cannot get, and witnesses copy these for it; without one they score 0. --stake is
+the stake for its seat; when a period is settled, higher stakes replace the lowest, which can then be
+claimed. The state directory holds its findings, with a line for each evaluation in scores.jsonl;
+entrain status RUN --explain MEMBER --state shows them. The next call continues from there, even
+within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run --bittensor 12
@@ -69,7 +71,7 @@ MEMBER --state shows them. The next call continues from there, even within a per
 	poolFlag(cmd, &o.Pool)
 	f.Uint16Var(&o.netuid, "bittensor", 0, "`NETUID` of a subnet whose weights are set by the run's scores (0: none)")
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
-	privateFlag(cmd, &o.Private)
+	privateFlag(cmd, &o.Mining.Private)
 	jsonFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -103,7 +105,7 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 		return err
 	}
 	defer unlock()
-	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
+	o.Endpoints, o.Remember, o.Getenv = c.endpoints(o.Endpoints), c.remembered(), c.env
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
 	var weights *participant.Weigher
 	if o.netuid > 0 {

@@ -105,31 +105,26 @@ func TestTwoValidatorsOneOfWhichLies(t *testing.T) {
 	}
 }
 
-// hidden is a bucket as validators see it whose owner hides the reveals of every second window
+// hidden is a bucket as validators see it whose owner hides the reveals of every so many windows
 // from them.
-type hidden struct{ bucket.Store }
+type hidden struct {
+	bucket.Store
+	every coordinator.Round
+}
 
 func (h hidden) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
-	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindReveal && name.Window%2 == 0 {
+	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindReveal && name.Window%h.every == 0 {
 		return nil, 0, bucket.ErrMissing
 	}
 	return h.Store.Get(ctx, key, offset, n)
 }
 
 // TestRevealsThatValidatorsDoNotGet has a bucket answer witnesses, and validators in every second
-// window only. What a validator did not get scores 0, and it goes on with the others.
+// window only. What a validator without a bucket of its own did not get scores 0, and it goes on with
+// the others.
 func TestRevealsThatValidatorsDoNotGet(t *testing.T) {
 	var m *Market
-	open := func(at bucket.Location) (bucket.Store, error) {
-		s, err := m.Buckets.Open(at)
-		if at.Bucket == Place(5).Bucket {
-			s = hidden{s}
-		}
-		return s, err
-	}
-	bend := func(cfg *live.Config) {
-		cfg.Exchange = bucket.NewExchange(cfg.Loop, nil, bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
-	}
+	bend := blinded(&m, 5, 2)
 	m = begin(t, Config{Miners: honest(6), Validators: []Judge{{Configure: bend}, {Configure: bend}}, Steps: 32})
 	r := finish(t, m)
 	e := r.Earners[5]
@@ -139,6 +134,43 @@ func TestRevealsThatValidatorsDoNotGet(t *testing.T) {
 	for i, e := range r.Earners[:5] {
 		if e.Reward == 0 || e.Evidence.Count < 6 || e.Evidence.Verdicts[score.Fair] != e.Evidence.Count {
 			t.Errorf("honest miner %d: %+v", i, e)
+		}
+	}
+}
+
+// blinded has a validator not get a miner's reveals of every so many windows.
+func blinded(m **Market, miner int, every coordinator.Round) func(*live.Config) {
+	return func(cfg *live.Config) {
+		open := func(at bucket.Location) (bucket.Store, error) {
+			s, err := (*m).Buckets.Open(at)
+			if at.Bucket == Place(miner).Bucket {
+				s = hidden{s, every}
+			}
+			return s, err
+		}
+		cfg.Exchange = bucket.NewExchange(cfg.Loop, cfg.Exchange.Writer(), bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+	}
+}
+
+// TestCopiesForValidators has a miner hide all its reveals from one validator of three, to harm it.
+// With a bucket in which it says what it lacks, the validator scores the miner as the others do, from
+// witnesses' copies, and loses nothing; without one it disagrees with them.
+func TestCopiesForValidators(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		var m *Market
+		m = begin(t, Config{Miners: honest(5), Validators: []Judge{{Writes: writes, Configure: blinded(&m, 4, 1)}, {}, {}}, Steps: 24})
+		r := finish(t, m)
+		verdicts := map[score.Verdict]int{}
+		for _, s := range m.Scored(0) {
+			if s.Key == MinerKey(4).Public() {
+				verdicts[s.Verdict]++
+			}
+		}
+		if fair := verdicts[score.Fair] >= 5 && verdicts[score.Absent] == 0; fair != writes {
+			t.Errorf("bucket %v: of the hidden results it found %v", writes, verdicts)
+		}
+		if equal := r.Paid[0]*20 > r.Paid[1]*19; equal != writes {
+			t.Errorf("bucket %v: it was paid %d, another %d", writes, r.Paid[0], r.Paid[1])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package market
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type Judge struct {
 	// Late validators do not start with the run, but when Enter is called. They come last in the
 	// configuration.
 	Late bool
+	// Writes gives it a bucket, in which it says what it lacks.
+	Writes bool
 	// Say, if not nil, replaces the scores that it sends to the chain.
 	Say func(s coordinator.State, period uint32, honest []scores.Score) []scores.Score
 	// Configure, if not nil, changes its configuration before it starts.
@@ -74,12 +77,28 @@ func (m *Market) revive(i int) error {
 	if losses == 0 {
 		losses = 4
 	}
-	exchange := bucket.NewExchange(x.scope, nil, bucket.NewReader(m.Buckets.Open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+	var writer *bucket.Writer
+	registered := ""
+	if who.Writes {
+		at := bucket.Location{Endpoint: "mem", Bucket: fmt.Sprintf("judge-%d", i)}
+		own := at
+		own.AccessKey, own.SecretKey = "key", "secret"
+		m.Buckets.Make(own)
+		store, err := m.Buckets.Open(own)
+		if err != nil {
+			return err
+		}
+		if registered, err = at.Registered(); err != nil {
+			return err
+		}
+		writer = bucket.NewWriter(store, JudgeKey(i), bucket.Options{})
+	}
+	exchange := bucket.NewExchange(x.scope, writer, bucket.NewReader(m.Buckets.Open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
 	initial := func() []float32 { return append([]float32(nil), m.initial...) }
 	visitor := node.NewBucketReader(m.State().ID(), x.scope, m.engine, exchange, initial)
 	cfg := live.Config{
 		Run: runName, ID: m.State().ID(), Key: JudgeKey(i), Ledger: m.Chain.Client().As(JudgeKey(i)), Loop: x.scope, Engine: m.engine, Tensors: len(Model.Layout().Tensors()),
-		Exchange: exchange, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
+		Exchange: exchange, Registered: registered, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
 		Store: x.store, Stake: who.stake(), Inexact: m.cfg.Inexact,
 		Validator: validator.Config{Rules: score.Default(), Sample: who.Sample, Losses: losses, Register: true, Say: who.Say},
 		Observe: func(ev live.Event) {

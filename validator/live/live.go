@@ -40,8 +40,10 @@ type Config struct {
 	Loop    loop.Loop
 	Engine  engine.Engine // runs one job at a time, off the loop
 	Tensors int           // number of the model's tensors in the slicer's ranges
-	// Exchange reads the miners' buckets; it needs no writer.
-	Exchange *bucket.Exchange
+	// Exchange reads the miners' buckets. With a writer, and where others read what it writes, as in
+	// node.Bucket, the validator can say which results it lacks, and witnesses copy these.
+	Exchange   *bucket.Exchange
+	Registered string
 	// Model fetches the parameters that the run agreed on for the start of a round from the miners'
 	// buckets. held returns those of the start of round from, or nil if none are held. done is
 	// called on the loop, once, unless ctx ends before. Functions that return values are called off
@@ -99,6 +101,7 @@ type Validator struct {
 	where  map[key.Public]bucket.Location
 	signed map[place]dispute.Commitment
 	held   map[place]Result // checked results
+	told   bool             // something was said about windows that are not forgotten
 	params engine.Vector
 	ended  bool
 }
@@ -194,6 +197,7 @@ func (v *Validator) lookUp() {
 					}
 				}
 			}
+			v.announce(found)
 			if v.cfg.Peers != nil {
 				v.cfg.Peers(found)
 			}
@@ -234,6 +238,8 @@ func (v *Validator) perform(a validator.Action) {
 	switch a := a.(type) {
 	case validator.Fetch:
 		v.fetch(a)
+	case validator.Lack:
+		v.lack(a)
 	case validator.Evaluate:
 		v.evaluate(a)
 	case validator.Apply:
@@ -248,6 +254,7 @@ func (v *Validator) perform(a validator.Action) {
 		before := func(p place) bool { return p.window < a.Before }
 		maps.DeleteFunc(v.held, func(p place, _ Result) bool { return before(p) })
 		maps.DeleteFunc(v.signed, func(p place, _ dispute.Commitment) bool { return before(p) })
+		v.tidy(a.Before)
 	case validator.Scored:
 		v.observe(Event{Kind: "scored", Round: a.Window, Scored: &a})
 	case validator.Balloted:

@@ -15,13 +15,23 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// lookFor limits one attempt to fetch an object; the machine tries again.
+// lookFor limits one attempt to fetch an object, and a window does; the machine tries again.
 const lookFor = 20 * time.Second
+
+// within returns a time, or a window's part if that is less.
+func (v *Validator) within(most time.Duration, part int64) time.Duration {
+	return min(most, time.Duration(int64(v.state.Config().RoundTrainMs)/part)*time.Millisecond)
+}
 
 var errNoBucket = errors.New("the member has announced no bucket")
 
-// fetch fetches a commitment by the ID on the chain, and then the reveal that it names.
+// fetch fetches a copy of a result, or else a commitment by the ID on the chain, and then the
+// reveal that it names.
 func (v *Validator) fetch(a validator.Fetch) {
+	if len(a.From) > 0 {
+		v.findCopy(a)
+		return
+	}
 	missing := func(what string, err error) {
 		if !errors.Is(err, bucket.ErrMissing) {
 			v.note("%s of member %d in window %d: %v", what, a.Member, a.Window, err)
@@ -38,7 +48,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 		return
 	}
 	name := bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindCommitment, Member: a.Key, Content: a.Commitment}
-	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes}, lookFor, func(body []byte, err error) {
+	v.cfg.Exchange.Get(bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes}, v.within(lookFor, 1), func(body []byte, err error) {
 		if v.ended {
 			return
 		}
@@ -63,7 +73,7 @@ func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c dispute
 		Name:  bucket.Name{Run: v.cfg.ID, Window: a.Window, Kind: bucket.KindReveal, Member: a.Key, Content: c.Payload},
 		Check: func(body []byte) error { return v.opens(body, c.Payload, a.Seed) },
 	}
-	v.cfg.Exchange.Get(want, lookFor, func(body []byte, err error) {
+	v.cfg.Exchange.Get(want, v.within(lookFor, 1), func(body []byte, err error) {
 		if v.ended {
 			return
 		}
@@ -71,11 +81,16 @@ func (v *Validator) fetchReveal(a validator.Fetch, at bucket.Location, c dispute
 			missing("reveal", err)
 			return
 		}
-		var norm float64
-		v.cfg.Loop.Work(v.cfg.Cost("hash"), func() { norm = score.Norm(v.slicer.Values(nil, body)) }, func() {
-			v.held[place{a.Window, a.Member}] = Result{Commitment: c, Reveal: body}
-			v.step(validator.Fetched{Window: a.Window, Member: a.Member, OK: true, Norm: norm})
-		})
+		v.keep(a, Result{Commitment: c, Reveal: body})
+	})
+}
+
+// keep ends a fetch with a checked result.
+func (v *Validator) keep(a validator.Fetch, r Result) {
+	var norm float64
+	v.cfg.Loop.Work(v.cfg.Cost("hash"), func() { norm = score.Norm(v.slicer.Values(nil, r.Reveal)) }, func() {
+		v.held[place{a.Window, a.Member}] = r
+		v.step(validator.Fetched{Window: a.Window, Member: a.Member, OK: true, Norm: norm})
 	})
 }
 
