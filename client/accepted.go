@@ -125,12 +125,11 @@ func (m *Machine) split(rs *results, member coordinator.Member) bool {
 		return false
 	}
 	explained := uint32(0)
-	for _, rep := range r.Reports() {
-		salt := m.state.Key(rep.Member)
-		for k := range known {
-			if rep.Commitments.Has(r.Filter(), salt[:], known[k].id) {
+	if len(known) > 0 {
+		for _, rep := range r.Reports() {
+			salt := m.state.Key(rep.Member)
+			if slices.ContainsFunc(known, func(c candidate) bool { return rep.Commitments.Has(r.Filter(), salt[:], c.id) }) {
 				explained++
-				break
 			}
 		}
 	}

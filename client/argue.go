@@ -73,7 +73,7 @@ func (m *Machine) turn(cs *openCase) bool {
 	if !cs.disputed || cs.dispute.Unserved {
 		return false
 	}
-	d := &cs.dispute
+	d := cs.dispute
 	accused, accuser := d.Accused == m.member.index, d.Accuser == m.member.index
 	switch d.Stage {
 	case dispute.StageDefending:
@@ -87,7 +87,7 @@ func (m *Machine) turn(cs *openCase) bool {
 }
 
 func (a *argument) decide(m *Machine, cs *openCase) {
-	if d := &cs.dispute; cs.disputed && d.Stage == dispute.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
+	if d := cs.dispute; cs.disputed && d.Stage == dispute.StageTieBreaking && !d.Unserved && d.Accused == m.member.index && a.prepared != d.ID {
 		if task, ok := cs.task(); ok {
 			a.prepared = d.ID
 			m.do(Prepare{Task: task, From: m.holders(cs)})
@@ -98,7 +98,7 @@ func (a *argument) decide(m *Machine, cs *openCase) {
 	if !m.turn(cs) || a.running {
 		return
 	}
-	at := PositionOf(cs.dispute)
+	at := PositionOf(*cs.dispute)
 	if a.at != at {
 		*a = argument{at: at, prepared: a.prepared}
 	}
@@ -120,7 +120,7 @@ func (a *argument) decide(m *Machine, cs *openCase) {
 			return
 		}
 		a.running = true
-		m.do(Argue{Task: task, Dispute: cs.dispute, From: m.holders(cs)})
+		m.do(Argue{Task: task, Dispute: *cs.dispute, From: m.holders(cs)})
 	}
 }
 

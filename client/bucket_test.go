@@ -74,7 +74,7 @@ func (p *peer) bucket(a Action) bool {
 				continue
 			}
 			if k, ok := p.peer(p.state.Key(i)).shelves.commitments[id]; ok && !p.peer(p.state.Key(i)).shelves.hidesFrom(p) {
-				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
+				p.feed(CommitmentReceived{Signed: &k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
 			}
 		}
 	case FetchPayload:
@@ -123,7 +123,7 @@ func (p *peer) findCopy(a FindCopy) {
 		from.shelves.sent[a.Round]++
 		p.held[from.shelves.copied[at].Payload] = true
 		c := p.peer(p.state.Key(a.Member)).shelves.commitments[a.ID]
-		p.feed(CommitmentReceived{Signed: c.signed, Signer: c.author, ID: a.ID})
+		p.feed(CommitmentReceived{Signed: &c.signed, Signer: c.author, ID: a.ID})
 		p.feed(Found{Round: a.Round, Member: a.Member, ID: a.ID, OK: true})
 		return
 	}
@@ -287,7 +287,8 @@ func TestStrangersCommitmentsDoNotCountInWindows(t *testing.T) {
 	p := net.peers[0]
 	c := net.peers[1].saved.Committed.Commitment
 	c.Payload = wire.Sum("another")
-	p.feed(CommitmentReceived{Signed: c.Sign(net.peers[1].key), Signer: net.peers[1].key.Public(), ID: c.ID()})
+	signed := c.Sign(net.peers[1].key)
+	p.feed(CommitmentReceived{Signed: &signed, Signer: net.peers[1].key.Public(), ID: c.ID()})
 	p.drain()
 	for _, k := range p.machine.find(c.Round).known[c.Member] {
 		if k.commitment.Payload == c.Payload {

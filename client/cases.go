@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
@@ -27,22 +29,23 @@ func (t Task) Case() dispute.Case {
 	return dispute.Case{Commitment: t.Commitment, Step: t.Step, Sequences: batch.Total(t.Spans)}
 }
 
-// openCase is what is known of a share that is checked or disputed. Every member keeps one of every
-// such share, because it may be drawn to judge a dispute after the coordinator's state has dropped
-// the round: the commitment, and the sequences that were given.
+// openCase is what is known of a share that is checked or disputed: the commitment, and the
+// sequences that were given. Every member keeps one of every such share, because it may be drawn to
+// judge a dispute after the coordinator's state has dropped the round. Where members follow, those
+// who read the round's commitments do that, and others ask them.
 type openCase struct {
 	Share
 	epoch         coordinator.Epoch
 	step          coordinator.Step
 	share, params wire.Hash
 	spans         []batch.Span // nil: not known
-	signed        dispute.Signed
+	signed        *dispute.Signed
 	known         bool // signed is
 	kept          bool // it was written down, if it is this member's own
 
 	deadlineMs uint64 // of the ledger's time: of the check, or for the tie-breakers' votes
 	check      bool   // it is checked and this member is the verifier
-	dispute    dispute.Dispute
+	dispute    *dispute.Dispute
 	disputed   bool // dispute is one about it
 	listed     bool // it was found in the newest state
 
@@ -62,16 +65,21 @@ func (m *Machine) readCases() {
 	for _, cs := range m.cases {
 		cs.listed, cs.check, cs.disputed = false, false, false
 	}
-	for _, c := range m.state.Checks() {
+	docket := m.cfg.Common.Docket(m.state)
+	m.heeded(docket, func(c dispute.Check) {
 		cs := m.openCase(c)
 		cs.check = m.member.known && c.Verifier == m.member.index && !c.Disputed
 		cs.deadlineMs = c.DeadlineMs
-	}
-	for _, d := range m.state.Disputes() {
+	})
+	for k := range docket.Disputes {
+		d := &docket.Disputes[k]
+		if m.cfg.Update != 0 && m.caseOf[Share{d.Round, d.Member}] == nil && !m.parts(d) && !m.keeps(d.Round) {
+			continue
+		}
 		cs := m.openCase(d.Check)
 		cs.disputed, cs.dispute, cs.deadlineMs = true, d, d.DeadlineMs
 		if !cs.known && d.Commitment.Run == m.state.ID() {
-			cs.signed, cs.known = dispute.Signed{Commitment: d.Commitment}, true
+			cs.signed, cs.known = &dispute.Signed{Commitment: d.Commitment}, true
 		}
 	}
 	kept := m.cases[:0]
@@ -94,6 +102,46 @@ func (m *Machine) readCases() {
 	}
 }
 
+// heeded passes on the checks of which this member keeps a case.
+func (m *Machine) heeded(d *Docket, use func(dispute.Check)) {
+	if m.cfg.Update == 0 {
+		for _, c := range d.Checks {
+			use(c)
+		}
+		return
+	}
+	for _, r := range d.rounds {
+		if m.keeps(r.round) {
+			for _, i := range r.places {
+				use(d.Checks[i])
+			}
+		}
+	}
+	if m.member.known {
+		for _, i := range d.of[m.member.index] {
+			use(d.Checks[i])
+		}
+	}
+	for k := range m.cases { // use may append others
+		if i, open := d.at[m.cases[k].Share]; open {
+			use(d.Checks[i])
+		}
+	}
+}
+
+// keeps reports whether this member keeps a case of every check of a round's results.
+func (m *Machine) keeps(round coordinator.Round) bool {
+	rs := m.find(round)
+	return rs != nil && (!m.follows(rs) || m.reads(rs))
+}
+
+// parts reports whether this member has a part in a dispute.
+func (m *Machine) parts(d *dispute.Dispute) bool {
+	self := m.member.index
+	return m.member.known && (d.Accused == self || d.Accuser == self ||
+		slices.ContainsFunc(d.TieBreakers, func(t dispute.TieVote) bool { return t.Member == self }))
+}
+
 // openCase returns the case of a checked share, which it opens if there is none.
 func (m *Machine) openCase(c dispute.Check) *openCase {
 	s := Share{c.Round, c.Member}
@@ -109,7 +157,7 @@ func (m *Machine) openCase(c dispute.Check) *openCase {
 	cs.epoch, cs.step, cs.share, cs.params = c.Epoch, c.Step, c.Share, c.Params
 	if cs.spans == nil {
 		if r, ok := m.state.At(c.Round); ok {
-			if spans := r.Share(c.Member); batch.Hash(spans) == c.Share {
+			if spans := m.share(r, c.Member); batch.Hash(spans) == c.Share {
 				cs.spans = spans
 			}
 		}
@@ -129,12 +177,12 @@ func (m *Machine) nameCases() {
 		}
 		c := m.selected(rs, cs.Member)
 		for k := 0; c == nil && !m.tells(rs) && k < len(rs.known[cs.Member]); k++ {
-			if o := &rs.known[cs.Member][k]; cs.about(&o.commitment) {
+			if o := &rs.known[cs.Member][k]; cs.about(o.commitment) {
 				c = o
 			}
 		}
-		if c != nil && cs.about(&c.commitment) {
-			cs.signed, cs.known = dispute.Signed{Commitment: c.commitment, Signature: c.signature}, true
+		if c != nil && cs.about(c.commitment) {
+			cs.signed, cs.known = c.signed, true
 			m.unretained = true
 		}
 	}
@@ -159,9 +207,9 @@ func (cs *openCase) about(c *dispute.Commitment) bool {
 
 // claim takes a commitment from gossip or a peer for a case whose round the results no longer have.
 func (m *Machine) claim(ev CommitmentReceived) {
-	c := ev.Signed.Commitment
+	c := &ev.Signed.Commitment
 	cs := m.caseOf[Share{c.Round, c.Member}]
-	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(&c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
+	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
 		m.unretained = true
 	}
@@ -180,8 +228,11 @@ func (m *Machine) assigned(spans []batch.Span) {
 // askFor asks one peer for what a case lacks, as after a restart or in a member that joined later.
 // It asks the author first and another peer each time.
 func (m *Machine) askFor(cs *openCase) {
+	if !m.due(&cs.asked.at, reAskMs) {
+		return
+	}
 	peers := m.holders(cs)
-	if len(peers) == 0 || !m.due(&cs.asked.at, reAskMs) {
+	if len(peers) == 0 {
 		return
 	}
 	to := peers[cs.asked.times%uint32(len(peers))]
@@ -196,7 +247,10 @@ func (m *Machine) askFor(cs *openCase) {
 
 // task returns the case's share as something to compute; ok is false while something is missing.
 func (cs *openCase) task() (t Task, ok bool) {
-	return Task{Share: cs.Share, Step: cs.step, Spans: cs.spans, Commitment: cs.signed.Commitment}, cs.known && cs.spans != nil
+	if !cs.known || cs.spans == nil {
+		return Task{}, false
+	}
+	return Task{Share: cs.Share, Step: cs.step, Spans: cs.spans, Commitment: cs.signed.Commitment}, true
 }
 
 // concerns reports whether this member has a part in the case. A tie-breaker that found for the
@@ -294,12 +348,15 @@ func (m *Machine) recall(kept []Kept) {
 			continue
 		}
 		cs.spans, cs.kept = k.Spans, true
-		cs.signed, cs.known = dispute.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
+		cs.signed, cs.known = &dispute.Signed{Commitment: k.Commitment, Signature: k.Signature}, true
 	}
 }
 
+// holdersMax bounds the peers that are named because all had the parameters.
+const holdersMax = 64
+
 // holders returns the peers likely to have what a share begins from: its author, its accuser, where
-// members follow those who attested it, and all others, which had the parameters at least.
+// members follow those who attested it, and others, which had the parameters at least.
 func (m *Machine) holders(cs *openCase) []key.Public {
 	var out []key.Public
 	first := func(i coordinator.Member) {
@@ -316,7 +373,7 @@ func (m *Machine) holders(cs *openCase) []key.Public {
 	if rs := m.find(cs.Round); rs != nil && m.follows(rs) {
 		out = append(out, m.elected(rs)...)
 	}
-	for _, k := range m.peers(cs.Round, m.state.Count()) {
+	for _, k := range m.peers(cs.Round, holdersMax) {
 		if len(out) == 0 || k != out[0] && k != out[len(out)-1] {
 			out = append(out, k)
 		}

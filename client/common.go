@@ -1,8 +1,11 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,12 +19,45 @@ type Common interface {
 	Shares(r coordinator.RoundState) *Shares
 	// Roster returns the members of a state. before is that of an earlier state of the run, or nil.
 	Roster(s coordinator.State, before *Roster) *Roster
+	// Docket returns the open checks and disputes of a state.
+	Docket(s coordinator.State) *Docket
 }
 
 // Shares are a round's shares, by their batch.Hash.
 type Shares struct {
 	Hashes []wire.Hash // by member; zero: it has none
 	Count  int         // members that have one
+
+	spans []batch.Span // of the round
+	cuts  []cut        // by member
+}
+
+// cut is the part of a round's sequences that a member has.
+type cut struct{ from, count uint32 }
+
+// Of returns the sequences of a member, none if it has no share.
+func (s *Shares) Of(i coordinator.Member) []batch.Span {
+	if int(i) >= len(s.cuts) || s.cuts[i].count == 0 {
+		return nil
+	}
+	return batch.Cut(s.spans, s.cuts[i].from, s.cuts[i].count)
+}
+
+// Docket is the open checks and disputes of a state, which nobody changes.
+type Docket struct {
+	Checks   []dispute.Check
+	Disputes []dispute.Dispute
+
+	// places in Checks
+	of     map[coordinator.Member][]int // of each author and each verifier
+	at     map[Share]int
+	rounds []roundChecks
+}
+
+// roundChecks are the places of the checks of a round's results.
+type roundChecks struct {
+	round  coordinator.Round
+	places []int
 }
 
 // Roster names the members present in a state.
@@ -50,18 +86,38 @@ func (Alone) Select(s coordinator.State, a coordinator.Round, member coordinator
 
 // Shares implements Common.
 func (Alone) Shares(r coordinator.RoundState) *Shares {
-	s := &Shares{}
+	s := &Shares{spans: r.Spans()}
 	if !r.Trains() {
 		return s
 	}
+	from := uint32(0)
 	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		if more := int(i) + 1 - len(s.Hashes); more > 0 {
 			s.Hashes = append(s.Hashes, make([]wire.Hash, more)...)
+			s.cuts = append(s.cuts, make([]cut, more)...)
 		}
-		s.Hashes[i] = batch.Hash(spans)
+		count := batch.Total(spans)
+		s.Hashes[i], s.cuts[i] = batch.Hash(spans), cut{from, count}
+		from += count
 		s.Count++
 	})
 	return s
+}
+
+// Docket implements Common.
+func (Alone) Docket(s coordinator.State) *Docket {
+	d := &Docket{Checks: s.Checks(), Disputes: s.Disputes(), of: map[coordinator.Member][]int{}, at: map[Share]int{}}
+	for i, c := range d.Checks {
+		d.at[Share{c.Round, c.Member}] = i
+		d.of[c.Member] = append(d.of[c.Member], i)
+		d.of[c.Verifier] = append(d.of[c.Verifier], i)
+		k := slices.IndexFunc(d.rounds, func(r roundChecks) bool { return r.round == c.Round })
+		if k < 0 {
+			k, d.rounds = len(d.rounds), append(d.rounds, roundChecks{round: c.Round})
+		}
+		d.rounds[k].places = append(d.rounds[k].places, i)
+	}
+	return d
 }
 
 // Roster implements Common. It returns before if that is like it.

@@ -52,9 +52,9 @@ type Kept struct {
 }
 
 // CommitmentReceived brings a signed commitment from gossip or from a peer's answer. The driver has
-// checked its signature against Signer.
+// checked its signature against Signer, and nobody changes it any more.
 type CommitmentReceived struct {
-	Signed dispute.Signed
+	Signed *dispute.Signed
 	Signer key.Public
 	ID     wire.Hash // of the commitment
 }

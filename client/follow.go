@@ -17,8 +17,8 @@ import (
 //
 // It takes the root that all of the first few witnesses name, drawn by the round's seed and its
 // key. If they differ or are slow, it asks all of them and takes the root that a quorum names.
-// Without one in time, or if nobody serves the update, it fetches the payloads after all. It does
-// not ask a liar again for a while.
+// Without one in time, or if nobody serves the update, it fetches the payloads after all, unless
+// they weigh more than the model. It does not ask a liar again for a while.
 //
 // A follower that is deceived loses its results until the next agreement, and heals. It must not
 // mislead the run: parameters are agreed when two committees in a row name them, each of which has
@@ -34,6 +34,8 @@ const (
 	followAskPart = 64
 	followAllPart = 16
 	followForPart = 4
+	// How often the time that they are given is doubled.
+	followTries = 4
 )
 
 // VouchRounds is the number of rounds of whose payloads a witness in a run of followers fetches
@@ -103,6 +105,7 @@ type following struct {
 	askedAt  uint64
 	order    []key.Public // witnesses to ask
 	all      bool         // all of them are asked
+	tries    uint8        // how often it was begun again
 	quorum   int
 	named    []UpdateNamed
 	fetching wire.Hash
@@ -195,11 +198,14 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 		patience *= 2
 	}
 	u, found := f.choose()
+	late := m.now >= f.sinceMs+patience<<f.tries
 	switch {
-	case m.now >= f.sinceMs+patience, f.split(),
-		found && u.Bytes > min(m.cfg.UpdateMax, uint64(r.AcceptedCount())*uint64(m.cfg.PayloadMax)):
-		f.over = true
-		return wire.Hash{}, false
+	case late, f.split(), found && u.Bytes > min(m.cfg.UpdateMax, uint64(r.AcceptedCount())*uint64(m.cfg.PayloadMax)):
+		f.over = m.affords(rs)
+		if late && !f.over {
+			*f = following{all: true, tries: min(f.tries+1, followTries)}
+		}
+		return wire.Hash{}, !f.over
 	case !f.fetching.IsZero():
 	case found:
 		f.fetching = u.Root
@@ -210,7 +216,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 			}
 		}
 		m.do(FetchUpdate{Round: a, Update: u, WithinMs: m.run.RoundTrainMs / followForPart, From: distinct(from)})
-	case m.due(&f.askedAt, max(reFollowMs, m.run.RoundTrainMs/followAskPart)):
+	case m.due(&f.askedAt, max(reFollowMs, m.run.RoundTrainMs/followAskPart)<<f.tries):
 		f.all = f.all || m.now >= f.sinceMs+m.run.RoundTrainMs/followAllPart
 		to := slices.DeleteFunc(slices.Clone(f.asked()), func(k key.Public) bool {
 			return slices.ContainsFunc(f.named, func(n UpdateNamed) bool { return n.By == k })
@@ -220,6 +226,15 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 		}
 	}
 	return wire.Hash{}, true
+}
+
+// affords reports whether this member may fetch the payloads of a round that it does not follow in
+// time. In a large run they weigh more than the model: if thousands took them because a few
+// witnesses were late, nobody would get them. These go on asking, and heal in the end. Those who
+// have to report need the payloads.
+func (m *Machine) affords(rs *results) bool {
+	const weightBits = 32 // an update has one or more for each weight
+	return m.elect(m.state.Round()) || uint64(rs.Count)*uint64(m.cfg.PayloadMax) <= weightBits*m.cfg.Update
 }
 
 // distinct removes the later ones of equal keys.

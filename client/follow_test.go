@@ -288,7 +288,7 @@ func TestVerifierTakesTheAcceptedCommitment(t *testing.T) {
 		m.Step(c.env.NowMs, ev)
 	}
 	take := func(s dispute.Commitment) *openCase {
-		m.Step(c.env.NowMs, CommitmentReceived{Signed: dispute.Signed{Commitment: s}, Signer: c.keys[check.Member], ID: s.ID()})
+		m.Step(c.env.NowMs, CommitmentReceived{Signed: &dispute.Signed{Commitment: s}, Signer: c.keys[check.Member], ID: s.ID()})
 		return m.caseOf[Share{check.Round, check.Member}]
 	}
 	made := list[check.Member]

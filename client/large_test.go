@@ -197,7 +197,7 @@ func (a *attendance) round() {
 			a.step(Tick{})
 		}
 		if coordinator.Member(i) != a.self {
-			a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i], ID: c.ID()})
+			a.step(CommitmentReceived{Signed: &dispute.Signed{Commitment: c}, Signer: a.keys[i], ID: c.ID()})
 		}
 	}
 	a.close(now, prev, a.list)
@@ -272,7 +272,7 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 		a.late[i+1] = true
 	}
 	for i, c := range a.list[1:] {
-		a.step(CommitmentReceived{Signed: dispute.Signed{Commitment: c}, Signer: a.keys[i+1], ID: c.ID()})
+		a.step(CommitmentReceived{Signed: &dispute.Signed{Commitment: c}, Signer: a.keys[i+1], ID: c.ID()})
 	}
 	held := func() (n int) {
 		for _, list := range a.machine.find(1).known {
@@ -280,7 +280,7 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 				if c.held {
 					n++
 				}
-				if len(a.late) > 0 && c.fetching && !a.late[c.commitment.Member] {
+				if len(a.late) > 0 && c.fetching != nil && !a.late[c.commitment.Member] {
 					t.Errorf("the payload of member %d is still being fetched", c.commitment.Member)
 				}
 			}

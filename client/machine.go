@@ -62,7 +62,7 @@ type Machine struct {
 	work    work
 	lineage lineage
 	rounds  []*results // ascending by number, the last few rounds
-	fetches []fetching
+	fetches fetches
 	seats   [8]seat // of the last rounds
 	// reconsiders says that the event may change which candidates can be fetched, or that time has
 	// passed.

@@ -11,6 +11,9 @@ import (
 // most three rounds old.
 const historyLen = 8
 
+// healFrom bounds the peers named for a transfer of the agreed parameters.
+const healFrom = 256
+
 // model is the parameters that the driver holds.
 type model struct {
 	started  bool // Loaded has come
@@ -23,6 +26,7 @@ type model struct {
 	applying bool
 	healing  bool
 	healAt   uint64
+	heals    uint32 // how often they were asked for
 }
 
 // version is the hash that the own parameters had at the start of a round.
@@ -199,7 +203,13 @@ func (m *Machine) heal() {
 		return
 	}
 	m.model.healing = true
-	m.do(Heal{Round: round, Params: agreed, From: m.peers(round, m.state.Count())})
+	// Nearly all have the agreed parameters. In a large run others are asked each time.
+	salt := round
+	if n := m.state.Count(); n > healFrom {
+		salt += coordinator.Round(m.model.heals * healFrom % uint32(n))
+	}
+	m.model.heals++
+	m.do(Heal{Round: round, Params: agreed, From: m.peers(salt, healFrom)})
 }
 
 func (m *Machine) healed(ev Healed) {
@@ -218,9 +228,8 @@ func (m *Machine) peers(salt coordinator.Round, most coordinator.Member) []key.P
 	var out []key.Public
 	for k := coordinator.Member(0); k < n && coordinator.Member(len(out)) < most; k++ {
 		i := (k + coordinator.Member(salt) + m.member.index) % n
-		p := m.state.Member(i)
-		if p.Key != m.cfg.Self && p.Status.Present() {
-			out = append(out, p.Key)
+		if k := m.state.Key(i); k != m.cfg.Self && m.state.Status(i).Present() {
+			out = append(out, k)
 		}
 	}
 	return out

@@ -295,7 +295,7 @@ func (p *peer) keep(a authored) bool {
 func (p *peer) gossip(a authored, to func(i int) bool) {
 	for i, q := range p.peers {
 		if q != p && q.up && to(i) && !p.lose(p, q) && q.keep(a) {
-			q.feed(CommitmentReceived{Signed: a.signed, Signer: a.author, ID: a.signed.Commitment.ID()})
+			q.feed(CommitmentReceived{Signed: &a.signed, Signer: a.author, ID: a.signed.Commitment.ID()})
 		}
 	}
 }
@@ -397,7 +397,7 @@ func (p *peer) ask(a AskCommitments) {
 	for _, k := range q.known[a.Round] {
 		for _, i := range a.Of {
 			if k.signed.Commitment.Member == i && p.keep(k) {
-				p.feed(CommitmentReceived{Signed: k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
+				p.feed(CommitmentReceived{Signed: &k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"slices"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -17,10 +18,14 @@ const (
 	// one; a second is evidence, more are noise.
 	candidatesMax = 3
 	// fetchesMax bounds the payload fetches under way, not counting those that have taken slowMs or
-	// more: a few members that serve nothing would hold up all others. With these, slowMax is the
-	// bound.
+	// more: members that serve nothing would hold up all others. With these, slowFactor times as many
+	// may be under way. In a large run one in fetchParts members may be fetched from at once, so that
+	// a round's payloads come in as many round trips however many they are, but not more than
+	// fetchBytes: what shares a link must not take longer than a fetch may.
 	fetchesMax = 16
-	slowMax    = 128
+	fetchParts = 16
+	fetchBytes = 4 << 20
+	slowFactor = 8
 	slowMs     = 2000
 	// fromMax bounds the peers that a fetch names besides the author. If all were named, a round's
 	// fetches would cost the square of the members. A fetch that fails is tried again with the next
@@ -59,15 +64,15 @@ type place struct {
 
 // candidate is one commitment, and how far its payload has come.
 type candidate struct {
-	commitment dispute.Commitment
-	signature  key.Signature
+	commitment *dispute.Commitment // of signed
+	signed     *dispute.Signed
 	id         wire.Hash
-	held       bool // the payload is there and decodes
-	refused    bool // never to be held
-	fetching   bool
-	queued     bool // it is in open or parked
+	fetching   *fetching // nil: it is not
 	triedAt    uint64
 	tries      uint8
+	held       bool // the payload is there and decodes
+	refused    bool // never to be held
+	queued     bool // it is in open or parked
 }
 
 func (m *Machine) find(number coordinator.Round) *results {
@@ -86,6 +91,7 @@ func (m *Machine) enterRound(now coordinator.Round) {
 			if f := &m.rounds[i].follow; f.unchecked {
 				m.model.doubted = max(m.model.doubted, f.applied)
 			}
+			m.abandon(m.rounds[i])
 			m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
 			continue
 		}
@@ -95,8 +101,13 @@ func (m *Machine) enterRound(now coordinator.Round) {
 		m.do(Forget{Before: now - keepRounds + 1})
 	}
 	m.results(now)
-	// A fetch whose end is lost does not count forever.
-	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool { return f.round+keepRounds <= now })
+}
+
+// abandon has the fetches of a round that is dropped count no more: the end of one may be lost.
+func (m *Machine) abandon(rs *results) {
+	for _, list := range rs.known {
+		m.ended(list)
+	}
 }
 
 // results returns the record of a round. It makes the record if there is none, and fills it in if
@@ -115,6 +126,14 @@ func (m *Machine) results(number coordinator.Round) *results {
 	return rs
 }
 
+// share returns the sequences that a member trains in a round.
+func (m *Machine) share(r coordinator.RoundState, i coordinator.Member) []batch.Span {
+	if rs := m.find(r.Number()); rs != nil && rs.Shares != nil {
+		return rs.Of(i)
+	}
+	return r.Share(i)
+}
+
 // expects reports whether a member has a share in the round.
 func (rs *results) expects(i coordinator.Member) bool {
 	return rs.Shares != nil && int(i) < len(rs.Hashes) && !rs.Hashes[i].IsZero()
@@ -122,7 +141,7 @@ func (rs *results) expects(i coordinator.Member) bool {
 
 // received keeps a commitment that can matter. Its author is judged when the round is known.
 func (m *Machine) received(ev CommitmentReceived) {
-	c := ev.Signed.Commitment
+	c := &ev.Signed.Commitment
 	if !m.hasState || c.Run != m.state.ID() || c.PayloadBytes > m.cfg.PayloadMax || c.Member >= coordinator.Member(m.state.Limits().Members) {
 		return
 	}
@@ -130,11 +149,11 @@ func (m *Machine) received(ev CommitmentReceived) {
 	if c.Round > now+1 || c.Round+keepRounds <= now {
 		return
 	}
-	if c.Member >= m.state.Count() || m.state.Member(c.Member).Key != ev.Signer {
+	if c.Member >= m.state.Count() || m.state.Key(c.Member) != ev.Signer {
 		return
 	}
 	id := ev.ID
-	if !m.exchange.admits(&c, id) {
+	if !m.exchange.admits(c, id) {
 		return
 	}
 	rs := m.results(c.Round)
@@ -152,9 +171,9 @@ func (m *Machine) received(ev CommitmentReceived) {
 	}
 	if len(list) == 1 {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
-		m.prove(dispute.Signed{Commitment: list[0].commitment, Signature: list[0].signature}, ev.Signed, ev.Signer)
+		m.prove(*list[0].signed, *ev.Signed, ev.Signer)
 	}
-	rs.known[c.Member] = append(list, candidate{commitment: c, signature: ev.Signed.Signature, id: id, queued: true})
+	rs.known[c.Member] = append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
@@ -178,7 +197,8 @@ func (rs *results) retest(member coordinator.Member) {
 }
 
 // replace takes the only result of a member that counts, or none.
-func (rs *results) replace(member coordinator.Member, c ...candidate) {
+func (m *Machine) replace(rs *results, member coordinator.Member, c ...candidate) {
+	m.ended(rs.known[member])
 	rs.known[member] = c
 	rs.retest(member)
 }
@@ -190,10 +210,10 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 		return false
 	}
 	r, ok := m.state.At(rs.number)
-	if !ok || c.commitment.Epoch != r.Epoch() || !m.exchange.continues(r.Step(), &c.commitment) {
+	if !ok || c.commitment.Epoch != r.Epoch() || !m.exchange.continues(r.Step(), c.commitment) {
 		return false
 	}
-	if !m.exchange.admits(&c.commitment, c.id) {
+	if !m.exchange.admits(c.commitment, c.id) {
 		return false
 	}
 	own, known := m.model.at(rs.number)
@@ -268,7 +288,7 @@ func (m *Machine) fetchOpen(rs *results) {
 		}
 		c := &rs.known[o.member][o.k]
 		c.queued = false
-		if c.held || c.refused || c.fetching {
+		if c.held || c.refused || c.fetching != nil {
 			continue
 		}
 		if !m.valid(rs, c) || !m.fetch(rs, c) {
@@ -280,32 +300,70 @@ func (m *Machine) fetchOpen(rs *results) {
 
 // fetching is a fetch of a payload under way.
 type fetching struct {
-	round   coordinator.Round
-	member  coordinator.Member
-	id      wire.Hash // of the commitment
 	sinceMs uint64
+	recent  bool // it counts as begun less than slowMs ago
+}
+
+// fetches counts the fetches under way.
+type fetches struct {
+	count  int
+	recent int         // of those, how many began less than slowMs ago
+	begun  []*fetching // the recent ones, in order of time, and some that are over
 }
 
 // fetchesFull reports whether no more fetches should begin.
 func (m *Machine) fetchesFull() bool {
-	begun := len(m.fetches) // in order of time
-	return begun >= slowMax || begun >= fetchesMax && m.now < m.fetches[begun-fetchesMax].sinceMs+slowMs
+	f := &m.fetches
+	for len(f.begun) > 0 && m.now >= f.begun[0].sinceMs+slowMs {
+		f.pass(f.begun[0])
+		f.begun = f.begun[1:]
+	}
+	most := fetchesMax
+	if m.cfg.PayloadMax > 0 {
+		most = max(most, min(int(m.state.Count())/fetchParts, fetchBytes/int(m.cfg.PayloadMax)))
+	}
+	return f.recent >= most || f.count >= slowFactor*most
+}
+
+// pass notes that a fetch is not recent any more.
+func (f *fetches) pass(o *fetching) {
+	if o.recent {
+		o.recent = false
+		f.recent--
+	}
+}
+
+// begin notes that a fetch begins, and ended that those of candidates have ended.
+func (m *Machine) begin(c *candidate) {
+	c.fetching = &fetching{m.now, true}
+	m.fetches.count++
+	m.fetches.recent++
+	m.fetches.begun = append(m.fetches.begun, c.fetching)
+}
+
+func (m *Machine) ended(list []candidate) {
+	for k := range list {
+		if f := list[k].fetching; f != nil {
+			list[k].fetching = nil
+			m.fetches.count--
+			m.fetches.pass(f)
+		}
+	}
 }
 
 // fetch asks for a candidate's payload unless it is there, under way, or was tried just now.
 func (m *Machine) fetch(rs *results, c *candidate) bool {
-	if c.held || c.refused || c.fetching {
+	if c.held || c.refused || c.fetching != nil {
 		return false
 	}
 	seed, ok := m.exchange.seed(rs.number)
 	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
 	}
-	author := m.state.Member(c.commitment.Member).Key
+	author := m.state.Key(c.commitment.Member)
 	from := append([]key.Public{author}, m.others(rs, c.tries)...)
 	c.tries += 1 - c.tries>>7
-	c.fetching = true
-	m.fetches = append(m.fetches, fetching{rs.number, c.commitment.Member, c.id, m.now})
+	m.begin(c)
 	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
 		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from})
 	return true
@@ -355,9 +413,6 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
-	m.fetches = slices.DeleteFunc(m.fetches, func(f fetching) bool {
-		return f.member == ev.Member && f.round == ev.Round && f.id == ev.ID
-	})
 	rs := m.find(ev.Round)
 	if rs == nil {
 		return
@@ -367,7 +422,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 		if c.id != ev.ID {
 			continue
 		}
-		c.fetching = false
+		m.ended(rs.known[ev.Member][k : k+1])
 		c.held = c.held || ev.OK // a copy may have come meanwhile
 		c.refused = ev.Refused
 		if !c.held && !c.refused && !c.queued {
@@ -382,9 +437,10 @@ func (m *Machine) fetched(ev PayloadFetched) {
 
 // keepOwn records the own result.
 func (m *Machine) keepOwn() {
-	c := m.work.own
+	own := &dispute.Signed{Commitment: m.work.own}
+	c := &own.Commitment
 	rs := m.results(c.Round)
 	_, later := m.exchange.(revealer) // then it is held once it is revealed
-	rs.replace(c.Member, candidate{commitment: c, id: c.ID(), held: !later})
+	m.replace(rs, c.Member, candidate{commitment: c, signed: own, id: c.ID(), held: !later})
 	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
 }

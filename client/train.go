@@ -32,7 +32,7 @@ func (m *Machine) resume(ev Loaded) {
 		m.work.done = max(m.work.done, c.Round)
 		if r, ok := m.state.At(c.Round); ok {
 			m.work.step = r.Step()
-			m.received(CommitmentReceived{Signed: ev.Committed, Signer: m.cfg.Self, ID: c.ID()})
+			m.received(CommitmentReceived{Signed: &ev.Committed, Signer: m.cfg.Self, ID: c.ID()})
 		}
 	}
 	if m.hasState && ev.InDoubt {
@@ -43,7 +43,7 @@ func (m *Machine) resume(ev Loaded) {
 // recognize takes a commitment of this member that it does not know it made: one from before a loss
 // of its records, or by another process with its key. It counts as the own one, because a second
 // one for its round is proof of a cheat.
-func (m *Machine) recognize(rs *results, s dispute.Signed, id wire.Hash) {
+func (m *Machine) recognize(rs *results, s *dispute.Signed, id wire.Hash) {
 	c := s.Commitment
 	if c.Round < m.work.own.Round || id == m.work.own.ID() {
 		return
@@ -53,7 +53,7 @@ func (m *Machine) recognize(rs *results, s dispute.Signed, id wire.Hash) {
 		m.cancelTraining()
 	}
 	if c.Round == m.work.own.Round {
-		rs.replace(c.Member) // the own one is not sent
+		m.replace(rs, c.Member) // the own one is not sent
 	} else {
 		m.work.before = m.work.own
 	}
@@ -91,7 +91,7 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 	if m.model.applying || m.model.healing || !m.model.known || m.model.round != now {
 		return
 	}
-	spans := r.Share(m.member.index)
+	spans := m.share(r, m.member.index)
 	if len(spans) == 0 {
 		return
 	}
@@ -128,7 +128,7 @@ func (m *Machine) trained(ev Trained) {
 	m.work.before = m.work.own
 	m.work.own = dispute.Commitment{
 		Run: m.state.ID(), Epoch: r.Epoch(), Round: ev.Round, Member: m.member.index,
-		Share:   batch.Hash(r.Share(m.member.index)),
+		Share:   batch.Hash(m.share(r, m.member.index)),
 		Payload: ev.Payload, PayloadBytes: ev.PayloadBytes,
 		Prev: ev.Prev, State: ev.State, Params: params, Loss: ev.Loss,
 		Work: dispute.WorkHash(m.state.ID(), ev.Round, m.member.index, ev.Gradient),

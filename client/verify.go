@@ -188,9 +188,9 @@ func (v *verification) message(self key.Public, cs *openCase, voting bool) coord
 	}
 	switch v.verdict {
 	case Same:
-		return coordinator.Pass{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Gradient: r.Gradient}
+		return coordinator.Pass{Round: cs.Round, Member: cs.Member, Commitment: *cs.signed, Gradient: r.Gradient}
 	case Different:
-		return coordinator.Accuse{Round: cs.Round, Member: cs.Member, Commitment: cs.signed, Trace: trace}
+		return coordinator.Accuse{Round: cs.Round, Member: cs.Member, Commitment: *cs.signed, Trace: trace}
 	case Missing:
 		return coordinator.Unserved{Round: cs.Round, Member: cs.Member}
 	}

@@ -85,13 +85,8 @@ func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
 // publish sends the own commitment to the ledger and writes it to the bucket, each until it has
 // succeeded.
-func (b *buckets) publish(_ coordinator.Round, authored []byte, _ []key.Public) {
-	n := b.node
-	_, signed, ok := n.parseAuthored(authored)
-	if !ok {
-		return
-	}
-	id := signed.Commitment.ID()
+func (b *buckets) publish(_ coordinator.Round, a *Authored, _ []key.Public) {
+	n, signed, id := b.node, a.Signed, a.id
 	if !b.submitting[id] {
 		b.submitting[id] = true
 		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.submitting, id) })
@@ -142,7 +137,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 				return
 			}
 			if signed, err := dispute.ParseSigned(body); err == nil {
-				b.node.received(author, signed)
+				b.node.received(authored(author, signed))
 			}
 		})
 	}

@@ -28,12 +28,44 @@ type commitments struct {
 }
 
 // byMember are the commitments of a round, those of each member in the order in which they came.
-type byMember map[coordinator.Member][]authored
+type byMember map[coordinator.Member][]*Authored
 
-// authored is a signed commitment as gossip carries it.
-type authored struct {
-	id    wire.Hash
-	bytes []byte
+// Authored is a signed commitment and its author's key. It never changes.
+type Authored struct {
+	Author key.Public
+	Signed dispute.Signed
+
+	id    wire.Hash // of the commitment
+	bytes []byte    // as gossip carries it
+}
+
+// ReadAuthored reads a signed commitment as gossip carries it. It does not check the signature.
+func ReadAuthored(data []byte) (*Authored, bool) {
+	a := &Authored{}
+	if len(data) < len(a.Author) {
+		return nil, false
+	}
+	copy(a.Author[:], data)
+	var err error
+	if a.Signed, err = dispute.ParseSigned(data[len(a.Author):]); err != nil {
+		return nil, false
+	}
+	a.id, a.bytes = a.Signed.Commitment.ID(), bytes.Clone(data)
+	return a, true
+}
+
+// authored returns a signed commitment as ReadAuthored does.
+func authored(author key.Public, s dispute.Signed) *Authored {
+	return &Authored{Author: author, Signed: s, id: s.Commitment.ID(), bytes: s.Append(author[:])}
+}
+
+// Verify checks the signature.
+func (a *Authored) Verify() bool { return a.Signed.Verify(a.Author) }
+
+// checked reads a commitment of the run, and checks its signature.
+func (n *Node) checked(data []byte) (*Authored, bool) {
+	a, ok := n.cfg.Read(data)
+	return a, ok && a.Signed.Commitment.Run == n.cfg.ID && n.cfg.Verify(a)
 }
 
 const (
@@ -72,38 +104,34 @@ func current(round, now coordinator.Round) bool {
 	return round > 0 && round <= now+1 && round+roundsKept >= now
 }
 
-// put keeps a signed commitment for peers that ask, as encoded, or encodes it if that is nil. id is
-// the commitment's. It reports false if the commitment was there already or its author has too many
-// in the round.
-func (s *commitments) put(author key.Public, signed *dispute.Signed, id wire.Hash, encoded []byte) bool {
-	c := &signed.Commitment
+// put keeps a signed commitment for peers that ask. It reports false if the commitment was there
+// already or its author has too many in the round.
+func (s *commitments) put(a *Authored) bool {
+	c := &a.Signed.Commitment
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.byRound[c.Round][c.Member]
-	if len(list) >= perMemberMax || slices.ContainsFunc(list, func(a authored) bool { return a.id == id }) {
+	if len(list) >= perMemberMax || slices.ContainsFunc(list, func(o *Authored) bool { return o.id == a.id }) {
 		return false
 	}
 	if s.byRound[c.Round] == nil {
 		s.byRound[c.Round] = byMember{}
 	}
-	if encoded == nil {
-		encoded = signed.Append(append([]byte(nil), author[:]...))
-	}
-	s.byRound[c.Round][c.Member] = append(list, authored{id: id, bytes: encoded})
+	s.byRound[c.Round][c.Member] = append(list, a)
 	return true
 }
 
 // of returns the commitments of a member in a round, in the order in which they came.
-func (s *commitments) of(round coordinator.Round, member coordinator.Member) []authored {
+func (s *commitments) of(round coordinator.Round, member coordinator.Member) []*Authored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byRound[round][member]
 }
 
-// by returns the commitment of a member in a round, as gossip carries it.
-func (s *commitments) by(round coordinator.Round, member coordinator.Member) ([]byte, bool) {
+// by returns the commitment of a member in a round.
+func (s *commitments) by(round coordinator.Round, member coordinator.Member) (*Authored, bool) {
 	if list := s.of(round, member); len(list) > 0 {
-		return list[0].bytes, true
+		return list[0], true
 	}
 	return nil, false
 }
@@ -116,7 +144,7 @@ func (s *commitments) knows(encoded []byte) bool {
 	}
 	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
 	member := coordinator.Member(binary.LittleEndian.Uint32(encoded[roundAt+4:]))
-	return slices.ContainsFunc(s.of(round, member), func(a authored) bool { return bytes.Equal(a.bytes, encoded) })
+	return slices.ContainsFunc(s.of(round, member), func(a *Authored) bool { return bytes.Equal(a.bytes, encoded) })
 }
 
 // forget drops the commitments of rounds before a given one, except those to retained shares.
@@ -127,7 +155,7 @@ func (s *commitments) forget(before coordinator.Round) {
 		if round >= before {
 			continue
 		}
-		maps.DeleteFunc(members, func(i coordinator.Member, _ []authored) bool {
+		maps.DeleteFunc(members, func(i coordinator.Member, _ []*Authored) bool {
 			return !s.retained[client.Share{Round: round, Member: i}]
 		})
 		if len(members) == 0 {
@@ -167,29 +195,27 @@ func (s *commitments) spans(hash wire.Hash) []byte {
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for
 // others.
-func (n *Node) received(author key.Public, signed dispute.Signed) {
-	n.take(author, signed, signed.Commitment.ID(), false)
-}
+func (n *Node) received(a *Authored) { n.take(a, false) }
 
-// take is received with the commitment's ID. fresh says that this one was kept just now.
-func (n *Node) take(author key.Public, signed dispute.Signed, id wire.Hash, fresh bool) {
+// take is received; fresh says that this one was kept just now.
+func (n *Node) take(a *Authored, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
-	c := &signed.Commitment
-	if c.Member >= n.state.Count() || n.state.Member(c.Member).Key != author {
+	c := &a.Signed.Commitment
+	if c.Member >= n.state.Count() || n.state.Key(c.Member) != a.Author {
 		return
 	}
 	if !current(c.Round, n.state.Round()) && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member}) {
 		return
 	}
-	if (fresh || n.commitments.put(author, &signed, id, nil)) && author != n.self {
+	if (fresh || n.commitments.put(a)) && a.Author != n.self {
 		n.observe(event.Committed{
 			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
-			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: id,
+			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.id,
 		})
 	}
-	n.step(client.CommitmentReceived{Signed: signed, Signer: author, ID: id})
+	n.step(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.id})
 }
 
 // unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.
@@ -250,7 +276,7 @@ func (n *Node) saveCommitment(s *unsaved) {
 			n.unable(round, "its commitment could not be saved: "+failed.Error())
 		default:
 			n.unsaved, n.unfit = nil, unfit{}
-			n.commitments.put(n.self, &s.Signed, s.Commitment.ID(), nil)
+			n.commitments.put(authored(n.self, s.Signed))
 			n.publish(round, s.to)
 		}
 	})
@@ -262,6 +288,6 @@ func (n *Node) restore(s dispute.Signed) {
 		return
 	}
 	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
-		n.commitments.put(author, &s, s.Commitment.ID(), nil)
+		n.commitments.put(authored(author, s))
 	}
 }

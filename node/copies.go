@@ -74,8 +74,7 @@ func (b *buckets) copy(a client.Copy) {
 		if c.id != a.ID || !ok {
 			continue
 		}
-		_, signed, _ := n.parseAuthored(c.bytes)
-		b.put(a.Round, bucket.KindCopy, a.ID, bucket.AppendCopy(nil, signed, reveal), func(err error) {
+		b.put(a.Round, bucket.KindCopy, a.ID, bucket.AppendCopy(nil, c.Signed, reveal), func(err error) {
 			if err != nil {
 				n.note("copying a result of member " + n.memberName(a.Member) + ": " + err.Error())
 			}
@@ -94,7 +93,7 @@ func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 		if signed, reveal, err = bucket.ParseCopy(body); err != nil {
 			return err
 		}
-		if signed.Commitment.Member != a.Member || !n.cfg.Verify(signed, author) {
+		if signed.Commitment.Member != a.Member || !signed.Verify(author) {
 			return errNoCopy
 		}
 		if err = n.opens(reveal, signed.Commitment.Payload, a.Seed); err == nil {
@@ -124,7 +123,7 @@ func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 			}
 			n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(len(reveal)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
 			n.blobs.putReveal(a.Round, n.revealKey(signed.Commitment.Payload, a.Seed), reveal)
-			n.received(author, signed)
+			n.received(authored(author, signed))
 			done(true)
 		})
 	}

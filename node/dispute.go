@@ -199,7 +199,7 @@ func (n *Node) move(arg *argument, a client.Argue) {
 // watchDisputes reports what the ledger shows of disputes and convictions.
 func (n *Node) watchDisputes() {
 	s := n.state
-	for _, d := range s.Disputes() {
+	for _, d := range n.cfg.Common.Docket(s).Disputes {
 		at := client.PositionOf(d)
 		if last, ok := n.disputes[d.ID]; ok && last == at {
 			continue

@@ -22,7 +22,7 @@ import (
 type exchange interface {
 	// publish shows the own commitment of a round, as gossip carries it, to some members, or to all if
 	// to is nil. It may be called again.
-	publish(round coordinator.Round, authored []byte, to []key.Public)
+	publish(round coordinator.Round, a *Authored, to []key.Public)
 
 	// askCommitments looks for commitments of others and passes those it finds to Node.received.
 	askCommitments(a client.AskCommitments)

@@ -15,8 +15,8 @@ import (
 // listener is a handler in a run whose open round is 10, with members 0 to 3.
 func listener() (h *handler, verified *int) {
 	verified = new(int)
-	verify := func(s dispute.Signed, k key.Public) bool { *verified++; return s.Verify(k) }
-	n := &Node{cfg: Config{ID: wire.Sum("run"), Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
+	verify := func(a *Authored) bool { *verified++; return a.Verify() }
+	n := &Node{cfg: Config{ID: wire.Sum("run"), Read: ReadAuthored, Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
 	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round]byMember{}}}
 	members := map[key.Public]coordinator.Member{}
 	for i := range 4 {

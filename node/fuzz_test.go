@@ -8,7 +8,6 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,7 +17,7 @@ func FuzzAnswer(f *testing.F) {
 	h, _ := listener()
 	author := worldKey(1)
 	signed := dispute.Commitment{Run: h.node.cfg.ID, Round: 3, Member: 1}.Sign(author)
-	h.commitments.put(author.Public(), &signed, signed.Commitment.ID(), nil)
+	h.commitments.put(authored(author.Public(), signed))
 	public := author.Public()
 	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 1}))
 	f.Add(signed.Append(append([]byte{questionOffer}, public[:]...)))
@@ -46,7 +45,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
-			if from, got, ok := parseAuthored(signed.Commitment.Run, b, dispute.Signed.Verify); !ok || from != public || got != signed {
+			if got, ok := ReadAuthored(b); !ok || !got.Verify() || got.Author != public || got.Signed != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
 		}
@@ -81,9 +80,9 @@ func FuzzAnsweredCommitments(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		checked, taken := 0, 0
-		verify := func(s dispute.Signed, k key.Public) bool { checked++; return s.Verify(k) }
-		answeredCommitments(run, answer, verify, func(k key.Public, s dispute.Signed) {
-			if taken++; s.Commitment.Run != run || !s.Verify(k) {
+		n := &Node{cfg: Config{ID: run, Read: ReadAuthored, Verify: func(a *Authored) bool { checked++; return a.Verify() }}}
+		answeredCommitments(answer, n.checked, func(a *Authored) {
+			if taken++; a.Signed.Commitment.Run != run || !a.Verify() {
 				t.Error("a commitment that is not signed, or of another run, is taken")
 			}
 		})

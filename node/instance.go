@@ -222,5 +222,5 @@ func (n *Node) knowsOther(c dispute.Commitment) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.commitments.of(c.Round, c.Member), func(a authored) bool { return a.id != c.ID() })
+	return slices.ContainsFunc(n.commitments.of(c.Round, c.Member), func(a *Authored) bool { return a.id != c.ID() })
 }

@@ -26,8 +26,8 @@ func (n *Node) keep(a client.Keep) {
 		return // it was lost in a crash before its check was drawn
 	}
 	if b, ok := n.commitments.by(a.Round, a.Member); ok {
-		if _, signed, ok := n.parseAuthored(b); ok && signed.Commitment == c {
-			a.Signature = signed.Signature
+		if b.Signed.Commitment == c {
+			a.Signature = b.Signed.Signature
 		}
 	}
 	in.use()

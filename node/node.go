@@ -32,7 +32,6 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
@@ -160,9 +159,11 @@ type Config struct {
 	Expelled func(*ExpelledError)
 	// Observe takes what happens, on the loop; it must not block.
 	Observe func(event.Event)
-	// Verify checks the signature of a commitment; nil means dispute.Signed.Verify. A
-	// simulation, in which all nodes check the same ones, remembers the answers.
-	Verify func(s dispute.Signed, author key.Public) bool
+	// Read reads a signed commitment as gossip carries it, and Verify checks its signature; nil means
+	// ReadAuthored and Authored.Verify. A simulation, in which all nodes read the same ones, does
+	// either once. Both may be called from any goroutine; nobody changes what Read returns.
+	Read   func(data []byte) (*Authored, bool)
+	Verify func(*Authored) bool
 	// Common is the client.Config.Common of the machine; nil means client.Alone.
 	Common client.Common
 	// Cost returns the virtual time that a job takes, for simulation.
@@ -230,8 +231,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	case cfg.Observe == nil:
 		cfg.Observe = func(event.Event) {}
 	}
+	if cfg.Read == nil {
+		cfg.Read = ReadAuthored
+	}
 	if cfg.Verify == nil {
-		cfg.Verify = dispute.Signed.Verify
+		cfg.Verify = (*Authored).Verify
 	}
 	if cfg.Common == nil {
 		cfg.Common = client.Alone{}

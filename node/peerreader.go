@@ -19,12 +19,6 @@ type PeerReader struct {
 	network p2p.Network
 }
 
-// Authored is a signed commitment and its author's key, against which the signature was checked.
-type Authored struct {
-	Author key.Public
-	Signed dispute.Signed
-}
-
 // A Listener takes the commitments that members gossip. Network goroutines call it.
 type Listener interface {
 	// Wants reports whether a commitment may matter, before its signature is checked.
@@ -78,11 +72,12 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coo
 		if r.Err() != wire.OK {
 			return nil, p2p.ErrMalformed
 		}
-		author, signed, ok := parseAuthored(p.run, b, dispute.Signed.Verify)
-		if !ok || signed.Commitment.Round != round || !slices.Contains(members, signed.Commitment.Member) {
+		c, ok := ReadAuthored(b)
+		if !ok || c.Signed.Commitment.Run != p.run || !c.Verify() || c.Signed.Commitment.Round != round ||
+			!slices.Contains(members, c.Signed.Commitment.Member) {
 			return nil, p2p.ErrMalformed
 		}
-		found = append(found, Authored{author, signed})
+		found = append(found, *c)
 	}
 	return found, nil
 }
@@ -111,16 +106,16 @@ func (a absent) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if a.to == nil {
 		return p2p.Ignore
 	}
-	author, signed, ok := readAuthored(a.run, data)
+	c, ok := ReadAuthored(data)
 	switch {
-	case !ok || author != from:
+	case !ok || c.Signed.Commitment.Run != a.run || c.Author != from:
 		return p2p.Reject
-	case !a.to.Wants(author, &signed.Commitment):
+	case !a.to.Wants(c.Author, &c.Signed.Commitment):
 		return p2p.Ignore
-	case !signed.Verify(author):
+	case !c.Verify():
 		return p2p.Reject
 	}
-	a.to.Heard(Authored{author, signed})
+	a.to.Heard(*c)
 	return p2p.Accept
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -64,15 +63,15 @@ type peers struct {
 	taken map[key.Public]coordinator.Round
 }
 
-func (p *peers) publish(round coordinator.Round, authored []byte, to []key.Public) {
+func (p *peers) publish(round coordinator.Round, a *Authored, to []key.Public) {
 	if to == nil {
-		if err := p.network.Publish(authored); err != nil {
+		if err := p.network.Publish(a.bytes); err != nil {
 			p.node.note("gossip: " + err.Error())
 		}
 		return
 	}
 	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+roundsKept < round })
-	q := append(wire.AppendU8(nil, questionOffer), authored...)
+	q := append(wire.AppendU8(nil, questionOffer), a.bytes...)
 	for _, k := range to {
 		if p.taken[k] < round {
 			p.question(k, q, func([]byte) { p.taken[k] = max(p.taken[k], round) })
@@ -86,24 +85,22 @@ func (p *peers) askCommitments(a client.AskCommitments) {
 
 // answered takes the answer to a question for commitments.
 func (p *peers) answered(answer []byte) {
-	answeredCommitments(p.node.cfg.ID, answer, p.node.cfg.Verify, func(author key.Public, signed dispute.Signed) {
-		p.node.received(author, signed)
-	})
+	answeredCommitments(answer, p.node.checked, p.node.received)
 }
 
 // answeredCommitments reads the answer to a question for commitments, up to the first that is not
-// one of the run. It checks a signature for each at most.
-func answeredCommitments(run wire.Hash, answer []byte, verify func(dispute.Signed, key.Public) bool, take func(key.Public, dispute.Signed)) {
+// one of the run.
+func answeredCommitments(answer []byte, checked func([]byte) (*Authored, bool), take func(*Authored)) {
 	for r := wire.NewReader(answer); r.Len() > 0; {
 		b := r.Var(p2p.MaxGossip)
 		if r.Err() != wire.OK {
 			return
 		}
-		author, signed, ok := parseAuthored(run, b, verify)
+		a, ok := checked(b)
 		if !ok {
 			return
 		}
-		take(author, signed)
+		take(a)
 	}
 }
 
@@ -286,21 +283,20 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
 		return p2p.Accept // repeated for peers that missed it
 	}
-	author, signed, ok := readAuthored(h.node.cfg.ID, data)
-	if !ok || author != from {
+	a, ok := h.node.cfg.Read(data)
+	if !ok || a.Signed.Commitment.Run != h.node.cfg.ID || a.Author != from {
 		return p2p.Reject
 	}
-	if !h.wants(author, &signed.Commitment) {
+	if !h.wants(a.Author, &a.Signed.Commitment) {
 		return p2p.Ignore
 	}
-	if !h.node.cfg.Verify(signed, author) {
+	if !h.node.cfg.Verify(a) {
 		return p2p.Reject
 	}
-	id := signed.Commitment.ID()
-	if !h.commitments.put(author, &signed, id, data) {
+	if !h.commitments.put(a) {
 		return p2p.Ignore
 	}
-	h.node.cfg.Loop.Post(func() { h.node.take(author, signed, id, true) })
+	h.node.cfg.Loop.Post(func() { h.node.take(a, true) })
 	return p2p.Accept
 }
 
@@ -348,28 +344,4 @@ func (h *handler) answerCommitments(r *wire.Reader) []byte {
 		}
 	}
 	return out
-}
-
-// readAuthored reads an author and its signed commitment, and checks the run.
-func readAuthored(run wire.Hash, data []byte) (author key.Public, signed dispute.Signed, ok bool) {
-	if len(data) < len(author) {
-		return author, signed, false
-	}
-	copy(author[:], data)
-	signed, err := dispute.ParseSigned(data[len(author):])
-	return author, signed, err == nil && signed.Commitment.Run == run
-}
-
-// parseAuthored is readAuthored that checks the signature too.
-func parseAuthored(run wire.Hash, data []byte, verify func(dispute.Signed, key.Public) bool) (key.Public, dispute.Signed, bool) {
-	author, signed, ok := readAuthored(run, data)
-	if !ok || !verify(signed, author) {
-		return author, dispute.Signed{}, false
-	}
-	return author, signed, true
-}
-
-// parseAuthored is parseAuthored for the node's run, with its way of checking signatures.
-func (n *Node) parseAuthored(data []byte) (key.Public, dispute.Signed, bool) {
-	return parseAuthored(n.cfg.ID, data, n.cfg.Verify)
 }

@@ -50,16 +50,15 @@ const forwardedRounds = 8
 
 // Gossip passes on commitments to recent rounds that members signed.
 func (f *Forwarder) Gossip(from key.Public, data []byte) p2p.Verdict {
-	author, signed, ok := readAuthored(f.run, data)
-	if !ok || author != from {
+	a, ok := ReadAuthored(data)
+	if !ok || a.Signed.Commitment.Run != f.run || a.Author != from {
 		return p2p.Reject
 	}
-	share := client.Share{Round: signed.Commitment.Round, Member: signed.Commitment.Member}
-	id := signed.Commitment.ID()
-	if !f.wants(author, share, id) {
+	share, id := client.Share{Round: a.Signed.Commitment.Round, Member: a.Signed.Commitment.Member}, a.id
+	if !f.wants(a.Author, share, id) {
 		return p2p.Ignore
 	}
-	if !signed.Verify(author) {
+	if !a.Verify() {
 		return p2p.Reject
 	}
 	f.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/disk"
@@ -36,6 +35,7 @@ type participant struct {
 	seenRound    coordinator.Round
 	seenRollback uint32
 	seenHash     wire.Hash
+	counted      bool // among invariants.holders
 }
 
 // begin starts the node.
@@ -57,7 +57,8 @@ func (p *participant) begin(ctx context.Context) {
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
 		Observe:    func(ev event.Event) { n.record(p.index, ev) },
 		Cost:       p.cost,
-		Verify:     n.verify,
+		Read:       n.common.read,
+		Verify:     n.common.verify,
 		Common:     n.common,
 	})
 	if err != nil {
@@ -123,6 +124,7 @@ func (p *participant) end() {
 	p.chain.Cut(true)
 	p.cancel()
 	p.node = nil
+	p.network.check.touched = append(p.network.check.touched, p)
 }
 
 // scheduleFaults draws which participants crash and when, which are slow, and when the network
@@ -190,29 +192,4 @@ func (p *participant) setCut(on bool) {
 	if p.chain != nil && p.node != nil {
 		p.chain.Cut(on)
 	}
-}
-
-// sharedMax bounds the signatures and the encodings of events that are remembered: a few rounds' of
-// the largest network.
-const sharedMax = 1 << 16
-
-// A signature is a triple that many participants check.
-type signature struct {
-	signed dispute.Signed
-	author key.Public
-}
-
-// verify checks a signature once for all participants, because signatures are most of their
-// computing.
-func (n *network) verify(s dispute.Signed, author key.Public) bool {
-	k := signature{s, author}
-	good, known := n.signatures[k]
-	if !known {
-		good = s.Verify(author)
-		if len(n.signatures) >= sharedMax {
-			clear(n.signatures)
-		}
-		n.signatures[k] = good
-	}
-	return good
 }

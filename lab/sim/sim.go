@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
@@ -116,33 +117,35 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // network is a running simulation.
 type network struct {
-	cfg        Config
-	seed       wire.Hash
-	spec       spec.Spec
-	text       []byte // the specification
-	clock      *loop.Virtual
-	start      time.Time
-	chain      *ledgermem.Chain
-	signatures map[signature]bool // checked signatures, and whether they are valid
-	common     *common
-	bodies     map[any][]byte // of events that many report
-	mesh       *p2pmem.Mesh
-	set        *data.Set
-	run        engine.Run
-	engine     engine.Engine
-	disputant  node.Disputant  // nil without verification
-	referee    dispute.Referee // nil without verification
-	initial    []float32
-	owner      key.Private
-	random     prng.Source
-	members    []*participant
-	check      invariants
-	trust      trust
-	report     Report
-	log        hash.Hash
-	broken     error
-	misled     bool // honest participants may be, by adversaries
-	clean      func() error
+	cfg       Config
+	seed      wire.Hash
+	spec      spec.Spec
+	text      []byte // the specification
+	clock     *loop.Virtual
+	start     time.Time
+	chain     *ledgermem.Chain
+	common    *common
+	bodies    map[any][]byte // of events that many report
+	mesh      *p2pmem.Mesh
+	set       *data.Set
+	run       engine.Run
+	engine    engine.Engine
+	disputant node.Disputant  // nil without verification
+	referee   dispute.Referee // nil without verification
+	initial   []float32
+	owner     key.Private
+	random    prng.Source
+	members   []*participant
+	clients   map[key.Public]int
+	gangs     map[string][]key.Public // by kind, once known
+	check     invariants
+	trust     trust
+	report    Report
+	log       hash.Hash
+	line      []byte // of the log
+	broken    error
+	misled    bool // honest participants may be, by adversaries
+	clean     func() error
 }
 
 // Run simulates a run to its end and returns the report. The error names the broken invariant, the
@@ -162,12 +165,12 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 			break
 		}
 		n.inspect()
-		if n.state().Phase() == coordinator.Finished {
+		if n.check.finished {
 			// Participants that came back last may still be fetching the model.
 			if settle.IsZero() {
 				settle = n.clock.Now().Add(settleFor)
 			}
-			if n.holders() == n.honest() && n.settledDisputes() || n.clock.Now().After(settle) {
+			if n.check.holders == n.honest() && n.settledDisputes() || n.clock.Now().After(settle) {
 				break
 			}
 		}
@@ -254,8 +257,8 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
-		owner: key.FromSeed(wire.Sum("entrain/sim/owner")), signatures: map[signature]bool{},
-		bodies: map[any][]byte{}, common: newCommon(),
+		owner:  key.FromSeed(wire.Sum("entrain/sim/owner")),
+		bodies: map[any][]byte{}, clients: map[key.Public]int{}, common: newCommon(cfg),
 	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
@@ -267,6 +270,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	for i := range cfg.Clients {
 		p := &participant{network: n, index: i, key: n.key(i), slowness: 1}
 		n.members = append(n.members, p)
+		n.clients[p.key.Public()] = i
 		// Participants do not arrive all at once.
 		arrival := time.Duration(n.random.Uint64n(5000)) * time.Millisecond
 		if !cfg.Absent || cfg.kind(i) == "" {
@@ -393,7 +397,11 @@ func (n *network) state() coordinator.State {
 // record adds an event to the log.
 func (n *network) record(i int, got event.Event) {
 	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
-	fmt.Fprintf(n.log, `{"at":%d,"client":%d,%s`+"\n", e.At, e.Client, n.body(got))
+	line := append(n.line[:0], `{"at":`...)
+	line = append(strconv.AppendInt(line, int64(e.At), 10), `,"client":`...)
+	line = append(strconv.AppendInt(line, int64(e.Client), 10), ',')
+	n.line = append(n.appendBody(line, got), '\n')
+	n.log.Write(n.line)
 	switch ev := got.(type) {
 	case event.Trained:
 		if n.cfg.kind(i) != "" {
@@ -413,11 +421,15 @@ func (n *network) record(i int, got event.Event) {
 	}
 }
 
-// body returns what follows the time and the client in the line of an event. All who learn of a
-// commitment or a state report the same, so that is written once.
-func (n *network) body(ev event.Event) []byte {
+// appendBody appends what follows the time and the client in the line of an event. All who learn of
+// a commitment or a state report the same, so that is written once.
+func (n *network) appendBody(dst []byte, ev event.Event) []byte {
 	var shared any
 	switch ev := ev.(type) {
+	case event.Fetched:
+		if ev.Seconds >= 1e-6 { // else it has another form
+			return appendFetched(dst, ev)
+		}
 	case event.Committed:
 		shared = ev
 	case event.State:
@@ -425,7 +437,7 @@ func (n *network) body(ev event.Event) []byte {
 		shared = ev
 	}
 	if b, known := n.bodies[shared]; known {
-		return b
+		return append(dst, b...)
 	}
 	b, err := event.Marshal(struct{}{}, ev)
 	if err != nil {
@@ -433,12 +445,30 @@ func (n *network) body(ev event.Event) []byte {
 	}
 	b = b[1:]
 	if shared != nil {
-		if len(n.bodies) >= sharedMax {
+		if len(n.bodies) >= n.common.most {
 			clear(n.bodies)
 		}
 		n.bodies[shared] = b
 	}
-	return b
+	return append(dst, b...)
+}
+
+// appendFetched does what event.Marshal does, in less time: most events are these.
+func appendFetched(dst []byte, ev event.Fetched) []byte {
+	field := func(name string, value uint64) {
+		if value != 0 {
+			dst = strconv.AppendUint(append(dst, name...), value, 10)
+		}
+	}
+	dst = append(dst, `"event":"fetched"`...)
+	field(`,"round":`, uint64(ev.Round))
+	field(`,"member":`, uint64(ev.Member))
+	if ev.Update {
+		dst = append(dst, `,"update":true`...)
+	}
+	dst = strconv.AppendFloat(append(dst, `,"seconds":`...), ev.Seconds, 'f', -1, 64)
+	field(`,"bytes":`, ev.Bytes)
+	return append(dst, '}')
 }
 
 // fail records the first broken invariant.
@@ -467,14 +497,20 @@ func (n *network) holders() int {
 	agreed, _ := n.state().Params()
 	count := 0
 	for _, p := range n.members {
-		if p.node == nil || n.cfg.kind(p.index) != "" {
-			continue
-		}
-		if _, hash, ok := p.node.Params(); ok && hash == agreed {
+		if p.holds(agreed) {
 			count++
 		}
 	}
 	return count
+}
+
+// holds reports whether an honest participant has parameters.
+func (p *participant) holds(params wire.Hash) bool {
+	if p.node == nil || p.network.cfg.kind(p.index) != "" {
+		return false
+	}
+	_, hash, ok := p.node.Params()
+	return ok && hash == params
 }
 
 func (n *network) finish() {

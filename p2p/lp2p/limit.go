@@ -39,8 +39,9 @@ const (
 	requestsPerSecond = 1024
 	requestsBurst     = 2048
 
-	// fetchesMax is the number of concurrent fetches. Up to fetchesWaiting more wait.
-	fetchesMax     = 64
+	// fetchesMax is the number of concurrent fetches. Up to fetchesWaiting more wait. Some hang: in a
+	// large run a tenth of the members may serve nothing. Package client bounds those that move.
+	fetchesMax     = 512
 	fetchesWaiting = 4096
 
 	// connectedMax is the number of members to stay connected with. In larger runs each participant
