@@ -69,10 +69,18 @@ func NewDownload(f Fetch) (*Download, error) {
 	}
 	d := &Download{fetch: f, partial: &Partial{ref: f.Ref}}
 	d.peers = make([]provider, 0, len(f.From))
-	named := make(map[key.Public]bool, len(f.From))
+	var named map[key.Public]bool // of many; few are compared
+	if len(f.From) > 2*activeMax {
+		named = make(map[key.Public]bool, len(f.From))
+	}
 	for _, k := range f.From {
-		if !named[k] {
+		known := named[k]
+		if named == nil {
+			known = slices.ContainsFunc(d.peers, func(p provider) bool { return p.key == k })
+		} else {
 			named[k] = true
+		}
+		if !known {
 			d.peers = append(d.peers, provider{key: k})
 		}
 	}

@@ -83,6 +83,7 @@ type Mesh struct {
 	joined int // how many ever did
 	// version counts the changes of who is near to whom.
 	version   int
+	knit      knit
 	audiences map[*p2p.Peer]*audience // by the lists' first elements
 	links     map[pair]Link           // those that SetLink was called for
 	faults    map[key.Public]Faults
@@ -210,6 +211,8 @@ const linksLeast = 64
 type audience struct {
 	addressed map[key.Public]bool // whom it names, and whether with an address
 	covers    map[*audience]bool  // others that it names all members of, or not
+	everybody bool                // it has addresses of all living peers
+	asOf      int                 // in this version of the mesh
 }
 
 // audience returns the audience of a list.
@@ -264,12 +267,79 @@ func (p *Peer) banned(q *Peer) bool {
 
 // nearTo reports whether two peers are neighbours unless banned.
 func (p *Peer) nearTo(q *Peer) bool {
+	if p.knowsAll() && q.knowsAll() {
+		return p != q && p.here && q.here
+	}
 	return p != q && p.here && q.here && (p.wants.addressed[q.self] || q.wants.addressed[p.self]) && p.allows(q.self) && q.allows(p.self)
 }
 
+// knowsAll reports whether p was last told to connect with all living peers.
+func (p *Peer) knowsAll() bool {
+	a, m := p.wants, p.mesh
+	if a.asOf != m.version {
+		a.asOf, a.everybody = m.version, true
+		for _, q := range m.peers {
+			if !a.addressed[q.self] {
+				a.everybody = false
+				break
+			}
+		}
+	}
+	return a.everybody
+}
+
+// knit is the peers that know all living ones, if every other one has been told of nobody yet.
+// They are neighbours of each other and of no other one, so they need no list each.
+type knit struct {
+	peers []*Peer
+	asOf  int // in this version of the mesh
+}
+
+// knitted returns the knit, nobody if there is none.
+func (m *Mesh) knitted() []*Peer {
+	k := &m.knit
+	if k.asOf != m.version {
+		k.asOf, k.peers = m.version, k.peers[:0]
+		for _, p := range m.peers {
+			switch {
+			case p.knowsAll():
+				p.place = len(k.peers)
+				k.peers = append(k.peers, p)
+			case len(p.allowed) > 0 || m.config.Open:
+				k.peers = k.peers[:0]
+				return nil
+			}
+		}
+	}
+	return k.peers
+}
+
+// neighbours are the neighbours of a peer: a list without one place.
+type neighbours struct {
+	list    []*Peer
+	without int
+}
+
+func (n neighbours) count() int {
+	if n.without < len(n.list) {
+		return len(n.list) - 1
+	}
+	return len(n.list)
+}
+
+func (n neighbours) at(i int) *Peer {
+	if i >= n.without {
+		i++
+	}
+	return n.list[i]
+}
+
 // neighbours returns the neighbours of p in the order in which they joined, those too that it has
-// banned or that have banned it. The caller does not change the list.
-func (p *Peer) neighbours() []*Peer {
+// banned or that have banned it.
+func (p *Peer) neighbours() neighbours {
+	if k := p.mesh.knitted(); p.here && p.knowsAll() && p.place < len(k) && k[p.place] == p {
+		return neighbours{k, p.place}
+	}
 	if p.nearAt != p.mesh.version {
 		p.nearAt, p.nearList = p.mesh.version, p.nearList[:0:0]
 		for _, q := range p.mesh.peers {
@@ -278,7 +348,7 @@ func (p *Peer) neighbours() []*Peer {
 			}
 		}
 	}
-	return p.nearList
+	return neighbours{p.nearList, len(p.nearList)}
 }
 
 // send has f run when size bytes from p have arrived at q, unless they are lost.

@@ -26,7 +26,8 @@ type Peer struct {
 	allowed  []*audience // whom Connect ever named, without those that others cover
 	number   int         // of those that joined before it
 	here     bool
-	nearList []*Peer // what neighbours returned
+	place    int     // in the mesh's knit
+	nearList []*Peer // the neighbours
 	nearAt   int     // in this version of the mesh
 	standing p2p.Standing
 	links    map[int]*link // to others, by their number
@@ -121,8 +122,8 @@ func (p *Peer) Publish(data []byte) error {
 			return
 		}
 		msg.saw(p)
-		for _, q := range p.neighbours() {
-			if !p.banned(q) {
+		for near, i := p.neighbours(), 0; i < near.count(); i++ {
+			if q := near.at(i); !p.banned(q) {
 				p.pass(q, msg)
 			}
 		}
@@ -144,7 +145,8 @@ func (p *Peer) receive(via key.Public, msg *message) {
 	case p2p.Reject:
 		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
 	case p2p.Accept:
-		next := drawing{from: p.neighbours(), left: len(p.neighbours())}
+		next := drawing{from: p.neighbours()}
+		next.left = next.from.count()
 		for passed := 0; passed < p.mesh.config.Fanout && next.left > 0; {
 			if q := next.draw(&p.mesh.random); q.self != via && q.self != msg.author && !p.banned(q) {
 				p.pass(q, msg)
@@ -157,7 +159,7 @@ func (p *Peer) receive(via key.Public, msg *message) {
 // drawing draws peers from a list, each once. It does not copy the list: that would take time in
 // proportion to all peers for each message and receiver, though few are drawn.
 type drawing struct {
-	from  []*Peer
+	from  neighbours
 	left  int
 	moved []moved // places of the list that another peer has taken
 }
@@ -181,7 +183,7 @@ func (d *drawing) at(i int) *Peer {
 			return d.moved[k].peer
 		}
 	}
-	return d.from[i]
+	return d.from.at(i)
 }
 
 // Ask asks one peer. See p2p.Network.
