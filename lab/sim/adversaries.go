@@ -72,20 +72,22 @@ func (c Config) kind(client int) string {
 
 // gang returns the keys of all clients of a kind.
 func (n *network) gang(kind string) []key.Public {
-	var keys []key.Public
-	for i := range n.cfg.Clients {
-		if n.cfg.kind(i) == kind {
-			keys = append(keys, n.key(i).Public())
+	if n.gangs == nil {
+		n.gangs = map[string][]key.Public{}
+		for i := range n.cfg.Clients {
+			if k := n.cfg.kind(i); k != "" {
+				n.gangs[k] = append(n.gangs[k], n.key(i).Public())
+			}
 		}
 	}
-	return keys
+	return n.gangs[kind]
 }
 
 // cheats reports whether a client does what its kind is convicted of. In each gang of sybils one
 // works honestly for the others.
 func (n *network) cheats(client int) bool {
 	kind := n.cfg.kind(client)
-	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.key(client).Public())
+	return kind != "" && (kind != "sybil" || n.gang(kind)[0] != n.members[client].key.Public())
 }
 
 // corrupt makes a node an adversary.
@@ -102,12 +104,11 @@ func (n *network) corrupt(client int, cfg node.Config) (node.Config, error) {
 
 // clientOf returns the client that has a key.
 func (n *network) clientOf(k key.Public) int {
-	for _, p := range n.members {
-		if p.key.Public() == k {
-			return p.index
-		}
+	i, ok := n.clients[k]
+	if !ok {
+		panic("sim: a member is not a client")
 	}
-	panic("sim: a member is not a client")
+	return i
 }
 
 // Conviction is a client's conviction.
@@ -222,7 +223,7 @@ func (n *network) expose(s coordinator.State) {
 	if _, agreed := about.Agreed(); !ok || !about.Final() || !agreed {
 		return
 	}
-	chance := chances(t.before, s, about)
+	chance, w := chances(t.before, s, about), n.watchers(s)
 	for i := range s.Count() {
 		client := n.clientOf(s.Key(i))
 		k, ok := adversary.Find(n.cfg.kind(client))
@@ -234,7 +235,7 @@ func (n *network) expose(s coordinator.State) {
 			e = &Exposure{Client: client, Kind: k.Name}
 			t.exposures[client] = e
 		}
-		e.Chances = append(e.Chances, chance[i]*n.able(s, i))
+		e.Chances = append(e.Chances, chance[i]*w.able(s.Status(i) == coordinator.StatusActive, n.cfg.kind(client)))
 		t.rounds[client] = append(t.rounds[client], about.Number())
 	}
 }
@@ -275,20 +276,44 @@ func chances(before, s coordinator.State, about coordinator.RoundState) []float6
 	return out
 }
 
-// able returns the part of the other members whose verification finds a wrong result of member i.
-// Lazy members and fellows of a gang do not look, and bad hardware cannot tell.
-func (n *network) able(s coordinator.State, i coordinator.Member) float64 {
-	others, able := 0.0, 0.0
-	kind := n.cfg.kind(n.clientOf(s.Key(i)))
+// watchers counts the active members, those whose verification finds a wrong result of a colluder,
+// and those who find one of another member. Lazy members and fellows of a gang do not look, and bad
+// hardware cannot tell.
+type watchers struct{ active, ofColluders, ofOthers float64 }
+
+// looks reports whether a member of a kind finds a wrong result of another kind.
+func looks(kind, of string) bool {
+	return kind != "lazy-verifier" && kind != "bad-hardware" && (kind != "colluder" || of != "colluder")
+}
+
+func (n *network) watchers(s coordinator.State) (w watchers) {
 	for k := range s.Count() {
-		if k == i || s.Status(k) != coordinator.StatusActive {
+		if s.Status(k) != coordinator.StatusActive {
 			continue
 		}
-		others++
-		switch other := n.cfg.kind(n.clientOf(s.Key(k))); {
-		case other == "lazy-verifier", other == "bad-hardware", other == "colluder" && kind == "colluder":
-		default:
-			able++
+		kind := n.cfg.kind(n.clientOf(s.Key(k)))
+		w.active++
+		if looks(kind, "colluder") {
+			w.ofColluders++
+		}
+		if looks(kind, "") {
+			w.ofOthers++
+		}
+	}
+	return w
+}
+
+// able returns the part of the other members whose verification finds a wrong result of a member
+// of a kind.
+func (w watchers) able(active bool, kind string) float64 {
+	others, able := w.active, w.ofOthers
+	if kind == "colluder" {
+		able = w.ofColluders
+	}
+	if active { // it does not verify its own
+		others--
+		if looks(kind, kind) {
+			able--
 		}
 	}
 	return able / max(others, 1)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"sort"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
@@ -10,7 +11,10 @@ import (
 
 // invariants holds what was observed and must remain true.
 type invariants struct {
-	height uint64
+	seen     uint64 // height that was looked at last
+	height   uint64 // of the last change
+	finished bool   // the run is
+	holders  int    // since it is, honest participants with the agreed parameters
 	// params holds the hash of the parameters at the start of each round, from the first
 	// participant that computed it.
 	params map[coordinator.Round]wire.Hash
@@ -28,7 +32,11 @@ type invariants struct {
 
 // inspect checks all invariants after an event.
 func (n *network) inspect() {
-	c := &n.check
+	c, seen := &n.check, n.chain.Host().Height()
+	if seen == c.seen && len(c.touched) == 0 {
+		return
+	}
+	c.seen = seen
 	if c.params == nil {
 		c.claims = map[coordinator.Round]map[int]wire.Hash{}
 		c.params, c.settled, c.paid = map[coordinator.Round]wire.Hash{}, map[coordinator.Round]bool{}, map[coordinator.Round]bool{}
@@ -39,12 +47,23 @@ func (n *network) inspect() {
 	}
 	members := c.touched
 	if v.Changed != c.height {
-		c.height = v.Changed
+		c.height, c.finished = v.Changed, v.State.Phase() == coordinator.Finished
+		c.forget(v.State.Round())
 		n.inspectState(v.State)
 		n.inspectTrust(v.State)
 		members = n.members
 	}
 	n.inspectParams(v.State, members)
+	if agreed, _ := v.State.Params(); c.finished {
+		for _, p := range members {
+			if holds := p.holds(agreed); holds != p.counted {
+				p.counted = holds
+				if c.holders--; holds {
+					c.holders += 2
+				}
+			}
+		}
+	}
 	c.touched = c.touched[:0]
 }
 
@@ -86,8 +105,12 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 			n.fail("client %d holds %s at round %d, the others %s", p.index, hash, round, first)
 		}
 	}
-	maps.DeleteFunc(c.params, func(round coordinator.Round, _ wire.Hash) bool { return round+8 < s.Round() })
-	maps.DeleteFunc(c.claims, func(round coordinator.Round, _ map[int]wire.Hash) bool { return round+8 < s.Round() })
+}
+
+// forget drops what is known of rounds long over.
+func (c *invariants) forget(now coordinator.Round) {
+	maps.DeleteFunc(c.params, func(round coordinator.Round, _ wire.Hash) bool { return round+8 < now })
+	maps.DeleteFunc(c.claims, func(round coordinator.Round, _ map[int]wire.Hash) bool { return round+8 < now })
 }
 
 // inspectState checks the rounds that became final.
@@ -147,10 +170,7 @@ func (n *network) inspectState(s coordinator.State) {
 
 // add adds a span to the accepted ones. It reports false if they overlap.
 func (c *invariants) add(s batch.Span) bool {
-	at := 0
-	for at < len(c.accepted) && c.accepted[at].End() <= s.Start {
-		at++
-	}
+	at := sort.Search(len(c.accepted), func(i int) bool { return c.accepted[i].End() > s.Start })
 	if at < len(c.accepted) && c.accepted[at].Start < s.End() {
 		return false
 	}
