@@ -170,12 +170,6 @@ type Config struct {
 	Cost func(job Job) time.Duration
 }
 
-// Job names a computation, for Cost.
-type Job struct {
-	Kind      string // "train", "apply", "hash", "eval", "inspect", "init", "save", "trace", "move"
-	Sequences uint32 // of a train or trace job
-}
-
 // Node is a participant. Create it with [New]; all methods but New are for the loop.
 type Node struct {
 	cfg      Config

@@ -17,6 +17,12 @@ type queue struct {
 	waiting []*job
 }
 
+// Job names a computation, for Cost.
+type Job struct {
+	Kind      string // "train", "apply", "hash", "eval", "inspect", "init", "save", "trace", "move"
+	Sequences uint32 // of a train or trace job
+}
+
 // job is one computation. work runs off the loop and may look at ctx. done always runs on the loop;
 // cancelled reports whether the job was cancelled.
 type job struct {

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"hash"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
@@ -392,83 +391,6 @@ func (n *network) state() coordinator.State {
 		panic("sim: the run is gone")
 	}
 	return v.State
-}
-
-// record adds an event to the log.
-func (n *network) record(i int, got event.Event) {
-	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
-	line := append(n.line[:0], `{"at":`...)
-	line = append(strconv.AppendInt(line, int64(e.At), 10), `,"client":`...)
-	line = append(strconv.AppendInt(line, int64(e.Client), 10), ',')
-	n.line = append(n.appendBody(line, got), '\n')
-	n.log.Write(n.line)
-	switch ev := got.(type) {
-	case event.Trained:
-		if n.cfg.kind(i) != "" {
-			break
-		}
-		if n.report.LossFirst == 0 {
-			n.report.LossFirst = ev.Loss
-		}
-		n.report.LossLast = ev.Loss
-	case event.Evaluated:
-		n.report.HeldOut = ev.HeldOut
-	case event.Healed:
-		n.report.Heals++
-	}
-	if n.cfg.Observe != nil {
-		n.cfg.Observe(e)
-	}
-}
-
-// appendBody appends what follows the time and the client in the line of an event. All who learn of
-// a commitment or a state report the same, so that is written once.
-func (n *network) appendBody(dst []byte, ev event.Event) []byte {
-	var shared any
-	switch ev := ev.(type) {
-	case event.Fetched:
-		if ev.Seconds >= 1e-6 { // else it has another form
-			return appendFetched(dst, ev)
-		}
-	case event.Committed:
-		shared = ev
-	case event.State:
-		ev.Snapshot = nil
-		shared = ev
-	}
-	if b, known := n.bodies[shared]; known {
-		return append(dst, b...)
-	}
-	b, err := event.Marshal(struct{}{}, ev)
-	if err != nil {
-		panic("sim: " + err.Error())
-	}
-	b = b[1:]
-	if shared != nil {
-		if len(n.bodies) >= n.common.most {
-			clear(n.bodies)
-		}
-		n.bodies[shared] = b
-	}
-	return append(dst, b...)
-}
-
-// appendFetched does what event.Marshal does, in less time: most events are these.
-func appendFetched(dst []byte, ev event.Fetched) []byte {
-	field := func(name string, value uint64) {
-		if value != 0 {
-			dst = strconv.AppendUint(append(dst, name...), value, 10)
-		}
-	}
-	dst = append(dst, `"event":"fetched"`...)
-	field(`,"round":`, uint64(ev.Round))
-	field(`,"member":`, uint64(ev.Member))
-	if ev.Update {
-		dst = append(dst, `,"update":true`...)
-	}
-	dst = strconv.AppendFloat(append(dst, `,"seconds":`...), ev.Seconds, 'f', -1, 64)
-	field(`,"bytes":`, ev.Bytes)
-	return append(dst, '}')
 }
 
 // fail records the first broken invariant.
