@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -204,6 +205,32 @@ func TestTheRefereeNamesTheLiar(t *testing.T) {
 	}
 }
 
+// everything computes all values of a trace.
+func (t *Trace) everything(ctx context.Context) (map[uint32]*result, error) {
+	all, keep := make([]bool, t.p.Len()), make([]uint32, t.p.Len())
+	for i := range all {
+		all[i], keep[i] = true, uint32(i)
+	}
+	return t.execute(ctx, all, keep, func(uint32, *result) {})
+}
+
+// lying is the trace of a member that lies in operation op. It computes what the lie changes; the
+// rest is as in the honest trace, which has these values.
+func (t *Trace) lying(values map[uint32]*result, op uint32, lie func(op, tile, slice uint32, words []uint32)) *Trace {
+	liar := &Trace{machine: t.machine, ops: slices.Clone(t.ops)}
+	liar.lie = lie
+	values = maps.Clone(values)
+	changed := map[uint32]bool{op: true}
+	for at := op; at < t.p.Len(); at++ {
+		if changed[at] || slices.ContainsFunc(t.uses[at], func(u uint32) bool { return changed[u] }) {
+			changed[at], values[at] = true, liar.make(at, values, false)
+			liar.ops[at] = bisect.Root(values[at].leaves)
+		}
+	}
+	liar.root = bisect.Root(liar.ops)
+	return liar
+}
+
 // testLiars plays the games of a case, whose program has operations of a number of types.
 func testLiars(t *testing.T, c modelCase, types int) {
 	pool := exact.NewPool(1)
@@ -211,6 +238,10 @@ func testLiars(t *testing.T, c modelCase, types int) {
 	ctx := context.Background()
 	p, src := gameProgram(t, c), c.allSources()
 	honest, err := Run(ctx, pool, p, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := honest.everything(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,14 +257,12 @@ func testLiars(t *testing.T, c modelCase, types int) {
 		tile := longest(o)
 		slice := uint32(source.Uint64n(uint64(o.Slices(tile))))
 		word, bit := source.Uint64(), source.Uint64n(32)
-		liar, err := runLying(ctx, pool, p, src, func(at, ofTile, ofSlice uint32, words []uint32) {
+		liar := honest.lying(values, op, func(at, ofTile, ofSlice uint32, words []uint32) {
 			if at == op && ofTile == tile && ofSlice == slice && len(words) > 0 {
 				words[word%uint64(len(words))] ^= 1 << bit
 			}
 		})
-		if err != nil {
-			t.Fatalf("%s: %v", o.Name(), err)
-		}
+		honest.opened = opened{ok: true, op: op, value: values[op], inputs: values} // the liar opens it as members do
 		for _, accuses := range []bool{false, true} {
 			d := game{p: p, accused: liar, accuser: honest, open: openSources{&honest.machine}}
 			if accuses {

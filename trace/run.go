@@ -39,12 +39,7 @@ type result struct {
 
 // Run runs p on src and returns the trace. It fails if src.Tokens fails or ctx ends.
 func Run(ctx context.Context, pool *exact.Pool, p Program, src Sources) (*Trace, error) {
-	return runLying(ctx, pool, p, src, nil)
-}
-
-// runLying is Run with a lie, which may be nil.
-func runLying(ctx context.Context, pool *exact.Pool, p Program, src Sources, lie func(op, tile, slice uint32, words []uint32)) (*Trace, error) {
-	t := &Trace{machine: machine{p: p, pool: pool, src: src, read: map[uint32][]uint32{}, lie: lie}}
+	t := &Trace{machine: machine{p: p, pool: pool, src: src, read: map[uint32][]uint32{}}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
