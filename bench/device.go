@@ -103,6 +103,20 @@ type OnDevice struct {
 	median          float64
 }
 
+// DeviceList is the device that stands for a table of all.
+const DeviceList = "list"
+
+// Measure measures a preset on the processors or on a device, or all devices.
+func Measure(ctx context.Context, preset string, o StepOptions) (fmt.Stringer, error) {
+	switch o.Device {
+	case DeviceList:
+		return FindDevices(), nil
+	case vulkan.CPU:
+		return MeasurePreset(ctx, preset, o)
+	}
+	return MeasureDevice(ctx, preset, o)
+}
+
 // MeasureDevice is MeasurePreset on a device, which o.Device names.
 func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
 	preset, cfgs, err := presetOf(preset)

@@ -49,6 +49,25 @@ func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploa
 	return nil
 }
 
+// PublishAt is Publish to the bucket at an s3:// address. Credentials that it lacks are the
+// environment's.
+func PublishAt(ctx context.Context, dir string, m Manifest, address string, getenv func(string) string, uploaded func(file string, bytes int64, sent bool)) error {
+	at, err := bucket.ParseLocation(address)
+	if err != nil {
+		return err
+	}
+	if at, err = at.WithEnvironment(getenv); err != nil {
+		return err
+	}
+	client := bucket.NewClient(bucket.S3Options{})
+	defer client.Close()
+	store, err := client.Open(at)
+	if err != nil {
+		return err
+	}
+	return Publish(ctx, dir, m, store, uploaded)
+}
+
 func publishFile(ctx context.Context, file, name string, m Manifest, to bucket.Store) (size int64, sent bool, err error) {
 	f, err := os.Open(file)
 	if err != nil {

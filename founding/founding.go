@@ -10,6 +10,7 @@
 package founding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,4 +226,29 @@ func Create(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec,
 		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
 	return config, nil
+}
+
+// Gives reports whether members can only have the model that the run begins with from its author.
+func (d Draft) Gives(s spec.Spec) bool {
+	return d.From != "" && s.Model.FromLocation == "" && !s.Buckets()
+}
+
+// Created returns how to take part in the run s of the draft, which was created on a chain.
+func (d Draft) Created(s spec.Spec, chain string) []string {
+	take := s.Name
+	if !data.IsURL(s.Data.Location) {
+		take += " --data " + cmp.Or(d.Data, s.Data.Location, "DIR")
+	}
+	alone := d.From != "" && s.Model.FromLocation == "" && !d.Gives(s)
+	if alone {
+		take += " --from " + d.Address
+	}
+	words := []string{fmt.Sprintf("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)}
+	switch {
+	case alone && s.Model.LoRA != nil:
+		words = append(words, "everybody who takes part needs the checkpoint: the run trains adapters of it")
+	case alone:
+		words = append(words, "others need no --from: they get the model from members' buckets, so it begins once one that has the checkpoint takes part")
+	}
+	return words
 }

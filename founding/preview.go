@@ -39,6 +39,20 @@ type PreviewStep struct {
 // PreviewStepsMax is the most steps that a preview shows.
 const PreviewStepsMax = 64
 
+// Preview computes what the draft means, and what the run costs on Solana if it is there.
+func (d Draft) Preview(solana bool) (p Preview, err error) {
+	s, err := d.Read()
+	if err == nil {
+		p, err = NewPreview(s)
+	}
+	if err == nil && solana {
+		var fees Fees
+		fees, err = NewFees(s, p.Members)
+		p.Solana = &fees
+	}
+	return p, err
+}
+
 // NewPreview computes what a specification means.
 func NewPreview(s spec.Spec) (p Preview, err error) {
 	schedule, err := s.Schedule()

@@ -31,6 +31,21 @@ const (
 	delegationBytesMax = 1 << 10
 )
 
+// NewDelegation signs a delegation that ends after a time.
+func NewDelegation(owner key.Private, chain, run string, node key.Public, last time.Duration) (d Delegation, err error) {
+	switch {
+	case !host.ChainIDValid(chain):
+		return d, fmt.Errorf("--chain-id %q is not a chain's name: say which chain the run is on; entrain status shows its name", chain)
+	case last <= 0 || last.Milliseconds() > host.DelegationMsMax:
+		return d, fmt.Errorf("--for %s: want more than nothing and at most %d days", last, host.DelegationMsMax/(24*3600*1000))
+	case owner.Public() == node:
+		return d, errors.New("this is your own key, which needs no delegation")
+	}
+	d = Delegation{Chain: chain, Run: run, Node: node}
+	d.Certificate = host.NewCertificate(owner, chain, run, node, uint64(time.Now().Add(last).UnixMilli()))
+	return d, nil
+}
+
 // String returns the delegation as one line of text without spaces.
 func (d Delegation) String() string {
 	b := wire.AppendString(wire.AppendString(nil, d.Chain), d.Run)

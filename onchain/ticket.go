@@ -51,6 +51,23 @@ func NewTicket(chain, run string, id, manifest wire.Hash, location string, addre
 	return t, t.Fault()
 }
 
+// Ticket returns the run's ticket. Location is the address of its data, by default as its
+// specification says; the addresses are those of the chain, as on this machine.
+func (r Run) Ticket(chain, location string, addresses []string) (Ticket, error) {
+	manifest, err := wire.ParseHash(r.Spec.Data.Manifest)
+	if err != nil {
+		return Ticket{}, fmt.Errorf("the run's data.manifest: %w", err)
+	}
+	if location == "" && data.IsURL(r.Spec.Data.Location) {
+		location = r.Spec.Data.Location
+	}
+	plain := make([]string, len(addresses))
+	for i, a := range addresses {
+		plain[i] = Plain(a)
+	}
+	return NewTicket(chain, r.Spec.Name, r.Snapshot.State.ID(), manifest, location, plain)
+}
+
 // String returns the ticket as one line of text without spaces.
 func (t Ticket) String() string {
 	b := wire.AppendString(nil, t.Chain)

@@ -3,6 +3,7 @@ package participant
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/entrain-network/entrain/data"
@@ -10,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -37,6 +39,21 @@ type Report struct {
 	Can       bool          `json:"can"`
 	Obstacles []Obstacle    `json:"obstacles"`
 	Needs     trainer.Sizes `json:"needs"`
+}
+
+// Write prints that the machine can take part, or each reason why not.
+func (r Report) Write(w io.Writer) error {
+	if r.Can {
+		_, err := fmt.Fprintf(w, "yes: this machine can take part in run %q on chain %q: %s parameters, about %s of memory, %s to fetch\n",
+			r.Run, r.Chain, view.Thousands(r.Needs.Parameters), view.Bytes(r.Needs.Memory), view.Bytes(r.Needs.Model))
+		return err
+	}
+	for _, no := range r.Obstacles {
+		if _, err := fmt.Fprintf(w, "no: %s\n", no.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check reports whether the machine and the key can take part in the run now, and if not, each

@@ -1,13 +1,22 @@
 package participant
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Places are the directories for this user's files; "" where the system names none.
@@ -74,4 +83,98 @@ func (p Places) OnlyState(run string) string {
 		return ""
 	}
 	return found[0]
+}
+
+// cacheBytes is the default limit of each cache: a model of five billion parameters, or many small
+// ones; ten billion tokens. The variable of the environment says another.
+const (
+	cacheBytes    = 20_000_000_000
+	cacheVariable = "ENTRAIN_CACHE_MAX"
+)
+
+// cacheMost returns the limit of each cache.
+func cacheMost(getenv func(string) string) (uint64, error) {
+	text := getenv(cacheVariable)
+	if text == "" {
+		return cacheBytes, nil
+	}
+	most, err := view.ParseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", cacheVariable, err)
+	}
+	return most, nil
+}
+
+// Checkpoints returns the cache of checkpoints.
+func (p Places) Checkpoints(getenv func(string) string) (model.Cache, error) {
+	if p.Cache == "" {
+		return model.Cache{}, errors.New("this system names no directory for what is fetched: set XDG_CACHE_HOME, or fetch the checkpoint's files yourself")
+	}
+	most, err := cacheMost(getenv)
+	return model.Cache{Dir: filepath.Join(p.Cache, "checkpoints"), Most: most}, err
+}
+
+// Chunks returns the cache of data; nil where the system names no place for one. Tell is told why
+// something cannot be kept.
+func (p Places) Chunks(getenv func(string) string, tell func(text string)) (*data.Chunks, error) {
+	most, err := cacheMost(getenv)
+	if err != nil || p.Cache == "" {
+		return nil, err
+	}
+	return data.NewChunks(filepath.Join(p.Cache, "data"), most, func(err error) {
+		tell(fmt.Sprintf("what is fetched of the data is not kept: %v", err))
+	}), nil
+}
+
+// Chains returns the directory that keeps headers of chains, "" if there is none.
+func (p Places) Chains() string {
+	if p.Data == "" {
+		return ""
+	}
+	return filepath.Join(p.Data, "chains")
+}
+
+// Local returns a directory with the checkpoint that a user names: a directory, an address, a run
+// in which the user takes part on this machine, or another run, as RUN, RUN@HOST or a ticket, for
+// the parameters that it agreed on last. They, or the manifest, must have the hash want, unless it
+// is zero. The directory stays until release is called. F needs no cache.
+func (p Places) Local(ctx context.Context, f model.Fetcher, name string, want wire.Hash) (dir string, release func(), err error) {
+	_, _, here := model.OpenCheckpoint(name)
+	if errors.Is(here, fs.ErrNotExist) && !depot.IsAddress(name) {
+		if own := p.OnlyState(name); own != "" {
+			if _, _, err := model.OpenCheckpoint(own); err == nil {
+				return f.Local(ctx, own, want)
+			}
+		}
+		var endpoints []string
+		if to, err := onchain.ParseTarget(name, &endpoints); err == nil {
+			return p.runModel(ctx, Fetching{Fetcher: f, Target: to, Endpoints: endpoints}, want)
+		}
+	}
+	if depot.IsAddress(name) {
+		if f.Cache, err = p.Checkpoints(f.Getenv); err != nil {
+			return "", nil, err
+		}
+	}
+	return f.Local(ctx, name, want)
+}
+
+// runModel returns a directory with the newest agreed parameters of a run.
+func (p Places) runModel(ctx context.Context, f Fetching, want wire.Hash) (dir string, release func(), err error) {
+	f.Remember = p.Chains()
+	f.Endpoints = onchain.Endpoints(f.Endpoints, f.Getenv("ENTRAIN_CHAIN"), f.Remember)
+	if f.Cache, err = p.Checkpoints(f.Getenv); err != nil {
+		return "", nil, err
+	}
+	if f.Kept, err = p.Chunks(f.Getenv, func(text string) { f.Say("%s", text) }); err != nil {
+		return "", nil, err
+	}
+	if dir, release, err = f.Model(ctx); err != nil {
+		return "", nil, fmt.Errorf("no directory %q with a checkpoint's manifest.json is here, and the run of this name cannot be fetched: %w", f.Target.Run, err)
+	}
+	if _, _, err := f.Local(ctx, dir, want); err != nil {
+		release()
+		return "", nil, err
+	}
+	return dir, release, nil
 }

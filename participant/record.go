@@ -3,6 +3,7 @@ package participant
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -99,6 +100,25 @@ func Whose(state string) (runlog.Head, error) {
 			return r.Standing.Head, nil
 		}
 	}
+}
+
+// LogOf is Whose for a run that was named, unless it is "". A member that has just begun has no log
+// yet.
+func LogOf(run, state string) (runlog.Head, error) {
+	info, err := os.Stat(state)
+	if err != nil || !info.IsDir() {
+		return runlog.Head{}, fmt.Errorf("--state %q is not a directory; entrain join says where it keeps its state", state)
+	}
+	head, err := Whose(state)
+	switch {
+	case err == nil && run != "" && head.Name != run:
+		return head, fmt.Errorf("--state %q has the log of run %q, not of %q", state, head.Name, run)
+	case err != nil && run == "":
+		return head, fmt.Errorf("%w; or say which run, before --state DIR", err)
+	case err != nil:
+		head.Name = run
+	}
+	return head, nil
 }
 
 // Specification returns that of the run whose log, or whose file of a log, is at a path, from the

@@ -43,6 +43,7 @@ type ValidatorOptions struct {
 	Getenv    func(string) string
 	Decisions validator.Config
 	Remember  string
+	NetUID    uint16 // subnet of Bittensor whose weights are set by the run's scores; 0: none
 	Observe   func(ValidatorEvent)
 	Scored    func(Scored) // takes evaluations
 }
@@ -56,6 +57,7 @@ type Validator struct {
 	loop    *loop.Real
 	live    *live.Validator
 	reader  *node.BucketReader
+	weigher *Weigher // nil without a subnet
 	log     *scoreLog
 	end     context.CancelFunc
 
@@ -74,6 +76,12 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 			err = errors.Join(err, v.Close())
 		}
 	}()
+	if o.NetUID > 0 {
+		if v.weigher, err = NewWeigher(ctx, o.Getenv, o.NetUID); err != nil {
+			return nil, fmt.Errorf("--bittensor %d: %w", o.NetUID, err)
+		}
+		v.weigher.Tell = o.Tell
+	}
 	client, on, err := onchain.Open(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember}, o.Target)
 	if err != nil {
 		return nil, err
@@ -158,10 +166,28 @@ func (v *Validator) Run(ctx context.Context) error {
 	v.loop.Post(v.live.Start)
 	defer context.AfterFunc(ctx, func() { v.loop.Post(leave) })()
 	defer v.reader.Close()
+	defer v.weigh(ctx)()
 	if err := v.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// weigh sets a subnet's weights after each period. The function that it returns waits until those
+// of the last are set, unless ctx has ended.
+func (v *Validator) weigh(ctx context.Context) (end func()) {
+	if v.weigher == nil {
+		return func() {}
+	}
+	set := make(chan struct{})
+	go func() {
+		v.weigher.Run(ctx, v.Client, v.options.Target.Run)
+		close(set)
+	}()
+	return func() {
+		v.weigher.Close()
+		<-set
+	}
 }
 
 // chain calls both.
@@ -245,6 +271,9 @@ func (v *Validator) changed() {
 	if ok && last.Settled && last.Period > v.settled {
 		v.settled = last.Period
 		v.options.Observe(ValidatorEvent{Event: "period", Period: last.Period, Trust: seat.Trust, Earned: seat.Earned})
+		if v.weigher != nil {
+			v.weigher.Settled(last.Period)
+		}
 	}
 	first, _ := s.PeriodWindows(v.settled + 1)
 	if s.Phase() != coordinator.Finished || first <= s.Round() {

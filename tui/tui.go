@@ -40,6 +40,16 @@ type Options struct {
 	replay func(steer)
 }
 
+// Environment returns the variables that say what a terminal can show.
+func Environment(getenv func(string) string) (env []string) {
+	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "TMUX", "SSH_TTY", "WT_SESSION", "LANG", "LC_ALL"} {
+		if v := getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
 // steer is a request of a key to a replay.
 type steer int
 

@@ -29,6 +29,27 @@ func ParseBytes(s string) (uint64, error) {
 	return 0, fmt.Errorf("%q is not a number of bytes such as 500000, 64kB, 8GB or 2GiB", s)
 }
 
+// ByteCount is the value of a flag: a number of bytes, such as 500000, 64kB or 2GiB. 0 is none.
+type ByteCount uint64
+
+// Set is part of a flag's value.
+func (b *ByteCount) Set(s string) error {
+	n, err := ParseBytes(s)
+	*b = ByteCount(n)
+	return err
+}
+
+// String is part of a flag's value.
+func (b *ByteCount) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return Bytes(uint64(*b))
+}
+
+// Type is part of a flag's value.
+func (b *ByteCount) Type() string { return "bytes" }
+
 // ParsePercent reads a percentage of at most two decimals, in basis points.
 func ParsePercent(s string) (uint16, error) {
 	whole, decimals, _ := strings.Cut(strings.TrimSuffix(s, "%"), ".")

@@ -40,3 +40,14 @@ func Transferred(say func(format string, args ...any)) func(done, total uint64) 
 		}
 	}
 }
+
+// Counted returns a function that tells, now and then, how many of total are done.
+func Counted(name string, total int, say func(format string, args ...any)) func(done int) {
+	last := time.Now()
+	return func(done int) {
+		if time.Since(last) >= 5*time.Second {
+			last = time.Now()
+			say("%s: %d of %d", name, done, total)
+		}
+	}
+}

@@ -121,6 +121,16 @@ func WriteTable(w io.Writer, neurons []Neuron) error {
 	return t.Flush()
 }
 
+// Enroll is Register unless the hotkey is registered, and reports whether it was not.
+func (s Subnet) Enroll(ctx context.Context, coldkey Key, hotkey Account) (bool, error) {
+	_, registered, err := s.UID(ctx, hotkey)
+	if err != nil || registered {
+		return false, err
+	}
+	err = s.Register(ctx, coldkey, hotkey)
+	return err == nil, err
+}
+
 // Register registers a hotkey for the subnet's current price, which the coldkey pays.
 func (s Subnet) Register(ctx context.Context, coldkey Key, hotkey Account) error {
 	call, err := s.Client.meta.call(module, "burned_register")

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/report"
@@ -48,7 +46,7 @@ Only the run's owner may change anything.`,
 		Args:              between(1, 1+host.AdmitKeysMax, fmt.Sprintf("the name of a run, and at most %d keys", host.AdmitKeysMax)),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keys, err := parseKeys(args[1:])
+			keys, err := onchain.ParseKeys(args[1:])
 			if err != nil {
 				return err
 			}
@@ -111,21 +109,4 @@ func (c console) showAllowed(cmd *cobra.Command, o allowing, target string) erro
 		}
 		return c.print(o.asJSON, a, func(w io.Writer) error { return report.Admission(w, on.Run, a) })
 	})
-}
-
-// parseKeys reads public keys, and returns each once and in order, as transactions want them.
-func parseKeys(texts []string) ([]key.Public, error) {
-	if len(texts) > host.AdmitKeysMax {
-		return nil, fmt.Errorf("%d keys at once, at most %d", len(texts), host.AdmitKeysMax)
-	}
-	var keys []key.Public
-	for _, s := range texts {
-		k, err := parseKey(s)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, key.Public.Compare)
-	return slices.Compact(keys), nil
 }

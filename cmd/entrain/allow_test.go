@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 // Keys are read once each and in order, and no more of them than a transaction takes.
@@ -15,7 +16,7 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add(strings.Repeat("x ", host.AdmitKeysMax+1))
 	f.Fuzz(func(t *testing.T, line string) {
 		texts := strings.Fields(line)
-		keys, err := parseKeys(texts)
+		keys, err := onchain.ParseKeys(texts)
 		if err != nil {
 			return
 		}

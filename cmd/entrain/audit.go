@@ -96,9 +96,9 @@ func (e exitError) Unwrap() error { return e.error }
 // audit audits as the flags say, and prints what comes of it.
 func (c console) audit(ctx context.Context, o audit.Options, asJSON bool) error {
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
-	o.Tell = func(text string) { c.say("%s", text) }
+	o.Tell = c.tell
 	var err error
-	if o.Kept, err = c.chunks(o.Tell); err != nil {
+	if o.Kept, err = c.places.Chunks(c.env, o.Tell); err != nil {
 		return exitError{err, exitNotAudited}
 	}
 	o.Report = func(r audit.Report) error {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,28 +13,13 @@ import (
 	"github.com/entrain-network/entrain/participant"
 )
 
-// deviceList is the --device that asks for a table.
-const deviceList = "list"
-
-// measure measures a preset on the processors or on a device, or all devices.
-func (c console) measure(ctx context.Context, preset []string, o bench.StepOptions, asJSON bool) error {
-	var m any
-	err := error(nil)
-	switch {
-	case o.Device == deviceList:
-		m = bench.FindDevices()
-	case o.Device == vulkan.CPU:
-		m, err = bench.MeasurePreset(ctx, preset[0], o)
-	default:
-		m, err = bench.MeasureDevice(ctx, preset[0], o)
+// measure measures a preset, or all devices.
+func (c console) measure(ctx context.Context, preset string, o bench.StepOptions, asJSON bool) error {
+	m, err := bench.Measure(ctx, preset, o)
+	if err != nil {
+		return err
 	}
-	if err == nil && asJSON {
-		return c.object(m)
-	}
-	if err == nil {
-		_, err = fmt.Fprintln(c.out, m)
-	}
-	return err
+	return c.print(asJSON, m, func(w io.Writer) error { _, err := fmt.Fprintln(w, m); return err })
 }
 
 // benchCommand measures this machine.
@@ -63,8 +50,8 @@ none, and then --device auto does not use the GPU.`,
 			"  entrain bench --device list\n  entrain bench 124m --sequence 1024 --batch 4 --device vulkan:0",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Device == deviceList || len(args) == 1 {
-				return c.measure(cmd.Context(), args, o, asJSON)
+			if o.Device == bench.DeviceList || len(args) == 1 {
+				return c.measure(cmd.Context(), strings.Join(args, ""), o, asJSON)
 			}
 			if o.Device != vulkan.CPU {
 				return fmt.Errorf("--device %s: name a PRESET to measure on it", o.Device)

@@ -131,8 +131,11 @@ for its password.`,
 			}
 			c.say("waiting for a block; one comes every %v", participant.SubnetBlock)
 			if coldkey != "" {
-				if err := c.register(cmd.Context(), s, cold, hot.Account()); err != nil {
+				switch made, err := s.Enroll(cmd.Context(), cold, hot.Account()); {
+				case err != nil:
 					return err
+				case made:
+					c.say("%s is registered on subnet %d", hot.Account(), s.NetUID)
 				}
 			}
 			if err := s.Commit(cmd.Context(), hot, member, strings.Join(args, "")); err != nil {
@@ -146,19 +149,6 @@ for its password.`,
 	cmd.Flags().StringVar(&coldkey, "coldkey", "", "`file` of the key that pays for registering the hotkey")
 	_ = cmd.MarkFlagFilename("coldkey")
 	return cmd
-}
-
-// register registers a hotkey on a subnet, unless it is registered.
-func (c console) register(ctx context.Context, s bittensor.Subnet, cold bittensor.Key, hot bittensor.Account) error {
-	_, registered, err := s.UID(ctx, hot)
-	if err != nil || registered {
-		return err
-	}
-	if err := s.Register(ctx, cold, hot); err != nil {
-		return err
-	}
-	c.say("%s is registered on subnet %d", hot, s.NetUID)
-	return nil
 }
 
 func bittensorWeightsCommand(c console, o *subnetOptions) *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -58,7 +59,9 @@ func newShelfOfModels(t *testing.T, names ...string) *shelfOfModels {
 }
 
 // room lets the cache be as large as so many models.
-func (m *shelfOfModels) room(models uint64) { m.env[cacheVariable] = fmt.Sprint(models * m.bytes) }
+func (m *shelfOfModels) room(models uint64) {
+	m.env["ENTRAIN_CACHE_MAX"] = fmt.Sprint(models * m.bytes)
+}
 
 // args are those of a command that reads a model at its address.
 func (m *shelfOfModels) args(name string) []string {
@@ -118,7 +121,7 @@ func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
 	}
 	words := m.read("c")
 	m.has("a", "c")
-	if want := fmt.Sprintf("keeps %s of what was used last: step 0 of b (%s)\n", bytesText(2*m.bytes), bytesText(m.bytes)); !strings.HasSuffix(words, want) {
+	if want := fmt.Sprintf("keeps %s of what was used last: step 0 of b (%s)\n", view.Bytes(2*m.bytes), view.Bytes(m.bytes)); !strings.HasSuffix(words, want) {
 		t.Errorf("it says %q, want %q", words, want)
 	}
 	// What was used a moment ago stays, though it is too much.
@@ -135,11 +138,11 @@ func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
 	m.room(1)
 	m.read("d")
 	m.has("d")
-	m.env[cacheVariable] = "much"
+	m.env["ENTRAIN_CACHE_MAX"] = "much"
 	m.age("d", 2)
-	m.fails(m.args("a"), cacheVariable, "much")
+	m.fails(m.args("a"), "ENTRAIN_CACHE_MAX", "much")
 	m.has("d")
-	delete(m.env, cacheVariable)
+	delete(m.env, "ENTRAIN_CACHE_MAX")
 	m.read("a")
 	m.has("a", "d")
 }

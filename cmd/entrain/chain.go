@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/verify"
 )
 
@@ -161,7 +162,7 @@ const genesisName = "genesis.json"
 func chainStartCommand(c console) *cobra.Command {
 	var home string
 	var asJSON bool
-	var log logging
+	var log participant.Logging
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the replica until Ctrl-C",
@@ -176,7 +177,7 @@ the next start continues.`,
 			if !cmd.Flags().Changed("with-parent") { // a parent knows its own replicas
 				c.own(home) // before it can fail: a stranger at its port is not meant either
 			}
-			replica, err := comet.Open(home, log.logger(c.err), referees)
+			replica, err := comet.Open(home, log.Logger(c.err), referees)
 			if err != nil {
 				if _, missing := os.Stat(filepath.Join(home, genesisName)); errors.Is(missing, fs.ErrNotExist) {
 					return fmt.Errorf("%w, with: entrain chain init --home %q --chain-id NAME", err, home)
@@ -192,7 +193,7 @@ the next start continues.`,
 	}
 	c.homeFlag(cmd, &home)
 	jsonFlag(cmd, &asJSON)
-	log.flag(cmd)
+	logFlag(cmd, &log)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/ledger/comet"
 )
 
@@ -45,7 +46,7 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 	}()
 	s.env["ENTRAIN_CHAIN"] = replica.Endpoint()
 	two := filepath.Join(t.TempDir(), "two")
-	others := object[shownChain](s, "chain", "id", "--json")
+	others := object[founding.Chain](s, "chain", "id", "--json")
 	if len(others.Trusted) != 1 || !strings.HasPrefix(others.Trusted[0], replica.Endpoint()+"#") || fmt.Sprint(others.Peers) != "["+replica.PeerAddress()+"]" {
 		t.Fatalf("chain id: %+v", others)
 	}
@@ -53,7 +54,7 @@ func TestAChainOfSeveralFromTheCommandLine(t *testing.T) {
 		t.Errorf("a replica of the chain with genesis %v: %s, %v", others.Genesis, words, err)
 	}
 	s.ok("chain", "seat", "stake", "5000000", "--home", two)
-	shown := object[shownChain](s, "chain", "show", "--json")
+	shown := object[founding.Chain](s, "chain", "show", "--json")
 	if len(shown.Replicas) != 2 || len(shown.Trusted) != 1 {
 		t.Fatalf("chain show: %+v", shown)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/comet"
+	"github.com/entrain-network/entrain/onchain"
 )
 
 func chainSeatCommand(c console) *cobra.Command {
@@ -38,7 +39,7 @@ them to your account. A candidate's tokens return at once.`, host.UnbondMs/(24*3
 			if args[0] == "stake" {
 				return c.stakeReplica(cmd, a, home, args[1])
 			}
-			k, err := parseKey(args[1])
+			k, err := onchain.ParseKey(args[1])
 			if err != nil {
 				return fmt.Errorf("replica %w", err)
 			}
@@ -58,7 +59,7 @@ them to your account. A candidate's tokens return at once.`, host.UnbondMs/(24*3
 
 // stakeReplica puts tokens behind the replica in home.
 func (c console) stakeReplica(cmd *cobra.Command, a acting, home, amount string) error {
-	n, err := parseTokens(amount)
+	n, err := onchain.ParseTokens(amount)
 	if err != nil {
 		return err
 	}

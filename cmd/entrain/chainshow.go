@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,11 +61,7 @@ state's hash. A current header proves the list, even if the blocks were deleted 
 					}
 					return c.history(run, list, only, asJSON)
 				}
-				list, err := client.Replicas(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return c.showChain(cmd.Context(), client, list, asJSON)
+				return c.showChain(cmd.Context(), client, asJSON)
 			})
 		},
 	}
@@ -77,55 +71,13 @@ state's hash. A current header proves the list, even if the blocks were deleted 
 	return cmd
 }
 
-// shownChain is what chain show --json prints.
-type shownChain struct {
-	Chain    string         `json:"chain"`
-	Height   uint64         `json:"height"`
-	Hash     wire.Hash      `json:"hash"`
-	Time     string         `json:"time"`
-	Trusted  []string       `json:"trusted"` // addresses for clients with the header
-	Genesis  wire.Hash      `json:"genesis"`
-	Peers    []string       `json:"peers"` // addresses for replicas
-	Replicas []host.Replica `json:"replicas"`
-}
-
-// showChain prints what others need to reach the chain, with the newest header that this machine
-// trusts, and the replicas.
-func (c console) showChain(ctx context.Context, client ledger.Chain, replicas []host.Replica, asJSON bool) error {
-	anchor, made, known := client.Trusted()
-	shown := shownChain{Chain: client.ChainID(), Trusted: []string{}, Peers: []string{}, Replicas: replicas}
-	if known {
-		shown.Height, shown.Hash, shown.Time = anchor.Height, anchor.Hash, made.Format(time.RFC3339)
-		for _, e := range client.Endpoints() {
-			r, err := founding.Reached(ctx, e)
-			if err != nil {
-				r.Client = e // it may answer to others
-			}
-			shown.Trusted = append(shown.Trusted, fmt.Sprintf("%s#%v", r.Client, anchor))
-			if r.Peer != "" {
-				shown.Peers = append(shown.Peers, r.Peer)
-			}
-			if !r.Genesis.IsZero() {
-				shown.Genesis = r.Genesis
-			}
-		}
+// showChain prints what others need to reach the chain, and the replicas.
+func (c console) showChain(ctx context.Context, client ledger.Chain, asJSON bool) error {
+	shown, err := founding.Describe(ctx, client)
+	if err != nil {
+		return err
 	}
-	return c.print(asJSON, shown, func(w io.Writer) error {
-		for _, address := range shown.Trusted {
-			fmt.Fprintln(w, address)
-		}
-		if known {
-			fmt.Fprintf(w, "\nchain %s, genesis %v\nuse it with:       export ENTRAIN_CHAIN=%s\n",
-				shown.Chain, shown.Genesis, strings.Join(shown.Trusted, ","))
-			if len(shown.Peers) > 0 {
-				fmt.Fprintf(w, "add a replica:     entrain chain init %s --public HOST\nreplicas are at:   %s\n",
-					strings.Join(shown.Trusted, " "), strings.Join(shown.Peers, " "))
-			} else {
-				fmt.Fprintln(w, "no other replica can reach it: chain init --public HOST makes a chain that others can, or set \"peering\" and \"public\" in chain.json")
-			}
-		}
-		return report.Replicas(w, replicas)
-	})
+	return c.print(asJSON, shown, shown.Write)
 }
 
 // history prints the states of a run, or only the one with a hash.

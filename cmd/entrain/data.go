@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/report"
+	"github.com/entrain-network/entrain/view"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -180,6 +181,6 @@ func (c console) showData(dir string, m data.Manifest, asJSON bool) error {
 	}
 	_, err := fmt.Fprintf(c.out, "%s\n", m.Hash())
 	c.say("data set %q: %s tokens to train on, %s held out, in %d shards; tokenizer %q", m.Name,
-		thousands(m.Tokens), thousands(m.HeldOutTokens), len(m.Shards)+len(m.HeldOut), m.Tokenizer.Name)
+		view.Thousands(m.Tokens), view.Thousands(m.HeldOutTokens), len(m.Shards)+len(m.HeldOut), m.Tokenizer.Name)
 	return err
 }

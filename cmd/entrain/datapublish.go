@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/data"
 )
 
@@ -55,20 +54,7 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 
 // uploadData puts a data set into a bucket.
 func (c console) uploadData(ctx context.Context, dir string, m data.Manifest, address string) error {
-	at, err := bucket.ParseLocation(address)
-	if err != nil {
-		return err
-	}
-	if at, err = at.WithEnvironment(c.env); err != nil {
-		return err
-	}
-	client := bucket.NewClient(bucket.S3Options{})
-	defer client.Close()
-	store, err := client.Open(at)
-	if err != nil {
-		return err
-	}
-	err = data.Publish(ctx, dir, m, store, func(file string, bytes int64, sent bool) {
+	err := data.PublishAt(ctx, dir, m, address, c.env, func(file string, bytes int64, sent bool) {
 		state := "is there"
 		if sent {
 			state = "sent"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -45,7 +44,7 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 			if o.renew {
 				return c.submitDelegation(cmd, o, args[0])
 			}
-			node, err := parseKey(args[0])
+			node, err := onchain.ParseKey(args[0])
 			if err != nil {
 				return err
 			}
@@ -72,12 +71,6 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 
 // delegate signs a delegation and prints it.
 func (c console) delegate(o delegating, node key.Public) error {
-	switch {
-	case !host.ChainIDValid(o.chainID):
-		return fmt.Errorf("--chain-id %q is not a chain's name: say which chain the run is on; entrain status shows its name", o.chainID)
-	case o.last <= 0 || o.last.Milliseconds() > host.DelegationMsMax:
-		return fmt.Errorf("--for %s: want more than nothing and at most %d days", o.last, host.DelegationMsMax/(24*3600*1000))
-	}
 	path, err := c.keyPath(o.keyFile)
 	if err != nil {
 		return err
@@ -86,11 +79,10 @@ func (c console) delegate(o delegating, node key.Public) error {
 	if err != nil {
 		return err
 	}
-	if owner.Public() == node {
-		return errors.New("this is your own key, which needs no delegation")
+	d, err := onchain.NewDelegation(owner, o.chainID, o.run, node, o.last)
+	if err != nil {
+		return err
 	}
-	d := onchain.Delegation{Chain: o.chainID, Run: o.run, Node: node}
-	d.Certificate = host.NewCertificate(owner, o.chainID, o.run, node, uint64(time.Now().Add(o.last).UnixMilli()))
 	c.say("node %s works for %s in run %q until %s", node, owner.Public(), o.run, d.Expires().Format(time.RFC3339))
 	_, err = fmt.Fprintln(c.out, d)
 	return err

@@ -121,7 +121,7 @@ func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) 
 
 // demo runs the demo and shows it.
 func (c console) demo(ctx context.Context, o demoOptions) error {
-	opts := demo.Options{Settings: o.Settings, Dir: o.keep, Say: func(text string) { c.say("%s", text) }}
+	opts := demo.Options{Settings: o.Settings, Dir: o.keep, Say: c.tell}
 	if o.s3 != "" {
 		at, err := demo.Bucket(ctx, o.s3)
 		if err != nil {

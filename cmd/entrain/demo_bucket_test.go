@@ -43,6 +43,8 @@ func TestDemoByBuckets(t *testing.T) {
 	kill(t, pids["client-2"])
 	d.until("client-2 was started again", started("client-2"))
 	d.until("client-2 goes on", func(ev printed) bool { note(ev); return ev.Process == "client-2" && ev.Kind == "applied" })
+	d.until("a period of three windows is settled", step("client-1", 8))
+	tellsScores(t, dir)
 	kill(t, pids["s3"])
 	d.until("the server was started again", started("s3"))
 	if err := d.end(); err != nil {
@@ -64,6 +66,28 @@ func TestDemoByBuckets(t *testing.T) {
 	for _, name := range []string{"client-1.write", "client-1.read", "secret"} {
 		if info, err := os.Stat(filepath.Join(dir, "s3", name)); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// tellsScores looks at the scores of a demo by buckets as a member of it would.
+func tellsScores(t *testing.T, dir string) {
+	t.Helper()
+	s := newShell(t)
+	s.env["ENTRAIN_CHAIN"] = demoChain(t, dir)
+	member := func(client string) string {
+		return strings.TrimSpace(s.ok("key", "--key", filepath.Join(dir, client, "key")))
+	}
+	good, cheat := member("client-1"), member("client-4")
+	for _, c := range []struct{ args, want string }{
+		{"--scores", "settled\n"},
+		{"--scores --json", `"settled":true`},
+		{"--explain " + good, "weighted by stake times trust"},
+		{"--explain " + good + " --state " + filepath.Join(dir, "validator-1"), "evaluated it"},
+		{"--explain " + cheat, "A score of 0 or less is paid nothing"},
+	} {
+		if out := s.ok(append([]string{"status", "demo"}, strings.Fields(c.args)...)...); !strings.Contains(out, c.want) {
+			t.Errorf("status demo %s: %q is not in\n%s", c.args, c.want, out)
 		}
 	}
 }

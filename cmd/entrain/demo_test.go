@@ -91,6 +91,20 @@ func startDemo(t *testing.T, dir string, args ...string) *running {
 	return r
 }
 
+// demoChain returns where the chain of the demo in dir serves clients.
+func demoChain(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set struct{ API string }
+	if err := json.Unmarshal(b, &set); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + set.API
+}
+
 // until reads events up to the first for which ok holds.
 func (r *running) until(what string, ok func(printed) bool) printed {
 	r.t.Helper()

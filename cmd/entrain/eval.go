@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"io"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 )
 
 func evalCommand(c console) *cobra.Command {
@@ -43,7 +42,11 @@ record a line, with the fields of the data set; examples are its train split, of
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			work, err := c.readTasks(cmd.Context(), specs, limit)
+			files, err := c.taskFiles(cmd.Context(), specs)
+			if err != nil {
+				return err
+			}
+			work, err := model.ReadTasks(files, limit)
 			if err != nil {
 				return err
 			}
@@ -54,23 +57,20 @@ record a line, with the fields of the data set; examples are its train split, of
 			defer release()
 			pool := exact.NewPool(runtime.GOMAXPROCS(0))
 			defer pool.Close()
-			scorer, free, err := model.NewScorer(dir, pool, device, func(text string) { c.say("%s", text) })
+			scorer, free, err := model.NewScorer(dir, pool, device, c.tell)
 			if err != nil {
 				return err
 			}
 			defer free()
 			var results []eval.Result
 			for _, t := range work {
-				r, err := scorer.Run(cmd.Context(), t.Name, t.Items, progressOf(c, t))
+				r, err := scorer.Run(cmd.Context(), t.Name, t.Items, view.Counted(t.Name, len(t.Items), c.say))
 				if err != nil {
 					return err
 				}
 				results = append(results, r)
 			}
-			if asJSON {
-				return json.NewEncoder(c.out).Encode(results)
-			}
-			return eval.WriteTable(c.out, results)
+			return c.print(asJSON, results, func(w io.Writer) error { return eval.WriteTable(w, results) })
 		},
 	}
 	from.flags(cmd)
@@ -83,14 +83,6 @@ record a line, with the fields of the data set; examples are its train split, of
 	return cmd
 }
 
-func (c console) readTasks(ctx context.Context, specs []string, limit int) ([]model.NamedItems, error) {
-	files, err := c.taskFiles(ctx, specs)
-	if err != nil {
-		return nil, err
-	}
-	return model.ReadTasks(files, limit)
-}
-
 // taskFiles names the files of tasks, which it fetches if need be.
 func (c console) taskFiles(ctx context.Context, specs []string) ([]string, error) {
 	return c.dataFetcher().TaskFiles(ctx, specs)
@@ -99,17 +91,6 @@ func (c console) taskFiles(ctx context.Context, specs []string) ([]string, error
 // dataFetcher fetches data sets.
 func (c console) dataFetcher() model.Fetcher {
 	f := model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
-	f.Cache, _ = c.cache() // without a cache it refuses
+	f.Cache, _ = c.places.Checkpoints(c.env) // without a cache it refuses
 	return f
-}
-
-// progressOf reports on the error output now and then how far a task has come.
-func progressOf(c console, t model.NamedItems) func(done int) {
-	last := time.Now()
-	return func(done int) {
-		if time.Since(last) >= 5*time.Second {
-			last = time.Now()
-			fmt.Fprintf(c.err, "%s: %d of %d\n", t.Name, done, len(t.Items))
-		}
-	}
 }

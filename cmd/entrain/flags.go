@@ -1,19 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
-	"github.com/entrain-network/entrain/view"
 )
 
 // A flag of one name means one thing in all commands. Those of several commands are made here.
@@ -50,47 +46,10 @@ func plainFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "plain", false, "print lines, also on a terminal")
 }
 
-// logging is the flag --log: the least level of the structured log, and whether it is JSON.
-type logging struct {
-	level slog.Level
-	json  bool
-}
-
-// flag adds --log.
-func (l *logging) flag(cmd *cobra.Command) {
-	l.level = slog.LevelWarn
-	cmd.Flags().Var(l, "log", "least `level` of the structured log on standard error: debug, info, warn or error; info,json\nwrites it as JSON")
-}
-
-// Set is part of pflag.Value.
-func (l *logging) Set(s string) error {
-	level, format, _ := strings.Cut(s, ",")
-	if err := l.level.UnmarshalText([]byte(level)); err != nil || format != "" && format != "json" {
-		return errors.New(`want debug, info, warn or error, and ",json" for lines of JSON`)
-	}
-	l.json = format != ""
-	return nil
-}
-
-// String is part of pflag.Value.
-func (l *logging) String() string {
-	text := strings.ToLower(l.level.String())
-	if l.json {
-		text += ",json"
-	}
-	return text
-}
-
-// Type is part of pflag.Value.
-func (l *logging) Type() string { return "level" }
-
-// logger makes the structured log.
-func (l *logging) logger(out io.Writer) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: l.level}
-	if l.json {
-		return slog.New(slog.NewJSONHandler(out, opts))
-	}
-	return slog.New(slog.NewTextHandler(out, opts))
+// logFlag adds --log.
+func logFlag(cmd *cobra.Command, to *participant.Logging) {
+	to.Level = slog.LevelWarn
+	cmd.Flags().Var(to, "log", "least `level` of the structured log on standard error: debug, info, warn or error; info,json\nwrites it as JSON")
 }
 
 // dataFlag adds --data.
@@ -150,27 +109,6 @@ func miningFlags(cmd *cobra.Command, m *participant.Mining) {
 func privateFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "private-buckets", false, "read miners' buckets at addresses of this machine and of private networks as well")
 }
-
-// byteCount is a flag of a number of bytes, such as 500000, 64kB, 8GB or 2GiB. 0 is none.
-type byteCount uint64
-
-// Set is part of pflag.Value.
-func (b *byteCount) Set(s string) error {
-	n, err := view.ParseBytes(s)
-	*b = byteCount(n)
-	return err
-}
-
-// String is part of pflag.Value.
-func (b *byteCount) String() string {
-	if *b == 0 {
-		return ""
-	}
-	return bytesText(uint64(*b))
-}
-
-// Type is part of pflag.Value.
-func (b *byteCount) Type() string { return "bytes" }
 
 // joinGroups are the flags of a command that has many, by what they are about; the rest comes last.
 var joinGroups = []struct {

@@ -48,7 +48,7 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.Open(dir); err != nil {
 				return err
 			}
-			free, err := g.On(device, func(text string) { c.say("%s", text) })
+			free, err := g.On(device, c.tell)
 			if err != nil {
 				return err
 			}

@@ -75,7 +75,7 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 	if o.Data, err = c.dataFetcher().Dataset(ctx, o.Data, "train"); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	o.Base, o.Log, o.Say = c.places.Data, o.join.log.logger(c.err), c.say
+	o.Base, o.Log, o.Say = c.places.Data, o.join.log.Logger(c.err), c.say
 	return o.Hosting.Run(ctx, func(ctx context.Context, h founding.Hosted) error {
 		c.own(h.Chain)
 		if o.join.asJSON {

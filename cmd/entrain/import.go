@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 )
 
 func importCommand(c console) *cobra.Command {
@@ -67,7 +68,7 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 					Count      int    `json:"parameters"`
 				}{out, manifest.Params.String(), manifest.Hash().String(), m.Tokenizer.Hash().String(), len(m.Params)})
 			}
-			c.say("%s: %s parameters, tokenizer %s; their hash is", out, thousands(uint64(len(m.Params))), m.Tokenizer.Name())
+			c.say("%s: %s parameters, tokenizer %s; their hash is", out, view.Thousands(uint64(len(m.Params))), m.Tokenizer.Name())
 			fmt.Fprintln(c.out, manifest.Params)
 			c.say(`continue training it with: entrain data prepare -o DATA --tokenizer %q FILE...
                            entrain run create -f run.toml --from %q --data DATA`, filepath.Join(out, checkpoint.TokenizerFile), out)

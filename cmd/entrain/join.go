@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/view"
 )
 
 func joinCommand(c console) *cobra.Command { return joinWith(c, &joinOptions{}) }
@@ -112,8 +113,8 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 // time.
 func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
-	f.Var((*byteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
-	f.Var((*byteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
+	f.Var((*view.ByteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
+	f.Var((*view.ByteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
 	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
 	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME[:N][=FILE]` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
@@ -146,7 +147,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	}
 	o.confine()
 	o.Endpoints = c.endpoints(o.Endpoints)
-	if o.Kept, err = c.chunks(func(text string) { o.Log.Warn(text) }); err != nil {
+	if o.Kept, err = c.places.Chunks(c.env, func(text string) { o.Log.Warn(text) }); err != nil {
 		return err
 	}
 	var path string
@@ -167,7 +168,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 		defer f.Close()
 		out = f
 	}
-	o.Log = o.log.logger(out)
+	o.Log = o.log.Logger(out)
 	o.Remember, o.Program, o.Getenv, o.Say = c.remembered(), version().Version, c.env, c.say
 	part, err := participant.New(ctx, o.Options)
 	if err != nil {
@@ -196,7 +197,7 @@ func (o *joinOptions) confine() {
 }
 
 func (c console) introduce(p *participant.Participant, keyPath string) {
-	c.say("run %q on chain %q: %s, %s parameters", p.Target.Run, p.Client.ChainID(), p.Trainer.Spec.Model.Name(), thousands(uint64(p.Trainer.Engine.ParamsLen())))
+	c.say("run %q on chain %q: %s, %s parameters", p.Target.Run, p.Client.ChainID(), p.Trainer.Spec.Model.Name(), view.Thousands(uint64(p.Trainer.Engine.ParamsLen())))
 	if a := p.Trainer.Spec.About; a != nil && a.Description != "" {
 		c.say("%s", a.Description)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/entrain-network/entrain/key"
@@ -40,19 +39,7 @@ func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 		return err
 	}
 	r.Key = own
-	switch {
-	case o.asJSON:
-		err = c.object(r)
-	case r.Can:
-		_, err = fmt.Fprintf(c.out, "yes: this machine can take part in run %q on chain %q: %s parameters, about %s of memory, %s to fetch\n",
-			r.Run, r.Chain, thousands(r.Needs.Parameters), bytesText(r.Needs.Memory), bytesText(r.Needs.Model))
-	}
-	for _, no := range r.Obstacles {
-		if !o.asJSON {
-			fmt.Fprintf(c.out, "no: %s\n", no.Reason)
-		}
-	}
-	if !r.Can {
+	if err = c.print(o.asJSON, r, r.Write); !r.Can {
 		err = errors.Join(err, errCannotJoin)
 	}
 	return err

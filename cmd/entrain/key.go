@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,7 +47,7 @@ somebody is: compare keys.`,
 		if err != nil {
 			return err
 		}
-		k, made, err := c.ensureKey(path, encrypt)
+		k, made, err := keyfile.Ensure(path, encrypt, c.passphrase)
 		if err != nil {
 			return err
 		}
@@ -111,34 +109,13 @@ func (c console) publicKey(file string) (key.Public, error) {
 	return k.Public(), nil
 }
 
-// ensureKey is loadKey, and makes a key if there is no file. If encrypt is set the key must be new,
-// and gets a passphrase.
-func (c console) ensureKey(path string, encrypt bool) (k key.Private, made bool, err error) {
-	if k, err = keyfile.Load(path, c.passphrase); err == nil && encrypt {
-		err = fmt.Errorf("--passphrase: the key %q already exists", path)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return k, false, err
-	}
-	var phrase []byte
-	if encrypt {
-		if phrase, err = c.newPassphrase(); err != nil {
-			return k, false, err
-		}
-	}
-	if k, err = keyfile.New(rand.Reader); err != nil {
-		return k, false, err
-	}
-	return k, true, keyfile.Write(path, k, phrase)
-}
-
 // ownKey returns the user's key, from the given file or the default one, and prints a note if it
 // creates the key.
 func (c console) ownKey(file string) (k key.Private, path string, err error) {
 	if path, err = c.keyPath(file); err != nil {
 		return k, "", err
 	}
-	k, made, err := c.ensureKey(path, false)
+	k, made, err := keyfile.Ensure(path, false, c.passphrase)
 	if made {
 		c.say("made a key in %s: %s", path, k.Public())
 	}
@@ -155,23 +132,6 @@ func (c console) passphrase(prompt string) ([]byte, error) {
 	phrase, err := term.ReadPassword(int(f.Fd()))
 	fmt.Fprintln(c.err)
 	return phrase, err
-}
-
-func (c console) newPassphrase() ([]byte, error) {
-	first, err := c.passphrase("New passphrase: ")
-	if err != nil {
-		return nil, fmt.Errorf("key with a passphrase: %w", err)
-	}
-	second, err := c.passphrase("The same again: ")
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("key with a passphrase: %w", err)
-	case len(first) == 0:
-		return nil, errors.New("the passphrase is empty; leave out --passphrase for a key without one")
-	case !bytes.Equal(first, second):
-		return nil, errors.New("the two passphrases differ; nothing was written")
-	}
-	return first, nil
 }
 
 func (c console) showKey(path string, p key.Public, asJSON bool) error {

@@ -21,7 +21,7 @@ import (
 type observing struct {
 	asJSON  bool
 	plain   bool
-	log     logging
+	log     participant.Logging
 	metrics string // address to serve on; "" serves nothing
 	invite  string // the command with which others join; "" if only the owner knows it
 }
@@ -30,7 +30,7 @@ func (o *observing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	jsonFlag(cmd, &o.asJSON)
 	plainFlag(cmd, &o.plain)
-	o.log.flag(cmd)
+	logFlag(cmd, &o.log)
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics for Prometheus and /healthz on this `address`, such as 127.0.0.1:9100")
 }
 
@@ -46,13 +46,7 @@ func (o *observing) windowed(c console) bool { return !o.asJSON && !o.plain && c
 
 // windowOptions returns the options for the terminal that this process has.
 func (c console) windowOptions() tui.Options {
-	var env []string
-	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "TMUX", "SSH_TTY", "WT_SESSION", "LANG", "LC_ALL"} {
-		if v := c.env(name); v != "" {
-			env = append(env, name+"="+v)
-		}
-	}
-	return tui.Options{In: c.in, Out: c.out, Env: env}
+	return tui.Options{In: c.in, Out: c.out, Env: tui.Environment(c.env)}
 }
 
 // timed is an event with the time it happened.

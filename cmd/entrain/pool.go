@@ -91,7 +91,7 @@ func (c console) openPool(ctx context.Context, a acting, o poolOptions, name str
 	if terms.OwnBP, err = view.ParsePercent(o.own); err != nil {
 		return fmt.Errorf("--own %w", err)
 	}
-	if terms.Workers, err = parseKeys(o.workers); err != nil {
+	if terms.Workers, err = onchain.ParseKeys(o.workers); err != nil {
 		return fmt.Errorf("--worker %w", err)
 	}
 	return c.send(ctx, a, terms, fmt.Sprintf("create pool %q", name),

@@ -13,7 +13,7 @@ import (
 // relaying is what `entrain relay` was asked for.
 type relaying struct {
 	participant.Reaching
-	log       logging
+	log       participant.Logging
 	target    onchain.Target
 	keyFile   string
 	endpoints []string
@@ -51,7 +51,7 @@ a new one. relay creates a key if there is none. It needs no tokens and earns no
 	keyFlag(cmd, &o.keyFile)
 	chainFlag(cmd, &o.endpoints)
 	reachFlags(cmd, &o.Reaching)
-	o.log.flag(cmd)
+	logFlag(cmd, &o.log)
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func (c console) relay(ctx context.Context, o relaying) (err error) {
 	}
 	o.endpoints = c.endpoints(o.endpoints)
 	r, err := participant.NewRelay(ctx, participant.RelayOptions{
-		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: o.log.logger(c.err),
+		Reaching: o.Reaching, Target: o.target, Endpoints: o.endpoints, Key: secret, Remember: c.remembered(), Log: o.log.Logger(c.err),
 		Reached: func(addr string) { c.say("reached at %s", addr) },
 	})
 	if err != nil {

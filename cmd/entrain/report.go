@@ -3,21 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
-	"github.com/entrain-network/entrain/runlog"
-	"github.com/entrain-network/entrain/spec"
-	"github.com/entrain-network/entrain/verify"
-	"github.com/entrain-network/entrain/view"
 )
 
 func reportCommand(c console) *cobra.Command {
@@ -51,56 +45,25 @@ over, and the chain gone. Without a log, the report has members, points and hash
 }
 
 func (c console) report(ctx context.Context, to onchain.Target, chain []string, out, state string) error {
-	run := to.Run
-	fold := view.New("")
-	if state != "" {
-		fold.NameOps(participant.OpNames(filepath.Join(state, participant.LogDir)))
-		if err := runlog.Read(ctx, filepath.Join(state, participant.LogDir), fold.Add); err != nil {
-			return fmt.Errorf("%w; --state is the state directory of a participant, which entrain join names", err)
-		}
+	past, err := participant.OpenPast(ctx, state)
+	if err != nil {
+		return err
+	}
+	err = c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error { return past.Add(ctx, client, on) })
+	switch {
+	case err != nil && state == "":
+		return err
+	case err != nil:
+		c.say("without what the chain says now: %v", err)
 	}
 	now := time.Now()
-	chainID, text, err := c.foldChain(ctx, fold, to, chain)
+	r, s, err := past.Run(to.Run, now)
 	if err != nil {
-		if state == "" {
-			return err
-		}
-		c.say("without what the chain says now: %v", err)
-		text = participant.Specification(filepath.Join(state, participant.LogDir))
-	}
-	r := fold.Run(now)
-	switch {
-	case r.Name == "":
-		return fmt.Errorf("the log in %q does not tell of any run yet", state)
-	case r.Name != run:
-		return fmt.Errorf("the log in %q is of run %q, not of %q", state, r.Name, run)
-	}
-	if chainID != "" {
-		r.Chain = chainID
-	}
-	var s *spec.Spec // nil if it is not at hand
-	if parsed, err := spec.Parse(text, all.Kinds()); err == nil {
-		s = &parsed
+		return err
 	}
 	if err := report.Write(out, r, s, now); err != nil {
 		return err
 	}
 	c.say("wrote %s, and a model card, README.md, beside it", filepath.Join(out, "index.html"))
 	return nil
-}
-
-// foldChain adds what the chain says of a run now, and returns the chain's name and the run's
-// specification.
-func (c console) foldChain(ctx context.Context, fold *view.Fold, to onchain.Target, chain []string) (id string, text []byte, err error) {
-	err = c.onRun(ctx, chain, to, func(client ledger.Chain, on onchain.Run) error {
-		if log, now := fold.Run(time.Now()).ID, on.Snapshot.State.ID().String(); log != "" && log != now {
-			return fmt.Errorf("the log is of run %s, but run %q of chain %q is %s", log, to.Run, client.ChainID(), now)
-		}
-		id, text = client.ChainID(), on.Text
-		fold.NameOps(verify.OpNames(on.Text))
-		fold.Called(view.NamesOn(ctx, client))
-		fold.Add(runlog.Record{Time: time.Now(), Standing: runlog.Digest(on.Snapshot)})
-		return nil
-	})
-	return id, text, err
 }

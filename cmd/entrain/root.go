@@ -26,6 +26,9 @@ type console struct {
 // say writes a line for people.
 func (c console) say(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
 
+// tell writes a text for people.
+func (c console) tell(text string) { c.say("%s", text) }
+
 // object writes one JSON object on a line of its own.
 func (c console) object(v any) error {
 	b, err := json.Marshal(v)

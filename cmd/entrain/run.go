@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -19,7 +17,6 @@ import (
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
-	"github.com/entrain-network/entrain/spec"
 )
 
 func runCommand(c console) *cobra.Command {
@@ -124,37 +121,15 @@ func (r runCreation) create(ctx context.Context, c console) error {
 				SpecHash  string     `json:"spec_hash"`
 			}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
 		} else {
-			r.tellCreated(c, s, client.ChainID())
+			for _, text := range draft.Created(s, client.ChainID()) {
+				c.say("%s", text)
+			}
 		}
-		if err != nil || !r.gives(s) {
+		if err != nil || !draft.Gives(s) {
 			return err
 		}
 		return c.give(ctx, client, s.Name, from)
 	})
-}
-
-// gives reports whether members can only have the model that the run begins with from this machine.
-func (r runCreation) gives(s spec.Spec) bool {
-	return r.from != "" && s.Model.FromLocation == "" && !s.Buckets()
-}
-
-// tellCreated tells how to take part in a run that was created.
-func (r runCreation) tellCreated(c console, s spec.Spec, chain string) {
-	take := s.Name
-	if !data.IsURL(s.Data.Location) {
-		take += " --data " + cmp.Or(r.data, s.Data.Location, "DIR")
-	}
-	alone := r.from != "" && s.Model.FromLocation == "" && !r.gives(s)
-	if alone {
-		take += " --from " + r.from
-	}
-	c.say("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)
-	switch {
-	case alone && s.Model.LoRA != nil:
-		c.say("everybody who takes part needs the checkpoint: the run trains adapters of it")
-	case alone:
-		c.say("others need no --from: they get the model from members' buckets, so it begins once one that has the checkpoint takes part")
-	}
 }
 
 // give serves the model in a checkpoint to the members of a run that begins with it.
@@ -173,16 +148,7 @@ func (c console) give(ctx context.Context, client ledger.Chain, run, from string
 
 // preview shows what a specification means.
 func (r runCreation) preview(c console, draft founding.Draft) error {
-	s, err := draft.Read()
-	var p founding.Preview
-	if err == nil {
-		p, err = founding.NewPreview(s)
-	}
-	if err == nil && onchain.OnSolana(c.endpoints(r.chain)) {
-		var fees founding.Fees
-		fees, err = founding.NewFees(s, p.Members)
-		p.Solana = &fees
-	}
+	p, err := draft.Preview(onchain.OnSolana(c.endpoints(r.chain)))
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}

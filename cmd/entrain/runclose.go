@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/report"
+	"github.com/entrain-network/entrain/view"
 )
 
 func runCloseCommand(c console) *cobra.Command {
@@ -94,12 +95,12 @@ func (c console) listClosed(ctx context.Context, chain []string, asJSON bool) er
 
 // refund takes tokens back from a run's treasury.
 func (c console) refund(ctx context.Context, a acting, run, text string) error {
-	amount, err := parseTokens(text)
+	amount, err := onchain.ParseTokens(text)
 	if err != nil {
 		return err
 	}
 	return c.send(ctx, a, host.ToRun(run, coordinator.Refund{Amount: amount}), fmt.Sprintf("take tokens back from run %q", run),
-		fmt.Sprintf("took %s back from the treasury of run %q", tokens(amount), run))
+		fmt.Sprintf("took %s back from the treasury of run %q", view.Tokens(amount), run))
 }
 
 // change sets the terms of a paused run.

@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/atomicfile"
-	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -34,11 +32,11 @@ command prints its contents.`,
 			if err != nil {
 				return err
 			}
-			t := on.Ticket
-			if t == nil {
-				if t, err = c.newTicket(cmd, on.Run, chain, at, location); err != nil {
-					return err
-				}
+			var t onchain.Ticket
+			if on.Ticket != nil {
+				t = *on.Ticket
+			} else if t, err = c.newTicket(cmd, on.Run, chain, at, location); err != nil {
+				return err
 			}
 			if file != "" {
 				if err := atomicfile.WriteBytes(file, 0o644, []byte(t.String()+"\n")); err != nil {
@@ -66,31 +64,16 @@ command prints its contents.`,
 }
 
 // newTicket makes the ticket of a run as the chain has it.
-func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, location string) (*onchain.Ticket, error) {
-	var on onchain.Run
-	var id string
-	err := c.onRun(cmd.Context(), chain, onchain.Target{Run: run}, func(client ledger.Chain, is onchain.Run) error {
-		on, id = is, client.ChainID()
-		return nil
+func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, location string) (t onchain.Ticket, err error) {
+	err = c.onRun(cmd.Context(), chain, onchain.Target{Run: run}, func(client ledger.Chain, on onchain.Run) (err error) {
+		if len(at) == 0 {
+			at = c.endpoints(chain)
+		}
+		t, err = on.Ticket(client.ChainID(), location, at)
+		return err
 	})
 	if err != nil {
-		return nil, err
-	}
-	manifest, err := wire.ParseHash(on.Spec.Data.Manifest)
-	if err != nil {
-		return nil, fmt.Errorf("the run's data.manifest: %w", err)
-	}
-	if len(at) == 0 {
-		for _, e := range c.endpoints(chain) {
-			at = append(at, onchain.Plain(e))
-		}
-	}
-	if location == "" && data.IsURL(on.Spec.Data.Location) {
-		location = on.Spec.Data.Location
-	}
-	t, err := onchain.NewTicket(id, run, on.Snapshot.State.ID(), manifest, location, at)
-	if err != nil {
-		return nil, err
+		return t, err
 	}
 	if onchain.AllLoopback(t.Addresses) {
 		c.say("only this machine can use the ticket: %s is its own address; say at which others reach it with --at HOST", t.Addresses[0])
@@ -98,5 +81,5 @@ func (c console) newTicket(cmd *cobra.Command, run string, chain, at []string, l
 	if t.Data == "" {
 		c.say("the run's data has no address: every member must have it, and name it with --data; put it on a web server and name that with --data URL")
 	}
-	return &t, nil
+	return t, nil
 }

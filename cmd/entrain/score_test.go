@@ -20,7 +20,7 @@ func TestValidateRefusesWhatItCannotDo(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	if _, err := (validateOptions{payee: "me"}).decide(); err == nil {
+	if _, err := optionalKey("payee", "me"); err == nil {
 		t.Error("payee \"me\" is a key")
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/onchain"
 )
@@ -43,37 +41,15 @@ func (c console) initSolana(cmd *cobra.Command, keyFile string, args []string) e
 	if err != nil {
 		return err
 	}
-	client, err := solana.NewClient(ctx, solana.Options{Program: at.Program, Endpoints: []string{at.Endpoint}})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	file := []byte(nil)
 	if len(args) == 2 {
-		if err := c.deploy(ctx, client, k, &at, args[1]); err != nil {
-			return fmt.Errorf("deploy %q: %w", args[1], err)
+		if file, err = os.ReadFile(args[1]); err != nil {
+			return err
 		}
 	}
-	if supply > 0 {
-		if at.Mint, err = client.NewToken(ctx, k, supply); err != nil {
-			return fmt.Errorf("make a token: %w", err)
-		}
+	if err := at.Found(ctx, k, file, supply, c.say); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintln(c.out, at)
-	return err
-}
-
-// deploy puts the program in a file on the cluster at, which then names it.
-func (c console) deploy(ctx context.Context, client *solana.Client, k key.Private, at *solana.Place, path string) error {
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	percent := 0
-	at.Program, err = client.Deploy(ctx, k, file, func(done, all int) {
-		if now := 100 * done / all; now >= percent+10 || done == all {
-			percent = now
-			c.say("%d %% of %d bytes", now, all)
-		}
-	})
 	return err
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -12,8 +10,6 @@ import (
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
-	"github.com/entrain-network/entrain/onchain"
-	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
@@ -50,7 +46,7 @@ func (s *checkpointSource) flags(cmd *cobra.Command) {
 func (c console) fetcher(name string) (f model.Fetcher, err error) {
 	f = model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
 	if depot.IsAddress(name) {
-		f.Cache, err = c.cache()
+		f.Cache, err = c.places.Checkpoints(c.env)
 	}
 	return f, err
 }
@@ -64,22 +60,7 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 			return "", nil, fmt.Errorf("--hash %q: want 64 hexadecimal digits", s.hash)
 		}
 	}
-	if _, _, err := model.OpenCheckpoint(name); errors.Is(err, fs.ErrNotExist) && !depot.IsAddress(name) {
-		var endpoints []string
-		if own := c.places.OnlyState(name); own != "" {
-			if _, _, err := model.OpenCheckpoint(own); err == nil {
-				return model.Fetcher{}.Local(ctx, own, want)
-			}
-		}
-		if to, err := onchain.ParseTarget(name, &endpoints); err == nil {
-			return c.runModel(ctx, to, endpoints, want)
-		}
-	}
-	f, err := c.fetcher(name)
-	if err != nil {
-		return "", nil, err
-	}
-	return f.Local(ctx, name, want)
+	return c.places.Local(ctx, model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}, name, want)
 }
 
 // open opens the model of a checkpoint, named as in local, until release is called.
@@ -94,25 +75,6 @@ func (s checkpointSource) open(ctx context.Context, c console, name string) (m *
 		release()
 	}
 	return m, release, err
-}
-
-// runModel returns a directory with the newest agreed parameters of a run.
-func (c console) runModel(ctx context.Context, to onchain.Target, endpoints []string, want wire.Hash) (dir string, release func(), err error) {
-	f := participant.Fetching{Fetcher: model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}, Target: to, Endpoints: c.endpoints(endpoints), Remember: c.remembered()}
-	if f.Cache, err = c.cache(); err != nil {
-		return "", nil, err
-	}
-	if f.Kept, err = c.chunks(func(text string) { c.say("%s", text) }); err != nil {
-		return "", nil, err
-	}
-	if dir, release, err = f.Model(ctx); err != nil {
-		return "", nil, fmt.Errorf("no directory %q with a checkpoint's manifest.json is here, and the run of this name cannot be fetched: %w", to.Run, err)
-	}
-	if _, _, err := f.Local(ctx, dir, want); err != nil {
-		release()
-		return "", nil, err
-	}
-	return dir, release, nil
 }
 
 // progress tells now and then how many bytes have come.

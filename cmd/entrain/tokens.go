@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -57,30 +56,12 @@ func (c console) send(ctx context.Context, a acting, body host.Body, failed, don
 	return nil
 }
 
-// parseTokens reads an amount of tokens, which are whole.
-func parseTokens(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is not an amount: want a whole number of tokens, 1 or more", s)
-	}
-	return n, nil
-}
-
-// parseKey reads a public key.
-func parseKey(s string) (key.Public, error) {
-	k, err := key.ParsePublic(s)
-	if err != nil {
-		return k, fmt.Errorf("%q: want a public key of 64 hexadecimal digits, as entrain key prints it", s)
-	}
-	return k, nil
-}
-
 // optionalKey reads the public key of a flag; "" is not a key.
 func optionalKey(flag, s string) (k key.Public, err error) {
 	if s == "" {
 		return k, nil
 	}
-	if k, err = parseKey(s); err != nil {
+	if k, err = onchain.ParseKey(s); err != nil {
 		err = fmt.Errorf("--%s %w", flag, err)
 	}
 	return k, err
@@ -89,17 +70,9 @@ func optionalKey(flag, s string) (k key.Public, err error) {
 // needAmount checks the arguments of a command that wants a name and an amount.
 func needAmount(what string) cobra.PositionalArgs {
 	return cobra.MatchAll(between(2, 2, what+" and how many tokens"), func(_ *cobra.Command, args []string) error {
-		_, err := parseTokens(args[1])
+		_, err := onchain.ParseTokens(args[1])
 		return err
 	})
-}
-
-// needName refuses what cannot be the name of a pool.
-func needName(name string) error {
-	if !host.RunNameValid(name) {
-		return fmt.Errorf("%q is not a pool's name: names have 1 to %d of a-z, 0-9 and inner '-'", name, host.RunNameBytesMax)
-	}
-	return nil
 }
 
 // needRun wants one run, needPool the name of one pool.
@@ -109,4 +82,4 @@ var (
 )
 
 // named refuses a first argument that cannot be the name of a pool.
-func named(_ *cobra.Command, args []string) error { return needName(args[0]) }
+func named(_ *cobra.Command, args []string) error { return onchain.CheckPoolName(args[0]) }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,6 @@ type validateOptions struct {
 	keyFile string
 	sample  uint32
 	payee   string
-	netuid  uint16 // of Bittensor; 0: none
 	asJSON  bool
 }
 
@@ -69,7 +67,7 @@ within a period.`,
 	f.Uint32Var(&o.sample, "recompute", 0, "`results` of a window to compute again (0: enough to evaluate each miner twice a period)")
 	f.Uint64Var(&o.Stake, "stake", 1, "stake this many `tokens` for a seat; paid back when you give the seat up")
 	poolFlag(cmd, &o.Pool)
-	f.Uint16Var(&o.netuid, "bittensor", 0, "`NETUID` of a subnet whose weights are set by the run's scores (0: none)")
+	f.Uint16Var(&o.NetUID, "bittensor", 0, "`NETUID` of a subnet whose weights are set by the run's scores (0: none)")
 	f.StringVar(&o.payee, "payee", "", "public `key` that is paid (default: your own)")
 	privateFlag(cmd, &o.Mining.Private)
 	jsonFlag(cmd, &o.asJSON)
@@ -80,22 +78,14 @@ within a period.`,
 // is measured with and without its result.
 const lossSequences = 4
 
-// decide returns what the flags say about what the validator decides.
-func (o validateOptions) decide() (validator.Config, error) {
-	cfg := validator.Config{Sample: o.sample, Losses: lossSequences, Register: true}
-	payee, err := optionalKey("payee", o.payee)
-	cfg.Payee = payee
-	return cfg, err
-}
-
 // validate scores until the run has finished and all of it is paid, or until ctx ends.
 func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	var err2 error
-	if o.Decisions, err2 = o.decide(); err2 != nil {
-		return err2
+	o.Decisions = validator.Config{Sample: o.sample, Losses: lossSequences, Register: true}
+	if o.Decisions.Payee, err = optionalKey("payee", o.payee); err != nil {
+		return err
 	}
 	if o.Key, _, err = c.ownKey(o.keyFile); err != nil {
 		return err
@@ -107,20 +97,8 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	defer unlock()
 	o.Endpoints, o.Remember, o.Getenv = c.endpoints(o.Endpoints), c.remembered(), c.env
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
-	var weights *participant.Weigher
-	if o.netuid > 0 {
-		if weights, err = participant.NewWeigher(ctx, c.env, o.netuid); err != nil {
-			return fmt.Errorf("--bittensor %d: %w", o.netuid, err)
-		}
-		show := o.Observe
-		o.Observe = func(ev participant.ValidatorEvent) {
-			if show(ev); ev.Event == "period" {
-				weights.Settled(ev.Period)
-			}
-		}
-	}
-	o.Tell = func(text string) { c.say("%s", text) }
-	if o.Kept, err = c.chunks(o.Tell); err != nil {
+	o.Tell = c.tell
+	if o.Kept, err = c.places.Chunks(c.env, o.Tell); err != nil {
 		return err
 	}
 	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
@@ -131,19 +109,7 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 	if !o.asJSON {
 		c.say("validating run %q on chain %q as %s; state in %s; Ctrl-C stops", o.Target.Run, v.Client.ChainID(), o.Key.Public(), o.State)
 	}
-	if weights == nil {
-		return v.Run(ctx)
-	}
-	weights.Tell = o.Tell
-	set := make(chan struct{})
-	go func() {
-		weights.Run(ctx, v.Client, o.Target.Run)
-		close(set)
-	}()
-	err = v.Run(ctx)
-	weights.Close()
-	<-set // the last period's, unless ctx has ended
-	return err
+	return v.Run(ctx)
 }
 
 // validatorShown returns functions that print a validator's events. Events of every window are only

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/view"
 )
 
 func walletCommand(c console) *cobra.Command {
@@ -42,10 +43,10 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 			var who key.Public
 			if len(args) == 0 {
 				who, err = c.publicKey(a.keyFile)
-			} else if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
+			} else if pool, ok := strings.CutPrefix(args[0], onchain.PoolPrefix); ok {
 				return c.showPool(cmd.Context(), a.chain, pool, asJSON)
 			} else {
-				who, err = parseKey(args[0])
+				who, err = onchain.ParseKey(args[0])
 			}
 			if err != nil {
 				return err
@@ -62,7 +63,7 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 					Supply uint64 `json:"supply"`
 				}{has, status.Chain, status.Supply}
 				return c.print(asJSON, shown, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s of %s on chain %s\n", tokens(has.Tokens), thousands(status.Supply), status.Chain)
+					_, err := fmt.Fprintf(w, "%s of %s on chain %s\n", view.Tokens(has.Tokens), view.Thousands(status.Supply), status.Chain)
 					if has.Address != "" && err == nil {
 						_, err = fmt.Fprintf(w, "%.9f SOL for fees and rent at %s\n", float64(has.Lamports)/1e9, has.Address)
 					}
@@ -75,10 +76,6 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
-
-// poolPrefix marks the name of a pool where the name of a run may stand as well, and stakePrefix a
-// run in which tokens become stake.
-const poolPrefix, stakePrefix = "pool:", "stake:"
 
 func walletSendCommand(c console) *cobra.Command {
 	var a acting
@@ -106,46 +103,27 @@ afterwards you get your share of what comes in. See its terms first: entrain wal
 			"  entrain wallet send pool:our-pool 5000",
 		Args: needAmount("a key, a run, stake:RUN or a pool"), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			amount, err := parseTokens(args[1])
+			amount, err := onchain.ParseTokens(args[1])
 			if err != nil {
 				return err
 			}
-			if run, ok := strings.CutPrefix(args[0], stakePrefix); ok {
+			if run, ok := strings.CutPrefix(args[0], onchain.StakePrefix); ok {
 				return c.bond(cmd.Context(), a, run, amount, member, pool)
 			}
 			if member != "" || pool != "" {
 				return errors.New("--member and --pool are for stake:RUN")
 			}
-			body, to, err := a.payment(args[0], amount)
+			body, to, err := onchain.Payment(args[0], amount, &a.chain)
 			if err != nil {
 				return err
 			}
-			return c.send(cmd.Context(), a, body, fmt.Sprintf("send %s to %s", tokens(amount), to), fmt.Sprintf("sent %s to %s", tokens(amount), to))
+			return c.send(cmd.Context(), a, body, fmt.Sprintf("send %s to %s", view.Tokens(amount), to), fmt.Sprintf("sent %s to %s", view.Tokens(amount), to))
 		},
 	}
 	a.flags(cmd)
 	memberFlag(cmd, &member)
 	poolFlag(cmd, &pool)
 	return cmd
-}
-
-// payment returns the transaction that sends tokens to what text names, and what that is.
-func (a *acting) payment(text string, amount uint64) (body host.Body, to string, err error) {
-	pool, lent := strings.CutPrefix(text, poolPrefix)
-	switch {
-	case lent:
-		return host.Lend{Pool: pool, Amount: amount}, fmt.Sprintf("pool %q", pool), needName(pool)
-	case host.RunNameValid(text) || strings.Contains(text, "@"):
-		run, err := a.on(text)
-		fund := host.ToRun(run, coordinator.Fund{})
-		fund.Value = amount
-		return fund, fmt.Sprintf("the treasury of run %q", run), err
-	}
-	k, err := parseKey(text)
-	if err != nil {
-		err = fmt.Errorf("want a key, a run, stake:RUN or pool:POOL: %w", err)
-	}
-	return host.Transfer{To: k, Amount: amount}, k.String(), err
 }
 
 // bond adds tokens of the user's, or of a pool, to the stake of a member of a run.
@@ -166,9 +144,9 @@ func (c console) bond(ctx context.Context, a acting, run string, amount uint64, 
 		return bond, nil
 	})
 	if err != nil {
-		return fmt.Errorf("send %s to the stake in run %q: %w", tokens(amount), run, err)
+		return fmt.Errorf("send %s to the stake in run %q: %w", view.Tokens(amount), run, err)
 	}
-	c.say("%s added to the stake of %s in run %q", tokens(amount), short(of.String()), run)
+	c.say("%s added to the stake of %s in run %q", view.Tokens(amount), view.Short(of.String()), run)
 	return nil
 }
 
@@ -192,7 +170,7 @@ period too, and when it is settled a claim pays your stake.`,
 		Example: "  entrain wallet claim my-run\n  entrain wallet claim my-run --member 1f0c...e2\n  entrain wallet claim pool:our-pool",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if pool, ok := strings.CutPrefix(args[0], poolPrefix); ok {
+			if pool, ok := strings.CutPrefix(args[0], onchain.PoolPrefix); ok {
 				return c.send(cmd.Context(), a, host.Collect{Pool: pool}, fmt.Sprintf("claim from pool %q", pool), fmt.Sprintf("collected what pool %q owed", pool))
 			}
 			run, err := a.on(args[0])
@@ -222,7 +200,7 @@ period too, and when it is settled a claim pays your stake.`,
 			if asJSON {
 				return c.object(due)
 			}
-			c.say("run %q paid %s to %s", run, tokens(due.Tokens), due.Payee)
+			c.say("run %q paid %s to %s", run, view.Tokens(due.Tokens), due.Payee)
 			return nil
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ func webCommand(c console) *cobra.Command {
 	var chain []string
 	var listen, state string
 	var asJSON bool
-	var log logging
+	var log participant.Logging
 	cmd := &cobra.Command{
 		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
@@ -53,7 +52,7 @@ reach the address may look on and try the model, one at a time.`,
 			if err != nil {
 				return err
 			}
-			o.Log = log.logger(c.err)
+			o.Log = log.Logger(c.err)
 			return c.web(cmd.Context(), o, to, chain, listen, state, asJSON)
 		},
 	}
@@ -61,7 +60,7 @@ reach the address may look on and try the model, one at a time.`,
 	addrFlag(cmd, &listen, defaultWeb)
 	stateFlag(cmd, &state, "none")
 	jsonFlag(cmd, &asJSON)
-	log.flag(cmd)
+	logFlag(cmd, &log)
 	return cmd
 }
 
@@ -75,7 +74,7 @@ type webEvent struct {
 func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chain []string, listen, state string, asJSON bool) (err error) {
 	var log runlog.Head
 	if state != "" {
-		if log, err = webLog(to.Run, state); err != nil {
+		if log, err = participant.LogOf(to.Run, state); err != nil {
 			return err
 		}
 		to.Run = log.Name
@@ -120,23 +119,4 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		return errors.Join(err, l.Close())
 	}
 	return web.New(o).Run(ctx, l)
-}
-
-// webLog returns which run a state directory is of, which is the one named, if any is. A member
-// that has just begun has no log yet.
-func webLog(run, state string) (runlog.Head, error) {
-	info, err := os.Stat(state)
-	if err != nil || !info.IsDir() {
-		return runlog.Head{}, fmt.Errorf("--state %q is not a directory; entrain join says where it keeps its state", state)
-	}
-	head, err := participant.Whose(state)
-	switch {
-	case err == nil && run != "" && head.Name != run:
-		return head, fmt.Errorf("--state %q has the log of run %q, not of %q", state, head.Name, run)
-	case err != nil && run == "":
-		return head, fmt.Errorf("%w; or say which run: entrain web RUN --state DIR", err)
-	case err != nil:
-		head.Name = run
-	}
-	return head, nil
 }

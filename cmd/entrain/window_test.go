@@ -3,8 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,19 +16,11 @@ func TestJoinInATerminal(t *testing.T) {
 	needTmux(t) // before a demo is started for nothing
 	d := startDemo(t, dir, append(tinyArgs(t, "100000"), "--clients", "1", "--verification", "0")...)
 	d.until("two steps", func(ev printed) bool { return ev.Kind == "applied" && ev.Step >= 2 })
-	b, err := os.ReadFile(filepath.Join(dir, "demo.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var set struct{ API string }
-	if err := json.Unmarshal(b, &set); err != nil {
-		t.Fatal(err)
-	}
 	go func() { // the demo must not wait for somebody to read its events
 		for range d.events {
 		}
 	}()
-	s, chain, keyFile := newShell(t), "http://"+set.API, filepath.Join(own, "key")
+	s, chain, keyFile := newShell(t), demoChain(t, dir), filepath.Join(own, "key")
 	k := strings.TrimSpace(s.ok("key", "--key", keyFile))
 	s.ok("wallet", "send", k, "1000", "--key", filepath.Join(dir, "owner.key"), "--chain", chain)
 	m := newTmux(t, 80, 24, nil, "join", "demo", "--chain", chain, "--key", keyFile, "--state", filepath.Join(own, "state"),

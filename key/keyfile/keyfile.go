@@ -6,6 +6,7 @@ package keyfile
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -131,6 +132,45 @@ func Write(path string, k key.Private, passphrase []byte) error {
 		return fmt.Errorf("key file: %w", err)
 	}
 	return atomicfile.WriteBytes(path, 0o600, pem.EncodeToMemory(block))
+}
+
+// Ensure is Load, and makes a key and its file if there is no file. With encrypt the key must be
+// new, and its file gets a passphrase, which ask is asked for twice.
+func Ensure(path string, encrypt bool, ask func(prompt string) ([]byte, error)) (k key.Private, made bool, err error) {
+	if k, err = Load(path, ask); err == nil && encrypt {
+		err = fmt.Errorf("--passphrase: the key %q already exists", path)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, false, err
+	}
+	var phrase []byte
+	if encrypt {
+		if phrase, err = askTwice(ask); err != nil {
+			return k, false, err
+		}
+	}
+	if k, err = New(rand.Reader); err != nil {
+		return k, false, err
+	}
+	return k, true, Write(path, k, phrase)
+}
+
+// askTwice asks for a new passphrase.
+func askTwice(ask func(prompt string) ([]byte, error)) ([]byte, error) {
+	first, err := ask("New passphrase: ")
+	if err != nil {
+		return nil, fmt.Errorf("key with a passphrase: %w", err)
+	}
+	second, err := ask("The same again: ")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("key with a passphrase: %w", err)
+	case len(first) == 0:
+		return nil, errors.New("the passphrase is empty; leave out --passphrase for a key without one")
+	case !bytes.Equal(first, second):
+		return nil, errors.New("the two passphrases differ; nothing was written")
+	}
+	return first, nil
 }
 
 // New makes a key from a source of randomness.

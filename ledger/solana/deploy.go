@@ -118,6 +118,34 @@ func (c *Client) Airdrop(ctx context.Context, to key.Public, lamports uint64) er
 	return c.call(ctx, &signature, "requestAirdrop", solana.Address(to), lamports)
 }
 
+// Found puts a program on the cluster at p, unless the file is nil, and makes the key's token,
+// unless the supply is 0. P then names both. Say is told how far it has come.
+func (p *Place) Found(ctx context.Context, k key.Private, file []byte, supply uint64, say func(format string, args ...any)) error {
+	client, err := NewClient(ctx, Options{Program: p.Program, Endpoints: []string{p.Endpoint}})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if file != nil {
+		percent := 0
+		p.Program, err = client.Deploy(ctx, k, file, func(done, all int) {
+			if now := 100 * done / all; now >= percent+10 || done == all {
+				percent = now
+				say("%d %% of %d bytes", now, all)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("deploy the program: %w", err)
+		}
+	}
+	if supply > 0 {
+		if p.Mint, err = client.NewToken(ctx, k, supply); err != nil {
+			return fmt.Errorf("make a token: %w", err)
+		}
+	}
+	return nil
+}
+
 // NewToken makes the key's token, unless it is there, and returns its mint. The key gets all of
 // the supply.
 func (c *Client) NewToken(ctx context.Context, k key.Private, supply uint64) (solana.Address, error) {
