@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/metrics"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
 )
@@ -96,10 +97,23 @@ func Whose(state string) (runlog.Head, error) {
 		if err != nil {
 			return runlog.Head{}, fmt.Errorf("--state %q: the log does not tell of any run yet: %w", state, err)
 		}
-		if r.Standing != nil && r.Standing.Name != "" {
-			return r.Standing.Head, nil
+		if r.Standing == nil || r.Standing.Name == "" {
+			continue
 		}
+		if name := r.Standing.Name; !host.RunNameValid(name) { // the directory may be a stranger's
+			return runlog.Head{}, fmt.Errorf("--state %q: the log names a run %q, which no run can be called", state, name)
+		}
+		return r.Standing.Head, nil
 	}
+}
+
+// SameRun returns an error if the log that head is from, in a state directory, is not of the run
+// that a chain has under its name. A head without an ID is of a member that has just begun.
+func SameRun(state string, head runlog.Head, chain string, on onchain.Run) error {
+	if id := on.Snapshot.State.ID().String(); head.ID != "" && head.ID != id {
+		return fmt.Errorf("--state %q has the log of run %s of chain %q, but run %q of chain %q is %s: name the chain of the log with --chain URL", state, head.ID, head.Chain, on.Spec.Name, chain, id)
+	}
+	return nil
 }
 
 // LogOf is Whose for a run that was named, unless it is "". A member that has just begun has no log

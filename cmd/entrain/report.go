@@ -12,26 +12,42 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/report"
+	"github.com/entrain-network/entrain/runlog"
 )
 
 func reportCommand(c console) *cobra.Command {
 	var chain []string
 	var out, state string
 	cmd := &cobra.Command{
-		Use:   "report RUN -o DIR",
+		Use:   "report [RUN | RUN@HOST | TICKET] -o DIR",
 		Short: "Save a run's report as HTML, charts and CSV",
 		Long: `Saves a run as files that need no program: a page without scripts, each curve as SVG, and members,
 rounds and curves as CSV.
 
-The curves come from a participant's log: name its state directory with --state. The run may be long
-over, and the chain gone. Without a log, the report has members, points and hashes, from the chain.`,
-		Example: "  entrain report my-run -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc",
-		Args:    needTarget, ValidArgsFunction: c.completeRuns,
+The curves come from a participant's log: name its state directory with --state, which knows the run.
+The run may be long over, and the chain gone. Without a log, the report has members, points and hashes,
+from the chain.`,
+		Example: "  entrain report -o ./report --state ~/.local/share/entrain/runs/my-run-3b6a27bc\n  entrain report my-run@203.0.113.5 -o ./report",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if state != "" && len(args) == 0 {
+				return nil
+			}
+			return needTarget(cmd, args)
+		},
+		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return errors.New("say where the report goes with -o DIR")
 			}
-			to, err := onchain.ParseTarget(args[0], &chain)
+			var to onchain.Target
+			var err error
+			if len(args) == 0 {
+				var head runlog.Head
+				head, err = participant.LogOf("", state)
+				to.Run = head.Name
+			} else {
+				to, err = onchain.ParseTarget(args[0], &chain)
+			}
 			if err != nil {
 				return err
 			}

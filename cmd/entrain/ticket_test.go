@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/runlog"
 )
 
 func TestTicketsOfARun(t *testing.T) {
@@ -48,6 +51,22 @@ func TestTicketsOfARun(t *testing.T) {
 	if out := s.ok("status", "@"+host); !strings.Contains(out, "first") || !strings.Contains(out, "second") {
 		t.Errorf("got %s", out)
 	}
+	// A stranger's state directory may have the log of another chain's run of the name, or one that names no run.
+	s.env["ENTRAIN_CHAIN"] = api
+	for _, c := range []struct{ run, want string }{{"first", `has the log of run 00ff of chain "theirs"`}, {"\x1b[2J@evil.example", "no run can be called"}} {
+		state := t.TempDir()
+		log, err := runlog.Create(filepath.Join(state, participant.LogDir), runlog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Add(runlog.Record{Time: time.Unix(1_900_000_000, 0), Standing: &runlog.Standing{Head: runlog.Head{Name: c.run, ID: "00ff", Chain: "theirs"}}})
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.fails([]string{"watch", "--plain", "--state", state}, c.want)
+		s.fails([]string{"web", "--addr", "127.0.0.1:0", "--state", state}, c.want)
+	}
+	delete(s.env, "ENTRAIN_CHAIN")
 	held, err := onchain.ParseTicket(line)
 	if err != nil {
 		t.Fatal(err)

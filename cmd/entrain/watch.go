@@ -37,7 +37,8 @@ line names the keys; ? explains them. Without a terminal, or with --plain, it pr
 
 The chain tells who takes part and which results were accepted, and the members themselves tell their
 losses, which they sign; the curve is the median of the round's. If a participant has its state directory
-on this machine, the window shows its log as well: held-out loss, transfers and the past.
+on this machine, the window shows its log as well: held-out loss, transfers and the past. --state DIR
+names the directory, which knows the run.
 
 --replay shows a past run from such a log, the directory "log" in a state directory or a file of it.`,
 		Example: "  entrain watch my-run\n  entrain watch my-run@203.0.113.5 --plain\n" +
@@ -72,6 +73,14 @@ on this machine, the window shows its log as well: held-out loss, transfers and 
 
 // watch shows a run as it continues.
 func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) error {
+	var head runlog.Head
+	if o.state != "" {
+		var err error
+		if head, err = participant.LogOf(to.Run, o.state); err != nil {
+			return err
+		}
+		to.Run = head.Name
+	}
 	if to.Run == "" {
 		err := c.connected(ctx, o.endpoints, func(client ledger.Chain) (err error) {
 			to.Run, err = onchain.OnlyRun(ctx, client)
@@ -82,6 +91,9 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) e
 		}
 	}
 	return c.onRun(ctx, o.endpoints, to, func(client ledger.Chain, on onchain.Run) (err error) {
+		if err := participant.SameRun(o.state, head, client.ChainID(), on); err != nil {
+			return err
+		}
 		if found := c.places.OnlyState(to.Run); o.state == "" && found != "" {
 			if head, err := participant.Whose(found); err == nil && head.ID == on.Snapshot.State.ID().String() {
 				o.state = found // and not of a run of that name on another chain

@@ -103,8 +103,8 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		if err != nil {
 			return err
 		}
-		if id := on.Snapshot.State.ID().String(); log.ID != "" && log.ID != id {
-			return fmt.Errorf("--state %q has the log of run %s of chain %q, but run %q of chain %q is %s: name the chain of the log with --chain URL", state, log.ID, log.Chain, to.Run, client.ChainID(), id)
+		if err := participant.SameRun(state, log, client.ChainID(), on); err != nil {
+			return err
 		}
 	}
 	l, err := net.Listen("tcp", listen)

@@ -94,4 +94,9 @@ func TestReportOfALogWithoutItsChain(t *testing.T) {
 		t.Errorf("page %s, %v", b, err)
 	}
 	s.fails([]string{"report", "other", "-o", out, "--state", state}, `is of run "opticks", not of "other"`)
+	alone := filepath.Join(t.TempDir(), "report")
+	s.ok("report", "-o", alone, "--state", state)
+	if again, err := os.ReadFile(filepath.Join(alone, "index.html")); err != nil || !strings.Contains(string(again), "2 of 10") {
+		t.Errorf("the state directory alone gives the page %s, %v", again, err)
+	}
 }
