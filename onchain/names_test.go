@@ -1,4 +1,4 @@
-package main
+package onchain
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/onchain"
 )
 
 // Keys are read once each and in order, and no more of them than a transaction takes.
@@ -16,7 +15,7 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add(strings.Repeat("x ", host.AdmitKeysMax+1))
 	f.Fuzz(func(t *testing.T, line string) {
 		texts := strings.Fields(line)
-		keys, err := onchain.ParseKeys(texts)
+		keys, err := ParseKeys(texts)
 		if err != nil {
 			return
 		}
