@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type Server struct {
 
 	batch   *batcher
 	reading chan struct{} // has an element for each request that is under way
+	parsing chan struct{} // has an element for each whose prompts are being made tokens
 	started time.Time
 }
 
@@ -55,7 +57,7 @@ const (
 // Their keys and values take at most the given bytes of memory; 0 means those of as many full
 // contexts.
 func NewServer(m *Model, parallel int, memory int64, receipts bool) (*Server, error) {
-	s := &Server{Model: m, Receipts: receipts, batch: newBatcher(m, parallel, memory), reading: make(chan struct{}, requestsMost), started: time.Now()}
+	s := &Server{Model: m, Receipts: receipts, batch: newBatcher(m, parallel, memory), reading: make(chan struct{}, requestsMost), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)), started: time.Now()}
 	if s.batch.room() < 2 {
 		return nil, fmt.Errorf("%d bytes are not enough memory for an answer: %d tokens of the model's context take %d", memory, m.config.Context, m.config.TextBytes(m.config.Context))
 	}
@@ -197,6 +199,9 @@ func (s *Server) questions(r *request, converse bool) (list []wanted, score scor
 		}
 		prompts = []wanted{{Question: q}}
 	}
+	if errors.Is(err, ErrTooLong) {
+		err = fmt.Errorf("messages: %w", err)
+	}
 	if err != nil {
 		return nil, score, err
 	}
@@ -316,18 +321,18 @@ func (s *Server) prompts(r *request, q Question) (list []wanted, err error) {
 	default:
 		return nil, errors.New("prompt: neither a text, nor tokens, nor a list of either")
 	}
+	if n := len(texts) + len(lists); n > waitingMost {
+		return nil, fmt.Errorf("prompt: %d prompts are more than %d", n, waitingMost)
+	}
 	for _, text := range texts {
-		q.Prompt = s.Model.encode(text)
+		if q.Prompt, err = s.Model.encode(text); err != nil {
+			return nil, err
+		}
 		list = append(list, wanted{q, len(list), text})
 	}
 	for _, tokens := range lists {
 		q.Prompt = tokens
-		var text []byte
-		for _, t := range tokens {
-			said, _ := s.Model.tokenText(t)
-			text = append(text, said...)
-		}
-		list = append(list, wanted{q, len(list), strings.ToValidUTF8(string(text), "\uFFFD")})
+		list = append(list, wanted{q, len(list), s.Model.echo(tokens[:min(len(tokens), s.Model.config.Context)])})
 	}
 	for i := range list {
 		if !r.Echo {
@@ -337,25 +342,42 @@ func (s *Server) prompts(r *request, q Question) (list []wanted, err error) {
 	return list, nil
 }
 
-// converse returns the tokens that ask for the next message of a conversation.
+// echo returns the text of a prompt of tokens.
+func (m *Model) echo(tokens []uint32) string {
+	var text []byte
+	for _, t := range tokens {
+		said, _ := m.tokenText(t)
+		text = append(text, said...)
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// converse returns the tokens that ask for the next message of a conversation, or ErrTooLong.
 func (m *Model) converse(c chat.Conversation, now time.Time) ([]uint32, error) {
 	if m.format == nil {
 		return nil, m.noChat
 	}
-	return m.format.Prompt(c, now)
+	ids, err := m.format.Prompt(c, now, m.config.Context-1)
+	if errors.Is(err, chat.ErrLong) {
+		err = fmt.Errorf("%w of %d tokens", ErrTooLong, m.config.Context)
+	}
+	return ids, err
 }
 
 // encode returns the tokens of a prompt, which begins as texts of the model do.
-func (m *Model) encode(text string) []uint32 {
+func (m *Model) encode(text string) ([]uint32, error) {
 	var ids []uint32
 	if begin, ok := tokenizer.Begin(m.words); ok {
 		ids = append(ids, begin)
 	}
-	ids = m.words.Encode(ids, []byte(text))
+	ids, ok := tokenizer.EncodeBounded(m.words, ids, text, m.config.Context-1)
+	if !ok {
+		return nil, fmt.Errorf("prompt: it leaves no room in the model's context of %d tokens", m.config.Context)
+	}
 	if len(ids) == 0 {
 		ids = append(ids, m.words.End())
 	}
-	return ids
+	return ids, nil
 }
 
 // completions answers POST /v1/completions and /v1/chat/completions.
@@ -377,34 +399,9 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusRequestEntityTooLarge, "", fmt.Errorf("the request could not be read, or has more than %d bytes", bodyMax))
 		return
 	}
-	var asked request
-	if err := json.Unmarshal(body, &asked); err != nil {
-		param, reason := "", err.Error()
-		if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			what := strings.ReplaceAll(of.Value, "array", "list")
-			if param, reason = of.Field, "it is a "+what; param != "" {
-				reason = param + " must not be a " + what
-			}
-		}
-		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is not JSON of a completion: %s", reason))
-		return
-	}
-	if name := asked.unknown(); name != "" {
-		writeError(w, http.StatusBadRequest, name, fmt.Errorf("%s: not supported here: leave it out", name))
-		return
-	}
-	if asked.Model != "" && asked.Model != s.Model.Name {
-		writeError(w, http.StatusNotFound, "model", s.noModel(asked.Model))
-		return
-	}
 	converse := r.URL.Path != "/v1/completions"
-	list, score, err := s.questions(&asked, converse)
-	if err != nil {
-		param, _, ok := strings.Cut(err.Error(), ":")
-		if !ok || strings.Contains(param, " ") {
-			param = ""
-		}
-		writeError(w, http.StatusBadRequest, param, err)
+	asked, list, score, ok := s.parse(w, body, converse)
+	if !ok {
 		return
 	}
 	body, asked.Prompt, asked.Messages = nil, nil, nil // the answers may take long
@@ -419,11 +416,47 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeFailure(w, err)
 		return
 	}
-	p := &reply{server: s, asked: &asked, converse: converse, scoring: score, list: list, client: http.NewResponseController(w), w: w}
+	p := &reply{server: s, asked: asked, converse: converse, scoring: score, list: list, client: http.NewResponseController(w), w: w}
 	_, _ = rand.Read(p.id[:])
 	if asked.Stream {
 		p.stream(jobs, cancel)
 	} else {
 		p.whole(jobs)
 	}
+}
+
+// parse reads a request, or answers why it is refused and returns false.
+func (s *Server) parse(w http.ResponseWriter, body []byte, converse bool) (asked *request, list []wanted, score scoring, ok bool) {
+	s.parsing <- struct{}{} // it takes several times the memory of the body
+	defer func() { <-s.parsing }()
+	asked = new(request)
+	if err := json.Unmarshal(body, asked); err != nil {
+		param, reason := "", err.Error()
+		if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			what := strings.ReplaceAll(of.Value, "array", "list")
+			if param, reason = of.Field, "it is a "+what; param != "" {
+				reason = param + " must not be a " + what
+			}
+		}
+		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is not JSON of a completion: %s", reason))
+		return nil, nil, score, false
+	}
+	if name := asked.unknown(); name != "" {
+		writeError(w, http.StatusBadRequest, name, fmt.Errorf("%s: not supported here: leave it out", name))
+		return nil, nil, score, false
+	}
+	if asked.Model != "" && asked.Model != s.Model.Name {
+		writeError(w, http.StatusNotFound, "model", s.noModel(asked.Model))
+		return nil, nil, score, false
+	}
+	list, score, err := s.questions(asked, converse)
+	if err != nil {
+		param, _, ok := strings.Cut(err.Error(), ":")
+		if !ok || strings.Contains(param, " ") {
+			param = ""
+		}
+		writeError(w, http.StatusBadRequest, param, err)
+		return nil, nil, score, false
+	}
+	return asked, list, score, true
 }

@@ -52,12 +52,16 @@ func (m *Prompted) Generate(ctx context.Context, dir string, p model.Prompt, out
 		defer m.mu.Unlock()
 		m.forget()
 	})
+	tokens, err := m.model.encode(p.Text)
+	if err != nil {
+		return err
+	}
 	seed := wire.SHA256([]byte(p.Seed))
-	q := Question{Prompt: m.model.encode(p.Text), Most: p.Tokens, Temperature: p.Temperature, TopK: promptedTopK, TopP: 1, Seed: hex.EncodeToString(seed[:])}
+	q := Question{Prompt: tokens, Most: p.Tokens, Temperature: p.Temperature, TopK: promptedTopK, TopP: 1, Seed: hex.EncodeToString(seed[:])}
 	if err := m.model.check(q); err != nil {
 		return err
 	}
-	_, err := m.model.answer(ctx, m.reader, q, func(text []byte) error {
+	_, err = m.model.answer(ctx, m.reader, q, func(text []byte) error {
 		_, err := out.Write(text)
 		return err
 	})

@@ -281,6 +281,9 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"prompt":[]}`:                                             "empty",
 		`{"prompt":[1000]}`:                                         "vocabulary",
 		`{"prompt":"` + strings.Repeat("a", 64) + `"}`:              "no room",
+		`{"prompt":"` + strings.Repeat("a", bodyMax-20) + `"}`:      "no room",
+		`{"prompt":["` + strings.Repeat(`","`, 64) + `"]}`:          "65 prompts",
+		`{"prompt":[` + strings.Repeat(`1,`, 64) + `1]}`:            "no room",
 		`{"prompt":"a","max_tokens":0}`:                             "at least 1",
 		`{"prompt":"a","temperature":-1}`:                           "temperature",
 		`{"prompt":"a","top_p":2}`:                                  "top-p",
@@ -293,14 +296,14 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"messages":[]}`:                                           "messages: want a list",
 		`{"messages":[{"role":"x","content":"a"}]}`:                 "role",
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is not text",
-		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "no room",
+		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "messages: the conversation fills",
 		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                 "tool_choice",
 		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`: "response_format",
 		`{"messages":[{"role":"user","content":"a"}],"tools":{}}`:                               "tools",
 	} {
 		c, status, _ := post(t, server, body)
 		if status < 400 || status >= 500 || !strings.Contains(c.Error.Message, want) {
-			t.Errorf("%s: status %d, %q, want %q in it", body, status, c.Error.Message, want)
+			t.Errorf("%.200s: status %d, %q, want %q in it", body, status, c.Error.Message, want)
 		}
 	}
 	r, err := http.Post(server.URL+"/v1/completions", "text/plain", strings.NewReader(`{"prompt":"a"}`))

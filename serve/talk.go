@@ -55,9 +55,6 @@ func (t *Talk) Say(ctx context.Context, text string, out io.Writer) error {
 	if q.Prompt, err = m.converse(chat.Conversation{Messages: b}, time.Now()); err != nil {
 		return err
 	}
-	if len(q.Prompt) >= m.config.Context {
-		return fmt.Errorf("%w of %d tokens", ErrTooLong, m.config.Context)
-	}
 	if end := m.format.End(); end != "" {
 		q.Stop = []string{end}
 	}

@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"slices"
+	"sort"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -18,10 +20,9 @@ type addedToken struct {
 	singleWord, lstrip, rstrip bool
 }
 
-// addedTokens are a tokenizer's added tokens, longest first, so that the first match is the
-// longest.
+// addedTokens are a tokenizer's added tokens.
 type addedTokens struct {
-	list []addedToken
+	list []addedToken // in the order of their contents
 	// whether one of a kind begins with a byte: [0] those that are not special, [1] all
 	first [2][256]bool
 }
@@ -33,7 +34,7 @@ func newAddedTokens(list []addedToken, n normalizer) addedTokens {
 			t.content = string(n.apply([]byte(t.content)))
 		}
 	}
-	slices.SortStableFunc(a.list, func(x, y addedToken) int { return len(y.content) - len(x.content) })
+	slices.SortStableFunc(a.list, func(x, y addedToken) int { return strings.Compare(x.content, y.content) })
 	for _, t := range a.list {
 		if !t.special {
 			a.first[0][t.content[0]] = true
@@ -49,26 +50,27 @@ type encoding func(dst []uint32, text []byte, atFront bool) []uint32
 // split appends the ids of text: the added tokens in it, and the result of encode for the text
 // between them, normalized. Special tokens are recognized where special allows it, and nowhere if
 // it is nil. Those that are matched late have no place in the text: only everywhere allows them.
-func (a *addedTokens) split(dst []uint32, text []byte, special func(at int) bool, n normalizer, encode encoding) []uint32 {
+// Once dst has more than most ids, the rest of the text is left out.
+func (a *addedTokens) split(dst []uint32, text []byte, special func(at int) bool, n normalizer, most int, encode encoding) []uint32 {
 	late := special
 	if special != nil && !special(-1) {
 		late = nil
 	}
-	return a.pass(dst, text, special, false, func(dst []uint32, text []byte, outer bool) []uint32 {
-		return a.pass(dst, n.apply(text), late, true, func(dst []uint32, text []byte, inner bool) []uint32 {
+	return a.pass(dst, text, special, false, most, func(dst []uint32, text []byte, outer bool) []uint32 {
+		return a.pass(dst, n.apply(text), late, true, most, func(dst []uint32, text []byte, inner bool) []uint32 {
 			return encode(dst, text, outer && inner)
 		})
 	})
 }
 
 // pass matches one kind of added tokens.
-func (a *addedTokens) pass(dst []uint32, text []byte, special func(at int) bool, late bool, encode encoding) []uint32 {
+func (a *addedTokens) pass(dst []uint32, text []byte, special func(at int) bool, late bool, most int, encode encoding) []uint32 {
 	first := &a.first[0]
 	if special != nil {
 		first = &a.first[1]
 	}
 	done := 0 // bytes of text that have ids
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && len(dst) <= most; {
 		if !first[text[i]] {
 			i++
 			continue
@@ -97,7 +99,7 @@ func (a *addedTokens) pass(dst []uint32, text []byte, special func(at int) bool,
 		dst = append(dst, t.id)
 		done = to
 	}
-	if done < len(text) {
+	if done < len(text) && len(dst) <= most {
 		dst = encode(dst, text[done:], done == 0)
 	}
 	return dst
@@ -105,13 +107,26 @@ func (a *addedTokens) pass(dst []uint32, text []byte, special func(at int) bool,
 
 // find returns the longest token of a kind at text[i], or nil.
 func (a *addedTokens) find(text []byte, i int, special, late bool) *addedToken {
-	for j := range a.list {
-		t := &a.list[j]
-		if t.late == late && (special || !t.special) && len(t.content) <= len(text)-i && string(text[i:i+len(t.content)]) == t.content {
-			return t
+	return longestAt(a.list, text[i:], func(t *addedToken) bool { return t.late == late && (special || !t.special) })
+}
+
+// longestAt returns the longest token of an ordered list with which text begins and that is wanted,
+// or nil. Vocabularies have hundreds that begin alike.
+func longestAt[T string | []byte](list []addedToken, text T, wanted func(*addedToken) bool) (found *addedToken) {
+	for n := 0; len(list) > 0; n++ { // those that begin with text[:n]
+		for first := true; len(list) > 0 && len(list[0].content) == n; list = list[1:] {
+			if first && wanted(&list[0]) {
+				found, first = &list[0], false
+			}
 		}
+		if n == len(text) {
+			break
+		}
+		c := text[n]
+		list = list[sort.Search(len(list), func(i int) bool { return list[i].content[n] >= c }):]
+		list = list[:sort.Search(len(list), func(i int) bool { return list[i].content[n] > c })]
 	}
-	return nil
+	return found
 }
 
 // blankAtEnd returns the length of the white space at the end of b.

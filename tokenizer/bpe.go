@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/entrain-network/entrain/wire"
@@ -26,6 +27,8 @@ type BPE struct {
 	text  [][]byte // of each token; nil for an id that no token has
 	added addedTokens
 	begin *uint32 // the token in front of every text, nil if there is none
+
+	longest int // bytes of a word that one token stands for, at most
 
 	normal   normalizer
 	sentence *sentence // nil if tokens spell bytes
@@ -52,26 +55,40 @@ func (t *BPE) JSON() []byte { return slices.Clone(t.json) }
 // Encode appends the ids of text. The spelling of a special token in text is ordinary text, so that
 // no document can end another or pose as a system prompt. The tokenizers library does the same with
 // encode_special_tokens set. Added tokens that are not special are matched.
-func (t *BPE) Encode(dst []uint32, text []byte) []uint32 { return t.encode(dst, text, nil) }
+func (t *BPE) Encode(dst []uint32, text []byte) []uint32 {
+	dst, _ = t.encode(dst, text, nil, math.MaxInt)
+	return dst
+}
 
 // EncodeSpecial appends the ids of text, and recognizes the spellings of special tokens, for
 // prompts by the user of the model.
 func (t *BPE) EncodeSpecial(dst []uint32, text []byte) []uint32 {
-	return t.encode(dst, text, everywhere)
+	dst, _ = t.encode(dst, text, everywhere, math.MaxInt)
+	return dst
 }
 
 // everywhere lets special tokens be recognized wherever they are.
 func everywhere(int) bool { return true }
 
-func (t *BPE) encode(dst []uint32, text []byte, special func(at int) bool) []uint32 {
+// encode appends the ids of text, and reports whether dst then has at most the given number. If it
+// would have more, no further words are merged.
+func (t *BPE) encode(dst []uint32, text []byte, special func(at int) bool, most int) (ids []uint32, ok bool) {
 	var m merger
-	return t.added.split(dst, text, special, t.normal, func(dst []uint32, text []byte, atFront bool) []uint32 {
-		if t.sentence != nil {
-			return t.sentence.encode(t, dst, text, atFront, &m)
+	over := false
+	add := func(dst []uint32, word []byte) []uint32 {
+		if over = over || len(dst)+len(word)/t.longest > most; over {
+			return dst
 		}
-		t.words.each(text, func(word []byte) { dst = t.appendWord(dst, word, &m) })
+		return t.appendWord(dst, word, &m)
+	}
+	dst = t.added.split(dst, text, special, t.normal, most, func(dst []uint32, text []byte, atFront bool) []uint32 {
+		if t.sentence != nil {
+			return t.sentence.encode(t, dst, text, atFront, add)
+		}
+		t.words.each(text, func(word []byte) { dst = add(dst, word) })
 		return dst
 	})
+	return dst, !over && len(dst) <= most
 }
 
 // Decode appends the text of ids, with special tokens spelled out.

@@ -175,6 +175,51 @@ func TestAWordOfAMegabyteIsNoHardship(t *testing.T) {
 	}
 }
 
+// checkBounded encodes text with the number of its ids as the bound, and with one less.
+func checkBounded(t *testing.T, tok *BPE, text []byte, ids []uint32) {
+	t.Helper()
+	if got, ok := EncodeBounded(tok, nil, string(text), len(ids)); !ok || !slices.Equal(got, ids) {
+		t.Fatalf("%q has %d ids, and with that bound %d, %t", text, len(ids), len(got), ok)
+	}
+	if _, ok := EncodeBounded(tok, nil, string(text), len(ids)-1); ok {
+		t.Fatalf("%q has %d ids, and less with a lower bound", text, len(ids))
+	}
+}
+
+func TestNoMoreIsEncodedThanWanted(t *testing.T) {
+	const most, size = 100, 1 << 20
+	sentence := mustParse(t, smallSentence(metaspace, "null"))
+	for name, tok := range map[string]*BPE{"gpt2": variants(t)["gpt2"], "sentence": sentence} {
+		for _, text := range []string{strings.Repeat("the", size/3), strings.Repeat("a word ", size/7), strings.Repeat(" ", size)} {
+			if ids, ok := EncodeBounded(tok, nil, text, most); ok || len(ids) > 2*most {
+				t.Errorf("%s: %.20q has %d ids, %t, with a bound of %d", name, text, len(ids), ok, most)
+			}
+		}
+	}
+}
+
+// Added tokens that begin alike are told apart, and the longest is taken.
+func TestTheLongestAddedTokenIsTaken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 4, 4)
+		var list []addedToken
+		for i, content := range rapid.SliceOfN(word, 1, 8).Draw(t, "contents") {
+			list = append(list, addedToken{id: uint32(i), content: content, special: rapid.Bool().Draw(t, "special")})
+		}
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 0, 6, 6).Draw(t, "text")
+		want := -1
+		for i, a := range list {
+			if a.special && strings.HasPrefix(text, a.content) && (want < 0 || len(a.content) > len(list[want].content)) {
+				want = i
+			}
+		}
+		got := longestAt(newAddedTokens(list, normalizer{}).list, text, func(a *addedToken) bool { return a.special })
+		if (got != nil) != (want >= 0) || got != nil && int(got.id) != want {
+			t.Fatalf("%v, want %d", got, want)
+		}
+	})
+}
+
 func FuzzBPERoundTrip(f *testing.F) {
 	f.Add([]byte("any\x00bytes\xff\xfe é <|endoftext|>    word words 12345 'LL \r\n\r\n x"))
 	f.Add([]byte("\xc5'\xc5\xbf'\xc5 \xe2\x80\u2003\u0301A\u0301'S"))
@@ -191,6 +236,7 @@ func FuzzBPERoundTrip(f *testing.F) {
 					t.Fatalf("%s: an empty word in %q", name, text)
 				}
 			})
+			checkBounded(t, tok, text, ids[1:])
 			tok.EncodeSpecial(nil, text)
 		}
 	})

@@ -15,12 +15,11 @@ func SpecialAt(t Tokenizer, text string) int {
 	if !ok {
 		return 0
 	}
-	for _, a := range bpe.added.list { // the longest first
-		if a.special && strings.HasPrefix(text, a.content) {
-			return len(a.content)
-		}
+	a := longestAt(bpe.added.list, text, func(a *addedToken) bool { return a.special })
+	if a == nil {
+		return 0
 	}
-	return 0
+	return len(a.content)
 }
 
 // Guarded returns text with a Guard in front of all that spells a special token of t.
@@ -43,11 +42,28 @@ func Guarded(t Tokenizer, text string) string {
 	return b.String()
 }
 
-// EncodeGuarded appends the ids of text, which spells special tokens, but for those with a Guard.
-func EncodeGuarded(t Tokenizer, dst []uint32, text string) []uint32 {
+// EncodeBounded appends the ids of text as t.Encode does, and reports whether dst then has at most
+// the given number. If it would have more, the ids are no use, and cost about as much as that
+// number.
+func EncodeBounded(t Tokenizer, dst []uint32, text string, most int) (ids []uint32, ok bool) {
+	switch t := t.(type) {
+	case *BPE:
+		return t.encode(dst, []byte(text), nil, most)
+	case Bytes:
+		if len(dst)+len(text) > most {
+			return dst, false
+		}
+	}
+	dst = t.Encode(dst, []byte(text))
+	return dst, len(dst) <= most
+}
+
+// EncodeGuarded appends the ids of text like EncodeBounded. The text spells special tokens, but for
+// those with a Guard.
+func EncodeGuarded(t Tokenizer, dst []uint32, text string, most int) (ids []uint32, ok bool) {
 	bpe, ok := t.(*BPE)
 	if !ok {
-		return t.Encode(dst, []byte(strings.ReplaceAll(text, string(Guard), "")))
+		return EncodeBounded(t, dst, strings.ReplaceAll(text, string(Guard), ""), most)
 	}
 	guarded := make(map[int]bool)
 	plain := make([]byte, 0, len(text))
@@ -62,7 +78,7 @@ func EncodeGuarded(t Tokenizer, dst []uint32, text string) []uint32 {
 	}
 	plain = append(plain, text...)
 	if len(guarded) == 0 {
-		return bpe.encode(dst, plain, everywhere)
+		return bpe.encode(dst, plain, everywhere, most)
 	}
-	return bpe.encode(dst, plain, func(at int) bool { return at >= 0 && !guarded[at] })
+	return bpe.encode(dst, plain, func(at int) bool { return at >= 0 && !guarded[at] }, most)
 }

@@ -165,6 +165,12 @@ func parseBPE(b []byte) (*BPE, error) {
 	if err := t.readAdded(f.Model.Vocab, f.AddedTokens); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
+	for _, text := range t.text {
+		t.longest = max(t.longest, len(text))
+	}
+	if t.sentence != nil {
+		t.longest *= len(blank) // a space is a blank in its words
+	}
 	return t, nil
 }
 

@@ -167,8 +167,8 @@ func (t *BPE) readSentence(f *definition) error {
 }
 
 // encode appends the ids of a part of a text, which is the beginning of the whole if atFront is
-// set.
-func (s *sentence) encode(t *BPE, dst []uint32, text []byte, atFront bool, m *merger) []uint32 {
+// set, by add, which appends those of a word.
+func (s *sentence) encode(t *BPE, dst []uint32, text []byte, atFront bool, add func(dst []uint32, word []byte) []uint32) []uint32 {
 	if t.spaces {
 		text = bytes.ReplaceAll(text, []byte(" "), []byte(blank))
 	}
@@ -184,7 +184,7 @@ func (s *sentence) encode(t *BPE, dst []uint32, text []byte, atFront bool, m *me
 				n = i
 			}
 		}
-		dst = t.appendWord(dst, text[:n], m)
+		dst = add(dst, text[:n])
 		text = text[n:]
 	}
 	return dst

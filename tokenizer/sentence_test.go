@@ -143,7 +143,9 @@ func FuzzSentence(f *testing.F) {
 	f.Add([]byte("ab  ab é\xe2\x96 ▁ab\x00</s>"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for i, tok := range tokenizers {
-			back, err := tok.Decode(nil, tok.Encode(nil, text))
+			ids := tok.Encode(nil, text)
+			checkBounded(t, tok, text, ids)
+			back, err := tok.Decode(nil, ids)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -151,9 +152,12 @@ func variables(messages []any, tools any, ask bool) map[string]any {
 	return map[string]any{"messages": messages, "tools": tools, "documents": nil, "add_generation_prompt": ask}
 }
 
-// Prompt returns the tokens that ask for an assistant's next message. now is the time that the
-// template may write, if it is not zero.
-func (f *Format) Prompt(c Conversation, now time.Time) ([]uint32, error) {
+// ErrLong reports a conversation of more tokens than are wanted.
+var ErrLong = errors.New("the conversation is too long")
+
+// Prompt returns the tokens that ask for an assistant's next message, at most the given number, or
+// ErrLong. now is the time that the template may write, if it is not zero.
+func (f *Format) Prompt(c Conversation, now time.Time, most int) ([]uint32, error) {
 	messages, tools, err := f.values(c)
 	if err != nil {
 		return nil, err
@@ -162,7 +166,11 @@ func (f *Format) Prompt(c Conversation, now time.Time) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.EncodeGuarded(f.words, nil, text), nil
+	ids, ok := tokenizer.EncodeGuarded(f.words, nil, text, most)
+	if !ok {
+		return nil, ErrLong
+	}
+	return ids, nil
 }
 
 // Lesson returns the tokens of a conversation, and of each whether the assistant says it: what the
@@ -239,7 +247,7 @@ func (f *Format) ended(text string, i int) int {
 
 // mark returns the tokens of text, and whether each has a part in one of the spans.
 func (f *Format) mark(text string, spans []span) (ids []uint32, said []bool) {
-	ids = tokenizer.EncodeGuarded(f.words, nil, text)
+	ids, _ = tokenizer.EncodeGuarded(f.words, nil, text, math.MaxInt)
 	said = make([]bool, len(ids))
 	plain, where := unguarded(text, spans)
 	if ends := f.ends(plain, ids); ends != nil {
@@ -256,7 +264,7 @@ func (f *Format) mark(text string, spans []span) (ids []uint32, said []bool) {
 	// Where tokens do not spell the text, the parts are encoded one by one.
 	ids, said = nil, nil
 	add := func(part string, by bool) {
-		ids = tokenizer.EncodeGuarded(f.words, ids, part)
+		ids, _ = tokenizer.EncodeGuarded(f.words, ids, part, math.MaxInt)
 		for len(said) < len(ids) {
 			said = append(said, by)
 		}

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,7 +112,7 @@ func TestWhatTheAssistantSaysIsKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked, err := f.Prompt(first, time.Time{})
+		asked, err := f.Prompt(first, time.Time{}, math.MaxInt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestPromptsHaveTheTokensOfTransformers(t *testing.T) {
 	}
 	c := must[Conversation](t, []byte(dialogue))
 	for i, want := range transformers(t, cases, path) {
-		got, err := formats[i].Prompt(c, time.Time{})
+		got, err := formats[i].Prompt(c, time.Time{}, math.MaxInt)
 		if err != nil || !slices.Equal(got, want.IDs) {
 			t.Errorf("template %d: %v, %v, want %v", i, got, err, want.IDs)
 		}
@@ -160,7 +161,7 @@ func TestNoMessageSpellsSpecialTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := f.Prompt(Conversation{Messages: b}, time.Time{})
+	ids, err := f.Prompt(Conversation{Messages: b}, time.Time{}, math.MaxInt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestNoMessageSpellsSpecialTokens(t *testing.T) {
 		`[]`, `{}`, `[1]`, `[{"role":"im_end","content":"x"}]`, `[{"content":"x"}]`, `[{"role":"user","content":[{"type":"image_url"}]}]`,
 		`[{"role":"user","content":1}]`, `[{"role":"user","content":"x"}] x`, `[`, strings.Repeat("[", 1000),
 	} {
-		if _, err := f.Prompt(Conversation{Messages: []byte(bad)}, time.Time{}); err == nil || !strings.HasPrefix(err.Error(), "messages: ") {
+		if _, err := f.Prompt(Conversation{Messages: []byte(bad)}, time.Time{}, math.MaxInt); err == nil || !strings.HasPrefix(err.Error(), "messages: ") {
 			t.Errorf("%.80s: %v", bad, err)
 		}
 	}
