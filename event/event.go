@@ -227,7 +227,7 @@ type Kept struct {
 }
 
 // Finished reports that the run has finished. The participant serves its parameters to others for
-// Seconds.
+// Seconds, or until it is stopped if they are negative.
 type Finished struct {
 	Seconds float64   `json:"seconds,omitempty"`
 	Params  wire.Hash `json:"params,omitzero"`

@@ -64,8 +64,9 @@ type Options struct {
 	Pool        string   // that the stake comes from; "" for the member's own account
 	Mining      Mining
 	// Wrap, if not nil, changes the node's configuration: package demo makes a cheat this way.
-	Wrap    func(node.Config, *trainer.Trainer) (node.Config, error)
-	Linger  time.Duration // how long it serves the model after the run has finished
+	Wrap func(node.Config, *trainer.Trainer) (node.Config, error)
+	// Linger is how long it serves the model after the run has finished; below 0: until ctx ends.
+	Linger  time.Duration
 	Observe func(event.Event)
 	Log     *slog.Logger
 
@@ -109,6 +110,7 @@ type Participant struct {
 	agreed   wire.Hash // parameters that the run agreed on last
 	params   wire.Hash // parameters held
 	finished bool      // the run has, and the final parameters are held
+	kept     bool      // the user was told where the final checkpoint is
 	fault    error     // that the member was expelled, or why its node could not go on
 }
 
@@ -240,22 +242,54 @@ func (p *Participant) Run(ctx context.Context) error {
 	}
 	p.node = n
 	go p.tellPeers(work)
-	stop := func() { n.Stop(stopPatience, end) }
 	p.loop.Post(n.Start)
-	defer context.AfterFunc(ctx, func() { p.loop.Post(stop) })()
+	defer context.AfterFunc(ctx, func() { p.loop.Post(p.leave) })()
 	if err := p.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	if p.fault != nil || !p.finished {
 		return p.fault
 	}
-	path, err := p.saver.last(p.store, p.params.String())
-	if path != "" {
-		p.Observe(event.Kept{Params: p.params, Path: path})
-		p.uploader.add(path)
+	if !p.kept {
+		var path string
+		path, err = p.saver.last(p.store, p.params.String())
+		p.tellKept(path)
 	}
 	p.uploader.finish(ctx, p.note)
 	return err
+}
+
+// leave stops the node. It does not wait for a withdrawal that the chain of a finished run refuses.
+func (p *Participant) leave() {
+	patience := stopPatience
+	if p.finished {
+		patience = finishPatience
+	}
+	p.node.Stop(patience, p.end)
+}
+
+// tellKept tells the user that the final checkpoint is at a path, unless that is "", and uploads
+// it.
+func (p *Participant) tellKept(path string) {
+	if path == "" {
+		return
+	}
+	p.kept = true
+	p.Observe(event.Kept{Params: p.params, Path: path})
+	p.uploader.add(path)
+}
+
+// finish begins to serve the final parameters to others.
+func (p *Participant) finish() {
+	p.finished = true
+	p.Observe(event.Finished{Params: p.params, Seconds: p.Linger.Seconds()})
+	if p.Linger >= 0 {
+		p.loop.After(p.Linger, func() { p.node.Stop(finishPatience, p.end) })
+	}
+	var path string
+	params := p.params.String()
+	// If it is not there, Run makes it from the saved state.
+	p.loop.Work(0, func() { path, _ = p.saver.Find(params) }, func() { p.tellKept(path) })
 }
 
 // recall returns the parameters with a hash from a checkpoint, nil if none has them.
@@ -323,9 +357,7 @@ func (p *Participant) observed(got event.Event) {
 	}
 	p.Observe(got)
 	if !p.finished && p.phase == coordinator.Finished.String() && p.params == p.agreed && p.writing.Load() == 0 {
-		p.finished = true
-		p.Observe(event.Finished{Params: p.params, Seconds: p.Linger.Seconds()})
-		p.loop.After(p.Linger, func() { p.node.Stop(finishPatience, p.end) })
+		p.finish()
 	}
 }
 

@@ -72,7 +72,11 @@ func (t *Teller) phrase(got event.Event) string {
 	case event.Kept:
 		return "the model is in " + ev.Path
 	case event.Finished:
-		return fmt.Sprintf("the run has finished with parameters %s; serving them to others for %s, Ctrl-C leaves now", ev.Params, time.Duration(ev.Seconds)*time.Second)
+		serving := "until Ctrl-C"
+		if ev.Seconds >= 0 {
+			serving = fmt.Sprintf("for %s, Ctrl-C leaves now", time.Duration(ev.Seconds)*time.Second)
+		}
+		return fmt.Sprintf("the run has finished with parameters %s; serving them to others %s", ev.Params, serving)
 	}
 	return ""
 }

@@ -170,7 +170,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{"join", []string{"say the name of one run", "entrain join RUN", "entrain status"}},
 		{"join ../up", []string{`"../up" is not a run's name`}},
 		{"join a b", []string{"say the name of one run"}},
-		{"join a --workers 0 --checkpoints -1 --linger -1s", []string{"--workers 0", "--checkpoints -1", "--linger -1s"}},
+		{"join a --workers 0 --checkpoints -1", []string{"--workers 0", "--checkpoints -1"}},
 		{"status --jsno", []string{"unknown flag: --jsno", "entrain status --help"}},
 		{"demo --clients 0", []string{"--clients 0", "1 to 64"}},
 		{"demo --rounds 0", []string{"--rounds 0"}},

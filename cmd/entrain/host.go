@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +33,9 @@ Others must reach three ports of this machine in a row: by default 7370 (the cha
 member, TCP and UDP) and 7372 (the data). --public-ip is the address that they have on the internet.
 Without it the ticket works in this machine's own network.
 
-Ctrl-C stops everything cleanly. The same command, or --home DIR alone, continues. The ticket stays
-the same, as long as the address does.`,
+When the run has finished, this machine goes on serving the model: entrain model export TICKET fetches
+it, and chat and serve take the ticket too. Ctrl-C stops everything cleanly. The same command, or --home
+DIR alone, continues. The ticket stays the same, as long as the address does.`,
 		Example: `  entrain host --data book.txt
   entrain host -f run.toml --data ./corpus --public-ip 203.0.113.5
   entrain host -f run.toml --data chats.jsonl --from ./checkpoint
@@ -59,7 +59,7 @@ the same, as long as the address does.`,
 // hostEvaluates is how often the member of a hosted run measures the model and lets it write.
 const hostEvaluates = 50
 
-// host hosts a run until it has finished or ctx ends.
+// host hosts a run, and serves its model once it has finished, until ctx ends.
 func (c console) host(ctx context.Context, o hostOptions) (err error) {
 	if o.Owner, _, err = c.ownKey(o.join.keyFile); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 		j := o.join
 		j.Target, j.Endpoints = onchain.Target{Run: h.Ticket.Run, Ticket: &h.Ticket}, []string{h.Endpoint}
 		j.Data, j.From, j.State, j.Listen, j.PublicIP = h.Data, h.From, h.Member, []string{h.Listen}, h.PublicIP
-		j.Checkpoints, j.Linger, j.Evaluate = 3, 30*time.Second, hostEvaluates
+		j.Checkpoints, j.Linger, j.Evaluate = 3, -1, hostEvaluates
 		j.invite = "entrain join TICKET, the line in " + h.File
 		return c.join(ctx, j)
 	})

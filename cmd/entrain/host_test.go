@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/founding"
 )
 
@@ -75,7 +75,11 @@ func startHost(t *testing.T, c console, args ...string) (ticket string, stop fun
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, c, append([]string{"host", "--json", "--workers", "1"}, args...))
+		err := run(ctx, c, append([]string{"host", "--json", "--workers", "1"}, args...))
+		if ctx.Err() == nil {
+			fmt.Fprintf(&words, "it ended before it was stopped: %v\n", err)
+		}
+		ended <- err
 		out.Close()
 	}()
 	lines := bufio.NewScanner(in)
@@ -106,6 +110,7 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 	} else if _, ok := friend.first("finished"); !ok {
 		t.Errorf("the friend did not finish: %+v", friend.events)
 	}
+	fetched := fetchFinished(t, ticket) // the host goes on serving
 	home := filepath.Join(s.console.places.Data, "hosted", "friends")
 	s.fails([]string{"host", "--home", home}, "in use by another process")
 	if err := stop(); err != nil {
@@ -118,9 +123,25 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 	if again != ticket {
 		t.Errorf("the ticket changed from %s to %s", ticket, again)
 	}
-	if err := stop(); err != nil && !errors.Is(err, context.Canceled) { // it may still be starting
+	if later := fetchFinished(t, ticket); later != fetched {
+		t.Errorf("a host that starts after the finish serves %s, before it served %s", later, fetched)
+	}
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// fetchFinished fetches the model of a finished run as somebody who took no part, and returns its hash.
+func fetchFinished(t *testing.T, ticket string) string {
+	t.Helper()
+	s := newShell(t)
+	var status struct{ Phase, Params string }
+	if err := json.Unmarshal([]byte(s.ok("status", ticket, "--json")), &status); err != nil || status.Phase != coordinator.Finished.String() {
+		t.Fatalf("the run is not over: %+v, %v", status, err)
+	}
+	s.ok("model", "export", ticket, "-o", filepath.Join(t.TempDir(), "model.gguf"), "--hash", status.Params)
+	s.ok("model", "generate", ticket, "--prompt", "All the", "--tokens", "4")
+	return status.Params
 }
 
 // A port that somebody else's chain has is never taken for the own one.

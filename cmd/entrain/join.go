@@ -101,7 +101,7 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	memberFlags(cmd, &o.Reaching)
 	f.IntVar(&o.Checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.StringArrayVar(&o.Uploads, "upload", nil, "`address` to which checkpoints are uploaded too: s3://host/bucket/prefix, or hf://owner/name on huggingface.co; may be repeated")
-	f.DurationVar(&o.Linger, "linger", 30*time.Second, "go on serving the model to others for this `time` once the run has finished")
+	f.DurationVar(&o.Linger, "linger", 30*time.Second, "once the run has finished, go on serving the model to others for this `time`, such as 24h; -1s: until Ctrl-C")
 	f.Uint64Var(&o.Stake, "stake", 0, "stake this many `tokens` in all, adding what is missing; lost if convicted of cheating")
 	f.StringVar(&o.Delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
 	poolFlag(cmd, &o.Pool)
