@@ -27,14 +27,6 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// Options configure a benchmark.
-type Options struct {
-	// Quick takes fewer rounds and leaves out the larger models.
-	Quick bool
-	// Progress, if not nil, is told what is being measured, in a few words.
-	Progress func(what string)
-}
-
 // A Report is what was measured.
 type Report struct {
 	Machine  Machine         `json:"machine"`
@@ -61,13 +53,9 @@ type Pair struct {
 type Shares map[string]float64
 
 // Run measures everything with as many threads as the Go program may use. It ends early, with
-// ctx's error, when ctx does.
-func Run(ctx context.Context, o Options) (Report, error) {
-	e := thorough
-	if o.Quick {
-		e = quick
-	}
-	return e.run(ctx, o.Progress)
+// ctx's error, when ctx does. progress is told what is being measured, in a few words.
+func Run(ctx context.Context, progress func(what string)) (Report, error) {
+	return thorough.run(ctx, progress)
 }
 
 // An effort is how long everything is measured, and what is left out.
@@ -85,23 +73,16 @@ type effort struct {
 	exchange  string        // the preset whose parameters are exchanged
 }
 
-var (
-	thorough = effort{
-		rounds: 11, trial: 40 * time.Millisecond, products: 41, product: 8 * time.Millisecond,
-		turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
-		trainings: []Training{
-			{Model: "nano", Batch: 16, Sequence: 128},
-			{Model: "10m", Batch: 8, Sequence: 256},
-			{Model: "50m", Batch: 4, Sequence: 512},
-			{Model: "124m", Batch: 2, Sequence: 1024},
-		},
-	}
-	quick = effort{
-		rounds: 5, trial: 40 * time.Millisecond, products: 15, product: 8 * time.Millisecond,
-		turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "10m",
-		trainings: thorough.trainings[:2],
-	}
-)
+var thorough = effort{
+	rounds: 11, trial: 40 * time.Millisecond, products: 41, product: 8 * time.Millisecond,
+	turns: 3, turn: 1500 * time.Millisecond, memory: 512 << 20, exchange: "50m",
+	trainings: []Training{
+		{Model: "nano", Batch: 16, Sequence: 128},
+		{Model: "10m", Batch: 8, Sequence: 256},
+		{Model: "50m", Batch: 4, Sequence: 512},
+		{Model: "124m", Batch: 2, Sequence: 1024},
+	},
+}
 
 func (e effort) run(ctx context.Context, progress func(string)) (Report, error) {
 	b := newBench(e, progress)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/exact8"
-	"github.com/entrain-network/entrain/tensor"
 )
 
 // A Decoder reads tokens of several Texts at once: they share one pass over the parameters, of
@@ -16,6 +15,7 @@ import (
 // concurrently; its Forks may.
 type Decoder struct {
 	*decoderWeights
+	away    *away // nil: the pool computes
 	pool    *exact.Pool
 	rows    int
 	worker  *exact.Worker      // for what is too small to share
@@ -91,31 +91,47 @@ type decoderScratch struct {
 // NewDecoder returns a Decoder that reads up to rows tokens at once and works on pool. params is
 // laid out by cfg's Layout; the Decoder does not retain it.
 func NewDecoder(cfg Config, params []float32, pool *exact.Pool, rows int) (*Decoder, error) {
-	if err := cfg.Check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+	if err := cfg.checkParams(params); err != nil {
+		return nil, err
 	}
-	if cfg.LoRA != (LoRA{}) {
-		return nil, errAdapters
+	d := newDecoderWeights(cfg).decoder(pool, rows)
+	d.pack(params)
+	return d, nil
+}
+
+// checkParams returns an error unless params are those of a model that a Decoder takes.
+func (c Config) checkParams(params []float32) error {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("model: %w", err)
 	}
-	layout := cfg.Layout()
-	if len(params) != layout.Len() {
-		return nil, fmt.Errorf("got %d parameters for a model of %d", len(params), layout.Len())
+	if c.LoRA != (LoRA{}) {
+		return errAdapters
+	}
+	if n := c.Layout().Len(); len(params) != n {
+		return fmt.Errorf("got %d parameters for a model of %d", len(params), n)
 	}
 	if i := exact.Finite(params); i >= 0 {
-		return nil, fmt.Errorf("parameter %d is %g: %w", i, params[i], ErrNotFinite)
+		return fmt.Errorf("parameter %d is %g: %w", i, params[i], ErrNotFinite)
 	}
-	w := &decoderWeights{cfg: cfg, layers: make([]decoderLayer, cfg.Layers), rope: newRope(new(batch), cfg, cfg.Context)}
-	d := w.decoder(pool, rows)
-	d.pack(layout, params)
-	return d, nil
+	return nil
 }
 
 // Fork returns another Decoder of the same parameters, which it shares, for up to rows tokens at
 // once. The two may be used at the same time, and take turns on the pool.
-func (d *Decoder) Fork(rows int) *Decoder { return d.decoder(d.pool, rows) }
+func (d *Decoder) Fork(rows int) *Decoder {
+	f := d.decoder(d.pool, rows)
+	f.away = d.away
+	return f
+}
 
 // Generator returns a Generator that has read nothing, with a Fork.
-func (d *Decoder) Generator() *Generator { return &Generator{cfg: d.cfg, decoder: d.Fork(readRows)} }
+func (d *Decoder) Generator() *Generator {
+	rows := readRows
+	if d.away != nil {
+		rows = d.away.rows
+	}
+	return &Generator{cfg: d.cfg, decoder: d.Fork(rows)}
+}
 
 // Rows returns the most tokens that a Step reads.
 func (d *Decoder) Rows() int { return d.rows }
@@ -126,6 +142,10 @@ func (c Config) TextBytes(tokens int) int64 {
 	const line = exact.PackedLine // to a multiple of which packing fills up; and a bit between panels
 	lines, dim := int64(tokens+line-1)/line, int64(c.HeadDim+line-1)/line*line
 	return 4 * 2 * int64(c.Layers*c.KVHeads) * (lines*line + 1) * (dim + 1)
+}
+
+func newDecoderWeights(cfg Config) *decoderWeights {
+	return &decoderWeights{cfg: cfg, layers: make([]decoderLayer, cfg.Layers), rope: newRope(new(batch), cfg, cfg.Context)}
 }
 
 func (w *decoderWeights) decoder(pool *exact.Pool, rows int) *Decoder {
@@ -149,9 +169,9 @@ func (w *decoderWeights) decoder(pool *exact.Pool, rows int) *Decoder {
 }
 
 // pack copies the parameters.
-func (d *Decoder) pack(layout tensor.Layout, params []float32) {
+func (d *Decoder) pack(params []float32) {
 	var w weights
-	w.point(d.cfg, layout, params)
+	w.point(d.cfg, d.cfg.Layout(), params)
 	var matrices []func(w *exact.Worker)
 	matrix := func(m *matrix, x []float32, in int) {
 		if d.eight != nil {
@@ -213,6 +233,40 @@ func (d *Decoder) Step(parts []Part) error {
 	if err := d.check(parts); err != nil {
 		return err
 	}
+	if !d.away.step(d, parts) {
+		for _, p := range parts {
+			if p.Text.layers == nil { // computed elsewhere so far, or empty
+				_ = p.Text.again(d.rows, func(p Part) error { d.compute([]Part{p}); return nil })
+			}
+		}
+		d.compute(parts)
+	}
+	for i := range parts {
+		p := &parts[i]
+		p.Text.read, p.Err = append(p.Text.read, p.Tokens...), nil
+		if i := d.worker.Finite(p.Logits); i >= 0 {
+			p.Err = fmt.Errorf("the logit of token %d is %g: %w", i%d.cfg.Vocab, p.Logits[i], ErrNotFinite)
+		}
+	}
+	return nil
+}
+
+// again calls read with the tokens of t from the first on, at most rows at once, each time as if it
+// were the first time that they are read.
+func (t *Text) again(rows int, read func(p Part) error) error {
+	all := t.read
+	defer func() { t.read = all }()
+	for at := 0; at < len(all); at += rows {
+		t.read = all[:at]
+		if err := read(Part{Text: t, Tokens: all[at:min(at+rows, len(all))]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compute computes a Step's logits, and keys and values of what it reads.
+func (d *Decoder) compute(parts []Part) {
 	c, width := d.cfg, d.cfg.Hidden
 	d.parts = parts
 	for _, p := range parts {
@@ -241,12 +295,8 @@ func (d *Decoder) Step(parts []Part) error {
 		d.each(rows, d.swiglu)
 		d.multiply(rows, width, c.FFN, d.f, &layer.down, d.x, true)
 	}
-	for _, p := range parts {
-		p.Text.read = append(p.Text.read, p.Tokens...)
-	}
 	d.predict()
 	d.parts, d.positions = nil, d.positions[:0]
-	return nil
 }
 
 // check returns the first fault of a Step.
@@ -312,11 +362,8 @@ func (d *Decoder) predict() {
 	at := 0
 	for i := range d.parts {
 		p := &d.parts[i]
-		p.Logits, p.Err = d.logits[at:at+p.Want*c.Vocab], nil
+		p.Logits = d.logits[at : at+p.Want*c.Vocab]
 		at += p.Want * c.Vocab
-		if i := d.worker.Finite(p.Logits); i >= 0 {
-			p.Err = fmt.Errorf("the logit of token %d is %g: %w", i%c.Vocab, p.Logits[i], ErrNotFinite)
-		}
 	}
 }
 

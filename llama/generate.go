@@ -10,24 +10,10 @@ import (
 // A Generator reads one text with a Decoder, and predicts its next token. It must not be used
 // concurrently.
 type Generator struct {
-	cfg       Config
-	decoder   *Decoder // nil: elsewhere reads
-	elsewhere Elsewhere
-	text      Text
+	cfg     Config
+	decoder *Decoder
+	text    Text
 }
-
-// Elsewhere reads one text with a model that is not in this process's memory, to the bits of a
-// Decoder.
-type Elsewhere interface {
-	// Rows returns the most tokens of ReadAt that begin at position at.
-	Rows(at int) int
-	// ReadAt reads tokens behind the first at of those that it has read, forgets all others, and
-	// returns the logits (want, Vocab) after each of the last want, valid until the next call.
-	ReadAt(at int, tokens []uint32, want int) ([]float32, error)
-}
-
-// NewGeneratorOn returns a Generator of a model of shape cfg that has read nothing.
-func NewGeneratorOn(cfg Config, e Elsewhere) *Generator { return &Generator{cfg: cfg, elsewhere: e} }
 
 // readRows is the most tokens that a Generator reads at once.
 const readRows = 32
@@ -84,7 +70,7 @@ func (g *Generator) follow(tokens []uint32, i int, f func(i int, logits []float3
 				return err
 			}
 		}
-		n := min(len(tokens)-at, g.rows(), c.Context-g.text.Len())
+		n := min(len(tokens)-at, g.decoder.rows, c.Context-g.text.Len())
 		want := min(n, max(0, at+n-i))
 		all, err := g.step(tokens[at:at+n], want)
 		at += n
@@ -100,23 +86,8 @@ func (g *Generator) follow(tokens []uint32, i int, f func(i int, logits []float3
 	return nil
 }
 
-// rows returns the most tokens of a step.
-func (g *Generator) rows() int {
-	if g.decoder == nil {
-		return g.elsewhere.Rows(g.text.Len())
-	}
-	return g.decoder.rows
-}
-
 // step reads tokens and returns the logits after the last want of them.
 func (g *Generator) step(tokens []uint32, want int) ([]float32, error) {
-	if g.decoder == nil {
-		logits, err := g.elsewhere.ReadAt(g.text.Len(), tokens, want)
-		if err == nil {
-			g.text.read = append(g.text.read, tokens...)
-		}
-		return logits, err
-	}
 	part := []Part{{Text: &g.text, Tokens: tokens, Want: want}}
 	if err := g.decoder.Step(part); err != nil {
 		return nil, err

@@ -2,10 +2,8 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"io"
 
-	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/prng"
@@ -33,26 +31,23 @@ type Generator struct {
 	// eos is the token that ends a text by config.json, where the tokenizer's differs.
 	eos    *uint32
 	reader *llama.Generator // made by On, or the first Text
-	device string
 }
 
 // On makes the generator compute on a device, as --device names it, unless it names the processors.
 // tell is told why a device is not used. The caller calls free at the end.
 func (g *Generator) On(device string, tell func(text string)) (free func(), err error) {
-	devices, err := vulkan.Choose(device, vulkan.Cache(), g.Model.Numerics, tell)
-	if err != nil || len(devices) == 0 {
-		return func() {}, err
+	d, free, err := Machine{Pool: g.pool(), Device: device, Tell: tell}.NewDecoder(g.Model, g.Params)
+	if err == nil {
+		g.reader = d.Generator()
 	}
-	w, err := devices[0].NewWriter(g.Model, g.Params)
-	if err != nil {
-		devices.Close()
-		return nil, fmt.Errorf("--device %s: %w", device, err)
+	return free, err
+}
+
+func (g *Generator) pool() *exact.Pool {
+	if g.Pool == nil {
+		return exact.NewPool(1) // which starts no goroutine
 	}
-	g.reader, g.device = llama.NewGeneratorOn(g.Model, w), device
-	return func() {
-		w.Close()
-		devices.Close()
-	}, nil
+	return g.Pool
 }
 
 // Text continues the prompt by at most the given number of tokens, or up to the token that ends a
@@ -60,12 +55,7 @@ func (g *Generator) On(device string, tell func(text string)) (free func(), err 
 // nil.
 func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.Writer) (string, error) {
 	if g.reader == nil {
-		pool := g.Pool
-		if pool == nil {
-			pool = exact.NewPool(1) // which starts no goroutine
-		}
-		var err error
-		if g.reader, err = llama.NewGenerator(g.Model, g.Params, pool); err != nil {
+		if _, err := g.On("", nil); err != nil {
 			return "", err
 		}
 	}
@@ -92,11 +82,8 @@ func (g *Generator) Text(ctx context.Context, prompt string, tokens int, out io.
 		}
 		return failed == nil
 	})
-	switch {
-	case failed != nil:
+	if failed != nil {
 		err = failed
-	case err != nil && g.device != "":
-		err = fmt.Errorf("--device %s: %w; without it the processors write the same text", g.device, err)
 	}
 	return string(text), err
 }

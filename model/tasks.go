@@ -7,10 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/eval"
 	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/llama"
 )
 
 // NamedItems are the items of a task to be scored.
@@ -80,33 +78,12 @@ func NewScorer(dir string, pool *exact.Pool, device string, tell func(text strin
 	if err != nil {
 		return nil, nil, err
 	}
-	s = &eval.Scorer{Tokenizer: words, Context: m.Config.Context}
-	devices, err := vulkan.Choose(device, vulkan.Cache(), m.Config.Numerics, tell)
+	d, free, err := Machine{Pool: pool, Device: device, Tell: tell, Rows: scoredRows}.NewDecoder(m.Config, m.Params)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
 	}
-	if len(devices) == 0 {
-		reader, err := llama.NewGenerator(m.Config, m.Params, pool)
-		if err != nil {
-			return nil, nil, fmt.Errorf("checkpoint %q: %w", m.Dir, err)
-		}
-		s.Model = reader
-		return s, func() {}, nil
-	}
-	reader, err := devices[0].NewReader(m.Config, min(m.Config.Context, readMost))
-	if err == nil {
-		if err = reader.Start(m.Params, 1, false); err == nil {
-			s.Model = reader
-			return s, func() {
-				reader.Close()
-				devices.Close()
-			}, nil
-		}
-		reader.Close()
-	}
-	devices.Close()
-	return nil, nil, fmt.Errorf("--device %s: %w", device, err)
+	return &eval.Scorer{Tokenizer: words, Context: m.Config.Context, Model: d.Generator()}, free, nil
 }
 
-// readMost bounds the tokens of a text on a device, which takes memory for as many.
-const readMost = 8192
+// scoredRows is the number of tokens that a device reads at once: enough for its largest products.
+const scoredRows = 512

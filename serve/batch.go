@@ -70,7 +70,7 @@ func newBatcher(m *Model, parallel int, memory int64) *batcher {
 	if most := int64(parallel) * m.config.TextBytes(m.config.Context); memory == 0 || memory > most {
 		memory = most
 	}
-	return &batcher{model: m, decoder: m.decoder.Fork(parallel + promptRows), memory: memory, slots: make([]slot, parallel)}
+	return &batcher{model: m, decoder: m.decoder.Fork(Rows(parallel)), memory: memory, slots: make([]slot, parallel)}
 }
 
 // room returns the most tokens that a prompt and its answer may have.

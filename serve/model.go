@@ -41,16 +41,17 @@ type Model struct {
 	decoder *llama.Decoder // others are forked from it
 	format  *chat.Format   // nil if there is none, for the reason noChat
 	noChat  error
+	free    func() // the device
 }
 
 // Open reads the model of a checkpoint directory, or of the newest checkpoint of a state directory,
-// to answer on pool.
-func Open(dir string, pool *exact.Pool) (*Model, error) {
+// to answer on a machine. The caller closes it.
+func Open(dir string, on model.Machine) (*Model, error) {
 	from, err := model.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Name: from.Saved.Manifest.Run, config: from.Config, hash: from.Hash(), pool: pool}
+	m := &Model{Name: from.Saved.Manifest.Run, config: from.Config, hash: from.Hash(), pool: on.Pool}
 	if m.words, err = from.Tokenizer(); err != nil {
 		return nil, err
 	}
@@ -65,11 +66,17 @@ func Open(dir string, pool *exact.Pool) (*Model, error) {
 	if m.format, m.noChat = chat.NewFormat(template, m.words); template == "" {
 		m.format, m.noChat = nil, fmt.Errorf("the checkpoint has no %s, so nothing says how the model converses: import the model again from a directory with one", checkpoint.ChatFile)
 	}
-	if m.decoder, err = llama.NewDecoder(from.Config, from.Params, pool, 1); err != nil {
+	if m.decoder, m.free, err = on.NewDecoder(from.Config, from.Params); err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
 	}
 	return m, nil
 }
+
+// Close frees the device, if one is used. The pool stays open.
+func (m *Model) Close() { m.free() }
+
+// Rows returns the tokens that a Server reads at once for that many answers side by side.
+func Rows(parallel int) int { return parallel + promptRows }
 
 // Context returns the most tokens of a question and its answer.
 func (m *Model) Context() int { return m.config.Context }

@@ -36,7 +36,7 @@ func (m *Prompted) Generate(ctx context.Context, dir string, p model.Prompt, out
 	defer m.mu.Unlock()
 	if m.dir != dir {
 		pool := exact.NewPool(runtime.GOMAXPROCS(0))
-		opened, err := Open(dir, pool)
+		opened, err := Open(dir, model.Machine{Pool: pool})
 		if err != nil {
 			pool.Close()
 			return err

@@ -49,7 +49,7 @@ func openOf(t testing.TB, seed string, cfg llama.Config) *Model {
 	t.Helper()
 	pool := exact.NewPool(2)
 	t.Cleanup(pool.Close)
-	opened, err := Open(write(t, seed, cfg), pool)
+	opened, err := Open(write(t, seed, cfg), model.Machine{Pool: pool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/audit"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
@@ -43,7 +44,7 @@ be audited.`,
 		ValidArgsFunction: c.completeRuns, SuggestFor: []string{"verify"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if answer != "" {
-				return c.auditAnswers(cmd.Context(), args[0], answer)
+				return c.auditAnswers(cmd.Context(), args[0], answer, o.Device)
 			}
 			if err := participant.CheckMachine(o.Workers, o.Device); err != nil {
 				return err
@@ -132,13 +133,13 @@ func auditOutcome(t audit.Tally) error {
 }
 
 // auditAnswers computes the answers of a model again, and prints them.
-func (c console) auditAnswers(ctx context.Context, checkpoint, file string) error {
+func (c console) auditAnswers(ctx context.Context, checkpoint, file, device string) error {
 	unaudited := func(err error) error { return exitError{err, exitNotAudited} }
 	receipts, err := serve.ReadReceipts(file)
 	if err != nil {
 		return unaudited(err)
 	}
-	m, release, err := checkpointSource{}.open(ctx, c, checkpoint)
+	m, release, err := checkpointSource{}.open(ctx, c, checkpoint, model.Machine{Device: device})
 	if err != nil {
 		return unaudited(err)
 	}

@@ -24,7 +24,7 @@ func (c console) measure(ctx context.Context, preset string, o bench.StepOptions
 
 // benchCommand measures this machine.
 func benchCommand(c console) *cobra.Command {
-	var asJSON, quick bool
+	var asJSON bool
 	var o bench.StepOptions
 	cmd := &cobra.Command{
 		Use:   "bench [PRESET]",
@@ -34,7 +34,7 @@ entrain reaches with one thread and with all: matrix products, training steps, c
 applying updates, and hashing parameters.
 
 Measurements alternate, round after round, and medians are shown. Run nothing else meanwhile. It
-takes a few minutes; --quick takes less than one and omits the larger models.
+takes a few minutes.
 
 With a PRESET (nano, 10m, 50m, 124m, 350m, 1b) it measures only forward, backward and AdamW of that
 model on a batch of random tokens, and how much memory that takes; 124m,exact8 has linear products
@@ -46,7 +46,7 @@ processors', operation by operation, on ordinary and on hostile numbers, and in 
 small model. The mode is the fastest way of computing in which all bits are the same: native;
 guarded, where the GPU flushes subnormals; with fma in integers, where the GPU rounds it twice; or
 none, and then --device auto does not use the GPU.`,
-		Example: "  entrain bench\n  entrain bench --quick --json | jq .sgemm\n  entrain bench 124m,exact8 --sequence 1024 --batch 1 --workers 1\n" +
+		Example: "  entrain bench\n  entrain bench --json | jq .sgemm\n  entrain bench 124m,exact8 --sequence 1024 --batch 1 --workers 1\n" +
 			"  entrain bench --device list\n  entrain bench 124m --sequence 1024 --batch 4 --device vulkan:0",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ none, and then --device auto does not use the GPU.`,
 			if o.Device != vulkan.CPU {
 				return fmt.Errorf("--device %s: name a PRESET to measure on it", o.Device)
 			}
-			r, err := bench.Run(cmd.Context(), bench.Options{Quick: quick, Progress: func(what string) { c.say("measuring %s", what) }})
+			r, err := bench.Run(cmd.Context(), func(what string) { c.say("measuring %s", what) })
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,6 @@ none, and then --device auto does not use the GPU.`,
 	}
 	jsonFlag(cmd, &asJSON)
 	f := cmd.Flags()
-	f.BoolVar(&quick, "quick", false, "take fewer rounds, and leave out the larger models")
 	f.IntVar(&o.Batch, "batch", 8, "with PRESET: `number` of sequences in a step")
 	f.IntVar(&o.Sequence, "sequence", 0, "with PRESET: `tokens` of a sequence (default 256, or the model's context if that is less)")
 	workersFlag(cmd, &o.Threads)

@@ -41,7 +41,7 @@ func TestBenchStepRefusesWhatCannotBe(t *testing.T) {
 func TestBenchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, newShell(t).console, []string{"bench", "--quick"}); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, newShell(t).console, []string{"bench"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
 }

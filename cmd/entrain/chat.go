@@ -6,10 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/entrain-network/entrain/model"
 )
 
 func chatCommand(c console) *cobra.Command {
-	return &cobra.Command{
+	var on model.Machine
+	cmd := &cobra.Command{
 		Use:   "chat CHECKPOINT",
 		Short: "Converse with a model",
 		Long: `Answers each line of the standard input with the model of a checkpoint directory, or of a
@@ -21,11 +24,11 @@ A line "/new" begins another conversation. Ctrl-D ends.
 
 ` + aboutAddresses,
 		Example: `  entrain model chat ./checkpoint
-  entrain model chat hf://owner/my-run`,
+  entrain model chat hf://owner/my-run --device auto`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, release, err := checkpointSource{}.open(cmd.Context(), c, args[0])
+			m, release, err := checkpointSource{}.open(cmd.Context(), c, args[0], on)
 			if err != nil {
 				return err
 			}
@@ -41,4 +44,6 @@ A line "/new" begins another conversation. Ctrl-D ends.
 			return talk.Converse(cmd.Context(), c.in, c.out, c.err, prompt)
 		},
 	}
+	textDeviceFlag(cmd, &on.Device)
+	return cmd
 }

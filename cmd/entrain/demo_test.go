@@ -21,7 +21,6 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/demo"
-	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -339,13 +338,7 @@ func TestDemoConvictsACheat(t *testing.T) {
 // One of two clients computes on a device: both hold the same parameters, and pass each other's results.
 func TestDemoMixesDevices(t *testing.T) {
 	t.Parallel()
-	i, err := gpu.Open()
-	if err == nil {
-		defer i.Close()
-	}
-	if err != nil || len(i.Devices()) == 0 {
-		t.Skipf("no Vulkan device: %v (Debian's package mesa-vulkan-drivers has one that needs no GPU)", err)
-	}
+	needDevice(t)
 	args := tinyArgs(t, "3")
 	args[slices.Index(args, "--clients")+1] = "2"
 	d := startDemo(t, t.TempDir(), append(args, "--device", "vulkan:0", "--verification", "100")...)

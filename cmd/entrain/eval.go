@@ -78,8 +78,7 @@ record a line, with the fields of the data set; examples are its train split, of
 	f.StringArrayVar(&specs, "task", nil, "`NAME[:N][=FILE]` of a task; may be repeated")
 	f.IntVar(&limit, "items", 0, "score only the first `number` of records of each task; 0: all")
 	jsonFlag(cmd, &asJSON)
-	deviceFlag(cmd, &device)
-	f.Lookup("device").Usage = "`device` that reads the texts, as in entrain join"
+	textDeviceFlag(cmd, &device)
 	return cmd
 }
 

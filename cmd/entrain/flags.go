@@ -41,6 +41,12 @@ func deviceFlag(cmd *cobra.Command, to *string) {
 	_ = cmd.RegisterFlagCompletionFunc("device", cobra.FixedCompletions([]string{vulkan.CPU, vulkan.Auto, "vulkan:0"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// textDeviceFlag adds --device of a command that writes or scores texts.
+func textDeviceFlag(cmd *cobra.Command, to *string) {
+	deviceFlag(cmd, to)
+	cmd.Flags().Lookup("device").Usage = "`device` that computes, as in entrain join; the result is the same"
+}
+
 // plainFlag adds --plain.
 func plainFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "plain", false, "print lines, also on a terminal")

@@ -48,13 +48,13 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 			if err := g.Open(dir); err != nil {
 				return err
 			}
+			g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
+			defer g.Pool.Close()
 			free, err := g.On(device, c.tell)
 			if err != nil {
 				return err
 			}
 			defer free()
-			g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
-			defer g.Pool.Close()
 			if seed != "" {
 				g.Seed = wire.Sum("entrain/generate", []byte(seed))
 			} else if _, err := rand.Read(g.Seed[:]); err != nil {
@@ -69,9 +69,8 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 		},
 	}
 	from.flags(cmd)
-	deviceFlag(cmd, &device)
+	textDeviceFlag(cmd, &device)
 	f := cmd.Flags()
-	f.Lookup("device").Usage = "`device` that computes, as in entrain join; the text is the same"
 	f.StringVar(&prompt, "prompt", "", "`text` to continue")
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
 	f.Float32Var(&g.Sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")

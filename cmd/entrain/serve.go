@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/serve"
 )
 
 func serveCommand(c console) *cobra.Command {
-	var addr string
+	var addr, device string
 	var parallel int
 	var receipts bool
 	var from checkpointSource
@@ -33,21 +34,22 @@ With --receipts each answer has a receipt: the hashes of model and tokenizer, th
 and how they were drawn. Anyone who has the model computes the answer again, bit for bit, with
 entrain audit. A request that sets "seed" leaves the server no choice among answers.
 
-Requests are answered side by side, up to --parallel at a time, on all cores: they share each pass over the
-parameters, and none changes another's answer. Further ones wait; if too many do, they are refused. Keys and
-values take at most half of the memory that is free when the server starts. Ctrl-C finishes the answers under
-way.
+Requests are answered side by side, up to --parallel at a time, on all cores or --device: they share each pass
+over the parameters, and none changes another's answer. Further ones wait; if too many do, they are refused.
+Keys and values take at most half of the memory that is free when the server starts; a device must have memory
+for --parallel whole contexts. Ctrl-C finishes the answers under way.
 
 Anyone who reaches the address can ask, and keep the machine busy.`,
 		Example: `  entrain model serve ./checkpoint
-  entrain model serve ./state --receipts --parallel 32 --addr 127.0.0.1:8000`,
+  entrain model serve ./state --receipts --parallel 32 --addr 127.0.0.1:8000
+  entrain model serve ./checkpoint --device auto`,
 		Args:              needCheckpoint,
 		ValidArgsFunction: completeDirs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if parallel < 1 || parallel > 256 {
 				return fmt.Errorf("--parallel %d: want 1 to 256", parallel)
 			}
-			m, release, err := from.open(cmd.Context(), c, args[0])
+			m, release, err := from.open(cmd.Context(), c, args[0], model.Machine{Device: device, Texts: parallel, Rows: serve.Rows(parallel)})
 			if err != nil {
 				return err
 			}
@@ -69,6 +71,7 @@ Anyone who reaches the address can ask, and keep the machine busy.`,
 		},
 	}
 	from.flags(cmd)
+	textDeviceFlag(cmd, &device)
 	f := cmd.Flags()
 	addrFlag(cmd, &addr, "127.0.0.1:8080")
 	f.IntVar(&parallel, "parallel", 8, "`number` of answers that are computed at the same time; further requests wait")

@@ -4,15 +4,18 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/participant"
 )
 
@@ -20,20 +23,7 @@ import (
 func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 	s := newShell(t)
 	dir, _ := importForeign(t, s)
-	c := s.console
-	words, said := io.Pipe()
-	c.err = said
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, c, []string{"model", "serve", dir, "--receipts", "--addr", "127.0.0.1:0"})
-		said.Close()
-	}()
-	lines := bufio.NewScanner(words)
-	if !lines.Scan() {
-		t.Fatalf("the server ended before it named its address: %v", <-ended)
-	}
-	url := regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text())
+	url, stop := served(t, s, dir, "--receipts")
 	r, err := http.Post(url+"/completions", "application/json", strings.NewReader(`{"prompt":"the light","seed":4,"max_tokens":9}`))
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +34,6 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 		t.Fatalf("%s: %s, %v", r.Status, answer, err)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("serve ended with %v", err)
-	}
 	path := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(answer))
 	s.ok("audit", dir, "--answer", path)
 	// A run in which this user takes part names its newest checkpoint.
@@ -70,6 +57,90 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 	}
 	s.fails([]string{"model", "chat", dir}, "no chat_template.jinja")
 	s.fails([]string{"model", "serve", dir, "--parallel", "0"}, "--parallel 0")
+}
+
+// A model on a device answers requests side by side, and a conversation, with the processors' bits:
+// they verify its answers, and it verifies theirs.
+func TestADeviceAnswersLikeTheProcessors(t *testing.T) {
+	needDevice(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for the proof
+	s := newShell(t)
+	from, _ := writeForeign(t)
+	writeFile(t, filepath.Join(from, "tokenizer_config.json"), `{"chat_template":"{% for m in messages %}{{ m.content }}{% endfor %}"}`)
+	dir := filepath.Join(t.TempDir(), "imported")
+	s.ok("model", "import", from, "-o", dir)
+	url, stop := served(t, s, dir, "--receipts", "--parallel", "3", "--device", "vulkan:0")
+	var answers [5]string
+	var group sync.WaitGroup
+	for i := range answers {
+		group.Go(func() {
+			r, err := http.Post(url+"/completions", "application/json", strings.NewReader(fmt.Sprintf(`{"prompt":%q,"seed":%d,"max_tokens":%d}`, strings.Repeat("the light ", i+1), i, 5+2*i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Body.Close()
+			answer, err := io.ReadAll(r.Body)
+			if err != nil || r.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s, %v", r.Status, answer, err)
+			}
+			answers[i] = string(answer)
+		})
+	}
+	group.Wait()
+	stop()
+	for i, answer := range answers {
+		path := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), answer)
+		want := s.ok("audit", dir, "--answer", path)
+		if i > 0 {
+			continue
+		}
+		if got := s.ok("audit", dir, "--answer", path, "--device", "vulkan:0"); got != want {
+			t.Errorf("the device reads %q, not %q", got, want)
+		}
+	}
+	s.console.in = strings.NewReader("the light\n")
+	if out := s.ok("model", "chat", dir, "--device", "vulkan:0"); !strings.HasSuffix(out, "\n") {
+		t.Errorf("it says %q", out)
+	}
+	s.fails([]string{"model", "serve", dir, "--device", "vulkan:0,vulkan:0"}, "one device")
+}
+
+// needDevice skips a test where there is no Vulkan device.
+func needDevice(t *testing.T) {
+	t.Helper()
+	i, err := gpu.Open()
+	if err == nil {
+		defer i.Close()
+	}
+	if err != nil || len(i.Devices()) == 0 {
+		t.Skipf("no Vulkan device: %v (Debian's package mesa-vulkan-drivers has one that needs no GPU)", err)
+	}
+}
+
+// served serves a model, and returns its address and what ends it.
+func served(t *testing.T, s *shell, args ...string) (url string, stop func()) {
+	t.Helper()
+	c := s.console
+	words, said := io.Pipe()
+	c.err = said
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, c, append([]string{"model", "serve", "--addr", "127.0.0.1:0"}, args...))
+		said.Close()
+	}()
+	lines := bufio.NewScanner(words)
+	if !lines.Scan() {
+		t.Fatalf("the server ended before it named its address: %v", <-ended)
+	}
+	go func() { _, _ = io.Copy(io.Discard, words) }()
+	return regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text()), func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve ended with %v", err)
+		}
+	}
 }
 
 // A model that comes with a chat template converses, in the terminal and exported.

@@ -63,18 +63,20 @@ func (s checkpointSource) local(ctx context.Context, c console, name string) (di
 	return c.places.Local(ctx, model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}, name, want)
 }
 
-// open opens the model of a checkpoint, named as in local, until release is called.
-func (s checkpointSource) open(ctx context.Context, c console, name string) (m *serve.Model, release func(), err error) {
+// open opens the model of a checkpoint, named as in local, until release is called. It answers on
+// the device that on names, and on a pool of its own.
+func (s checkpointSource) open(ctx context.Context, c console, name string, on model.Machine) (m *serve.Model, release func(), err error) {
 	dir, unlock, err := s.local(ctx, c, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	pool := exact.NewPool(runtime.GOMAXPROCS(0))
-	release = func() { pool.Close(); unlock() }
-	if m, err = serve.Open(dir, pool); err != nil {
-		release()
+	on.Pool, on.Tell = exact.NewPool(runtime.GOMAXPROCS(0)), c.tell
+	if m, err = serve.Open(dir, on); err != nil {
+		on.Pool.Close()
+		unlock()
+		return nil, nil, err
 	}
-	return m, release, err
+	return m, func() { m.Close(); on.Pool.Close(); unlock() }, nil
 }
 
 // progress tells now and then how many bytes have come.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 
@@ -26,7 +27,6 @@ func webCommand(c console) *cobra.Command {
 	var chain []string
 	var listen, state string
 	var asJSON bool
-	var log participant.Logging
 	cmd := &cobra.Command{
 		Use:   "web [RUN | RUN@HOST | TICKET]",
 		Short: "Show runs in a browser, live",
@@ -52,7 +52,7 @@ reach the address may look on and try the model, one at a time.`,
 			if err != nil {
 				return err
 			}
-			o.Log = log.Logger(c.err)
+			o.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			return c.web(cmd.Context(), o, to, chain, listen, state, asJSON)
 		},
 	}
@@ -60,7 +60,6 @@ reach the address may look on and try the model, one at a time.`,
 	addrFlag(cmd, &listen, defaultWeb)
 	stateFlag(cmd, &state, "none")
 	jsonFlag(cmd, &asJSON)
-	logFlag(cmd, &log)
 	return cmd
 }
 

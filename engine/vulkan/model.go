@@ -70,59 +70,6 @@ func newModel(k *kernel.Kernels, cfg llama.Config, seq, most int, inner bool, c 
 	return newStage(k, newSizes(cfg, seq, most, inner, c))
 }
 
-// NewReader returns a model that only reads texts of up to most tokens.
-func (d *Device) NewReader(cfg llama.Config, most int) (*Model, error) {
-	if err := cfg.Check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	s := newSizes(cfg, most, 1, false, nil)
-	s.reads = true
-	return newStage(d.k, s)
-}
-
-// Follow reads a text from its beginning, and calls f with the logits after tokens i, i+1 and so
-// on, until f returns false, as llama.Generator does. The parameters are those of Start.
-func (m *Model) Follow(text []uint32, i int, f func(i int, logits []float32) bool) error {
-	if i < 0 || i >= len(text) || len(text) > m.seq {
-		return fmt.Errorf("logits from token %d on of %d tokens, of which at most %d are read on a device", i, len(text), m.seq)
-	}
-	s := m.sizes
-	s.seq, s.sequences = len(text), 1
-	tokens := append(slices.Clone(text), 0) // which nothing is learnt of
-	if err := errors.Join(s.check(tokens, 1), m.auditParams()); err != nil {
-		return err
-	}
-	if err := gpu.Write(m.m.tokens, words(tokens, s.seq, 0)); err != nil {
-		return err
-	}
-	logits := make([]float32, s.chunk()*s.Vocab)
-	for first := i; first < s.seq; first += s.chunk() {
-		n := min(s.chunk(), s.seq-first)
-		if err := m.k.Device.Run(func(c *gpu.Commands) {
-			r := &recorder{Kernels: m.k, sizes: s, m: m.m, c: c}
-			if first == i {
-				r.read()
-			}
-			r.logits(first, n)
-		}); err != nil {
-			return err
-		}
-		if err := gpu.Read(logits[:n*s.Vocab], m.m.logits); err != nil {
-			return err
-		}
-		for j := range n {
-			row := logits[j*s.Vocab : (j+1)*s.Vocab]
-			if k := exact.Finite(row); k >= 0 {
-				return fmt.Errorf("the logit of token %d is %g: %w", k, row[k], llama.ErrNotFinite)
-			}
-			if !f(first+j, row) {
-				return nil
-			}
-		}
-	}
-	return nil
-}
-
 // newStage allocates what a device has of a model.
 func newStage(k *kernel.Kernels, s sizes) (*Model, error) {
 	var seed [32]byte
@@ -176,7 +123,7 @@ func (m *Model) prepare() (err error) {
 	if err := errors.Join(gpu.Write(m.m.cosine, cosine), gpu.Write(m.m.sine, sine)); err != nil {
 		return err
 	}
-	if m.reads {
+	if m.few > 0 {
 		return nil
 	}
 	m.clear, err = m.k.Device.Record(func(c *gpu.Commands) {

@@ -35,6 +35,7 @@ type activations struct{ x, inv1, qkv, qk, invQK, att, x2, inv2, gu gpu.Words }
 // memory is what a model has on a device.
 type memory struct {
 	params, grad weights
+	texts        []gpu.Words // keys and values of a token, token by token, layer by layer
 
 	mean, square weights   // AdamW's moments, of inner steps
 	begun        weights   // the parameters with which inner steps begin, for a codec on the device
@@ -72,10 +73,9 @@ type sizes struct {
 	first, end, slots int
 	outer             bool
 
-	reads bool // it has no gradient, and passes keep nothing for a backward pass
-	// What a model that writes text computes at once, after at tokens whose keys and values it has; 0
-	// for others.
-	few, at int
+	// A model that only reads texts reads up to few tokens at once, of texts texts whose keys and
+	// values it keeps. It has no gradient. 0: it trains.
+	few, texts int
 }
 
 // whole reports whether the device has the whole model.
@@ -92,6 +92,9 @@ func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes 
 	}
 	return sizes{Config: cfg, seq: seq, sequences: most, inner: inner, codec: c, end: cfg.Layers, slots: 1, outer: true}
 }
+
+// block is the number of rows in a block of the shapes of products.
+const block = 64
 
 // Bounds of memory that does not grow with the model. Tests make them small.
 var (
@@ -137,7 +140,6 @@ func (s sizes) attended() (sequences, groups, queries int) {
 	if n := scoresFloats / group; n > 0 {
 		return 1, min(n, s.KVHeads), s.seq
 	}
-	const block = 64 // of the shapes of products
 	return 1, 1, min(max(scoresFloats/s.seq/block*block, block), s.seq)
 }
 
@@ -145,7 +147,7 @@ func (s sizes) attended() (sequences, groups, queries int) {
 func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	rows, d := s.rows(), s.Hidden
 	m := &memory{params: s.weights(alloc)}
-	if !s.reads {
+	if s.few == 0 {
 		m.grad = s.weights(alloc)
 	}
 	if s.inner {
@@ -171,24 +173,30 @@ func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	if s.QKNorm {
 		sums = max(d, s.turned()*s.HeadDim)
 	}
+	for range s.texts {
+		m.texts = append(m.texts, alloc(s.seq*2*s.kv()*s.Layers))
+	}
 	m.last, m.lastInv, m.h, m.dh = alloc(rows*d), alloc(rows), alloc(rows*d), alloc(rows*d)
 	m.out = m.last
 	if s.outer && !s.whole() {
 		m.out = alloc(rows * d)
 	}
-	m.f, m.dx, m.dqkv, m.datt = alloc(rows*s.FFN), alloc(rows*d), alloc(rows*s.width()), alloc(rows*s.q())
+	m.f, m.dx = alloc(rows*s.FFN), alloc(rows*d)
+	if s.few == 0 {
+		m.dqkv, m.datt = alloc(rows*s.width()), alloc(rows*s.q())
+	}
 	if s.outer {
 		m.logits = alloc(s.chunk() * s.Vocab)
 	}
 	m.partial = alloc(s.sequences * ((s.seq + 63) / 64) * sums)
 	m.cosine, m.sine = alloc(s.seq*s.HeadDim/2), alloc(s.seq*s.HeadDim/2)
-	scores := 0
 	if s.few > 0 {
-		scores = s.Heads * s.few * s.seq
+		m.p = alloc(s.Heads * min(s.few, block) * s.seq)
 	} else {
+		scores := 0
 		s.eachHeads(func(u heads) { scores = max(scores, u.count*u.scores()) })
+		m.p, m.dp = alloc(scores), alloc(scores)
 	}
-	m.p, m.dp = alloc(scores), alloc(scores)
 	if s.Numerics == llama.Exact8 {
 		left, right := s.factors()
 		m.left, m.right = alloc(left), alloc(right)
@@ -206,11 +214,8 @@ func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
 		x.tokens, x.results = alloc(s.words()), alloc(2*rows)
 	}
 	for l := range s.end - s.first {
-		if s.reads && l > 0 { // a layer's output may replace its input
+		if s.few > 0 && l > 0 { // a layer's output may replace its input
 			x.layers = append(x.layers, x.layers[0])
-			if s.few > 0 {
-				x.layers[l].qkv = alloc(s.seq * s.width())
-			}
 			continue
 		}
 		var qk, invQK gpu.Words
@@ -219,19 +224,11 @@ func (s sizes) slot(alloc func(n int) gpu.Words) (x slot) {
 		}
 		x.layers = append(x.layers, activations{
 			qk: qk, invQK: invQK,
-			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(max(rows, s.kept()) * s.width()), att: alloc(rows * s.q()),
+			x: alloc(rows * d), inv1: alloc(rows), qkv: alloc(rows * s.width()), att: alloc(rows * s.q()),
 			x2: alloc(rows * d), inv2: alloc(rows), gu: alloc(rows * 2 * s.FFN),
 		})
 	}
 	return x
-}
-
-// kept returns the number of tokens whose queries, keys and values stay; 0: those of a pass.
-func (s sizes) kept() int {
-	if s.few > 0 {
-		return s.seq
-	}
-	return 0
 }
 
 // packed returns the number of words that (rows, depth) takes in 8 bits.

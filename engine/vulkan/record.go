@@ -12,8 +12,9 @@ import (
 type recorder struct {
 	*kernel.Kernels
 	sizes
-	m *memory
-	c *gpu.Commands
+	m     *memory
+	c     *gpu.Commands
+	texts []llama.Slotted // that are read, one behind the other; nil in training
 }
 
 // The parts of what a pass takes from the host.
@@ -49,7 +50,11 @@ func (r *recorder) product(y gpu.Words, a, b kernel.Matrix, rows, columns, depth
 
 // embed records what makes the first layer's input.
 func (r *recorder) embed() {
-	r.Embed(r.c, r.m.layers[0].x, r.m.params.embed, r.tokens(), r.rows(), r.Hidden, r.seq)
+	seq := r.seq
+	if r.texts != nil {
+		seq = r.rows() // no sequence ends before
+	}
+	r.Embed(r.c, r.m.layers[0].x, r.m.params.embed, r.tokens(), r.rows(), r.Hidden, seq)
 }
 
 // forward records the layers' forward pass, to out.
@@ -61,24 +66,19 @@ func (r *recorder) forward() {
 			next = m.layers[l+1].x
 		}
 		r.RMSNorm(r.c, m.h, a.x, w.norm1, a.inv1, a.x2, rows, d, r.Eps)
-		qkv, turn := a.qkv.At(r.at*r.width()), r.at*r.HeadDim/2
-		r.linear(qkv, m.h, w.qkv, d, r.width(), false)
+		r.linear(a.qkv, m.h, w.qkv, d, r.width(), false)
 		if r.Bias {
-			r.AddBias(r.c, qkv, w.bias, rows, r.width())
+			r.AddBias(r.c, a.qkv, w.bias, rows, r.width())
 		}
 		if r.QKNorm {
-			r.NormHeads(r.c, qkv, w.heads, a.invQK, a.qk, r.normed(), rows, r.Eps)
+			r.NormHeads(r.c, a.qkv, w.heads, a.invQK, a.qk, r.normed(), rows, r.Eps)
 		}
-		r.Rotate(r.c, qkv, m.cosine.At(turn), m.sine.At(turn), rows, r.seq, r.width(), r.turned(), r.HeadDim, false)
-		if r.few > 0 {
-			r.attendFew(a)
+		if r.texts != nil {
+			r.attendTexts(l, a)
+		} else {
+			r.Rotate(r.c, a.qkv, m.cosine, m.sine, rows, r.seq, r.width(), r.turned(), r.HeadDim, false)
+			r.eachHeads(func(u heads) { r.attend(u, a) })
 		}
-		r.eachHeads(func(u heads) {
-			r.probabilities(u, a)
-			z := u.batch()
-			z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), u.square(), r.seq*r.width(), r.HeadDim, r.seq*r.q(), r.HeadDim
-			r.Gemm(r.c, u.size, r.HeadDim, u.keys(), kernel.Rows(m.p, r.seq), kernel.Rows(u.value(a.qkv), r.width()), u.query(a.att, r.q()), r.q(), false, kernel.LowerA, z)
-		})
 		r.linear(a.x2, a.att, w.o, r.q(), d, true)
 		r.RMSNorm(r.c, m.h, a.x2, w.norm2, a.inv2, next, rows, d, r.Eps)
 		r.linear(a.gu, m.h, w.gu, d, 2*r.FFN, false)
@@ -88,16 +88,40 @@ func (r *recorder) forward() {
 	}
 }
 
-// attendFew records attention of few queries after at tokens. All are of one block of 64, behind
-// whose end a row of scores has none, so that those beyond a query's own are +0.
-func (r *recorder) attendFew(a *activations) {
-	u := heads{sizes: r.sizes}
-	z := kernel.Batch{Count: r.Heads, Heads: r.Heads, Each: r.sizes.each(), AH: r.HeadDim, BH: r.HeadDim, CH: r.few * r.seq}
-	keys, width := r.at+r.few, r.width()
-	r.Gemm(r.c, r.few, keys, r.HeadDim, kernel.Rows(a.qkv.At(r.at*width), width), kernel.Columns(u.key(a.qkv), width), r.m.p, r.seq, false, kernel.Full, z)
-	r.Softmax(r.c, r.m.p, kernel.Scores{Rows: r.Heads * r.few, Width: r.seq, Low: r.at, Each: r.few, Window: r.Window, Scale: r.scale()})
+// attend records attention of whole sequences.
+func (r *recorder) attend(u heads, a *activations) {
+	r.probabilities(u, a)
+	z := u.batch()
+	z.A, z.AH, z.B, z.BH, z.C, z.CH = u.scores(), u.square(), r.seq*r.width(), r.HeadDim, r.seq*r.q(), r.HeadDim
+	r.Gemm(r.c, u.size, r.HeadDim, u.keys(), kernel.Rows(r.m.p, r.seq), kernel.Rows(u.value(a.qkv), r.width()), u.query(a.att, r.q()), r.q(), false, kernel.LowerA, z)
+}
+
+// attendTexts records attention of layer l: of each text the queries that are read, to the keys and
+// values that its slot holds and those that it gets.
+func (r *recorder) attendTexts(l int, a *activations) {
+	row, kept, width := 0, 2*r.kv(), r.width()
+	for _, t := range r.texts {
+		n, qkv, turn := len(t.Tokens), a.qkv.At(row*width), t.At*r.HeadDim/2
+		r.Rotate(r.c, qkv, r.m.cosine.At(turn), r.m.sine.At(turn), n, r.seq, width, r.turned(), r.HeadDim, false)
+		keys := r.m.texts[t.Slot].At(l * r.seq * kept)
+		r.c.CopyRows(keys.At(t.At*kept), qkv.At(r.q()), n, width, kept)
+		for at := 0; at < n; { // up to the end of a block, behind which a row of scores has no +0
+			size := min(n-at, block-(t.At+at)%block)
+			r.attendBlock(a.att.At((row+at)*r.q()), qkv.At(at*width), keys, t.At+at, size)
+			at += size
+		}
+		row += n
+	}
+}
+
+// attendBlock records attention of n queries from position at on, all of one block.
+func (r *recorder) attendBlock(out, queries, keys gpu.Words, at, n int) {
+	z := kernel.Batch{Count: r.Heads, Heads: r.Heads, Each: r.each(), AH: r.HeadDim, BH: r.HeadDim, CH: n * r.seq}
+	kept, seen := 2*r.kv(), at+n
+	r.Gemm(r.c, n, seen, r.HeadDim, kernel.Rows(queries, r.width()), kernel.Columns(keys, kept), r.m.p, r.seq, false, kernel.Full, z)
+	r.Softmax(r.c, r.m.p, kernel.Scores{Rows: r.Heads * n, Width: r.seq, Low: at, Each: n, Window: r.Window, Scale: r.scale()})
 	z.AH, z.CH = z.CH, r.HeadDim
-	r.Gemm(r.c, r.few, r.HeadDim, keys, kernel.Rows(r.m.p, r.seq), kernel.Rows(u.value(a.qkv), width), a.att, r.q(), false, kernel.Full, z)
+	r.Gemm(r.c, n, r.HeadDim, seen, kernel.Rows(r.m.p, r.seq), kernel.Rows(keys.At(r.kv()), kept), out, r.q(), false, kernel.Full, z)
 }
 
 // normed returns the heads that models with QKNorm normalize.
@@ -117,17 +141,24 @@ func (r *recorder) loss(backward bool) {
 	}
 }
 
-// read records a forward pass up to the last norm's output in h.
+// read records a forward pass up to the last norm's output in h. That of the rows whose logits are
+// asked for goes to dh.
 func (r *recorder) read() {
 	r.embed()
 	r.forward()
-	r.RMSNorm(r.c, r.m.h, r.m.last, r.m.params.norm, r.m.lastInv, r.m.dx, r.rows(), r.Hidden, r.Eps)
+	m, d, row, n := r.m, r.Hidden, 0, 0
+	r.RMSNorm(r.c, m.h, m.last, m.params.norm, m.lastInv, m.dx, r.rows(), d, r.Eps)
+	for _, t := range r.texts {
+		row += len(t.Tokens)
+		r.c.Copy(m.dh.At(n*d), m.h.At((row-t.Want)*d), t.Want*d)
+		n += t.Want
+	}
 }
 
-// logits records the head of n rows of h.
+// logits records the head of n rows of dh.
 func (r *recorder) logits(first, n int) {
 	m, d := r.m, r.Hidden
-	h, head := kernel.Rows(m.h.At(first*d), d), kernel.Rows(m.params.head, d)
+	h, head := kernel.Rows(m.dh.At(first*d), d), kernel.Rows(m.params.head, d)
 	if r.Numerics != llama.Exact8 {
 		r.product(m.logits, h, head, n, r.Vocab, d, d, false)
 		return
@@ -236,9 +267,6 @@ type heads struct {
 // eachHeads calls f for all queries of all heads of all sequences. Those of one group come in
 // order: head after head, and in each query after query.
 func (s sizes) eachHeads(f func(u heads)) {
-	if s.few > 0 {
-		return
-	}
 	sequences, groups, queries := s.attended()
 	for first := 0; first < s.sequences; first += sequences {
 		for g := 0; g < s.KVHeads; g += groups {

@@ -221,7 +221,7 @@ func ReadRows(dst []float32, src Words, stride, width int) error {
 	}
 	for len(dst) > 0 {
 		n := min(len(dst), len(host)/width*width)
-		if err := d.Run(func(c *Commands) { c.copyRows(Words{s, 0, n}, src, n/width, stride, width) }); err != nil {
+		if err := d.Run(func(c *Commands) { c.CopyRows(Words{s, 0, n}, src, n/width, stride, width) }); err != nil {
 			return err
 		}
 		copy(dst, host[:n])

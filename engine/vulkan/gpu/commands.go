@@ -239,8 +239,8 @@ func (c *Commands) copy(dst, src Words, n int) {
 	}
 }
 
-// copyRows packs n rows of width numbers that are stride numbers apart.
-func (c *Commands) copyRows(dst, src Words, n, stride, width int) {
+// CopyRows packs n rows of width numbers that are stride numbers apart.
+func (c *Commands) CopyRows(dst, src Words, n, stride, width int) {
 	regions := make([]vk.BufferCopy, n)
 	for i := range regions {
 		regions[i] = vk.BufferCopy{Src: src.offset + 4*uint64(i*stride), Dst: dst.offset + 4*uint64(i*width), Size: 4 * uint64(width)}
