@@ -80,10 +80,11 @@ type Mesh struct {
 	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
 	byKey  map[key.Public]*Peer
-	joined int // how many ever did
+	joined []key.Public // all that ever did, by their number
 	// version counts the changes of who is near to whom.
 	version   int
 	knit      knit
+	near      near
 	audiences map[*p2p.Peer]*audience // by the lists' first elements
 	links     map[pair]Link           // those that SetLink was called for
 	faults    map[key.Public]Faults
@@ -170,8 +171,8 @@ func (m *Mesh) Crash(k key.Public) {
 func (m *Mesh) find(k key.Public) *Peer { return m.byKey[k] }
 
 func (m *Mesh) add(p *Peer) {
-	p.number, p.here = m.joined, true
-	m.joined++
+	p.number, p.here = len(m.joined), true
+	m.joined = append(m.joined, p.self)
 	m.peers = append(m.peers, p)
 	m.byKey[p.self] = p
 	m.version++
@@ -210,9 +211,40 @@ const linksLeast = 64
 // audience is a list that peers gave to Connect. All that gave the same share it.
 type audience struct {
 	addressed map[key.Public]bool // whom it names, and whether with an address
+	ties      []tie               // the same by the numbers of the first peers that joined
 	covers    map[*audience]bool  // others that it names all members of, or not
 	everybody bool                // it has addresses of all living peers
 	asOf      int                 // in this version of the mesh
+}
+
+// tie is how an audience names a peer. Each pair of peers is asked for it whenever peers come.
+type tie uint8
+
+const (
+	unnamed tie = iota
+	named
+	addressed
+)
+
+// tie returns how a names q, which has joined.
+func (m *Mesh) tie(a *audience, q *Peer) tie {
+	if q.number >= len(a.ties) {
+		a.extend(m.joined)
+	}
+	return a.ties[q.number]
+}
+
+func (a *audience) extend(joined []key.Public) {
+	for _, k := range joined[len(a.ties):] {
+		t := unnamed
+		if with, ok := a.addressed[k]; ok {
+			t = named
+			if with {
+				t = addressed
+			}
+		}
+		a.ties = append(a.ties, t)
+	}
 }
 
 // audience returns the audience of a list.
@@ -270,7 +302,7 @@ func (p *Peer) nearTo(q *Peer) bool {
 	if p.knowsAll() && q.knowsAll() {
 		return p != q && p.here && q.here
 	}
-	return p != q && p.here && q.here && (p.wants.addressed[q.self] || q.wants.addressed[p.self]) && p.allows(q.self) && q.allows(p.self)
+	return p != q && p.here && q.here && (p.mesh.tie(p.wants, q) == addressed || p.mesh.tie(q.wants, p) == addressed) && p.allows(q) && q.allows(p)
 }
 
 // knowsAll reports whether p was last told to connect with all living peers.
@@ -279,7 +311,7 @@ func (p *Peer) knowsAll() bool {
 	if a.asOf != m.version {
 		a.asOf, a.everybody = m.version, true
 		for _, q := range m.peers {
-			if !a.addressed[q.self] {
+			if m.tie(a, q) != addressed {
 				a.everybody = false
 				break
 			}
@@ -335,20 +367,29 @@ func (n neighbours) at(i int) *Peer {
 }
 
 // neighbours returns the neighbours of p in the order in which they joined, those too that it has
-// banned or that have banned it.
+// banned or that have banned it. It is valid until the next call for any peer.
 func (p *Peer) neighbours() neighbours {
 	if k := p.mesh.knitted(); p.here && p.knowsAll() && p.place < len(k) && k[p.place] == p {
 		return neighbours{k, p.place}
 	}
-	if p.nearAt != p.mesh.version {
-		p.nearAt, p.nearList = p.mesh.version, p.nearList[:0:0]
+	n := &p.mesh.near
+	if n.of != p || n.asOf != p.mesh.version {
+		n.of, n.asOf, n.list = p, p.mesh.version, n.list[:0]
 		for _, q := range p.mesh.peers {
 			if p.nearTo(q) {
-				p.nearList = append(p.nearList, q)
+				n.list = append(n.list, q)
 			}
 		}
 	}
-	return neighbours{p.nearList, len(p.nearList)}
+	return neighbours{n.list, len(n.list)}
+}
+
+// near is the neighbours of the peer that was asked for them last. A list for each peer would take
+// memory in proportion to the square of the peers.
+type near struct {
+	of   *Peer
+	asOf int // in this version of the mesh
+	list []*Peer
 }
 
 // send has f run when size bytes from p have arrived at q, unless they are lost.

@@ -2,8 +2,10 @@ package mem
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -26,13 +28,12 @@ type Peer struct {
 	allowed  []*audience // whom Connect ever named, without those that others cover
 	number   int         // of those that joined before it
 	here     bool
-	place    int     // in the mesh's knit
-	nearList []*Peer // the neighbours
-	nearAt   int     // in this version of the mesh
+	place    int // in the mesh's knit
 	standing p2p.Standing
 	links    map[int]*link // to others, by their number
 	linksMax int           // of which some are forgotten
-	pending  []*request
+	requests uint64        // so far
+	pending  map[*request]bool
 }
 
 var _ p2p.Network = (*Peer)(nil)
@@ -60,7 +61,7 @@ func (m *message) saw(p *Peer) bool {
 func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 	p := &Peer{
 		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
-		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast,
+		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast, pending: map[*request]bool{},
 	}
 	m.loop.Post(func() {
 		if before := m.find(k); before != nil {
@@ -96,12 +97,12 @@ func (p *Peer) Connect(peers []p2p.Peer) {
 	})
 }
 
-func (p *Peer) allows(k key.Public) bool {
+func (p *Peer) allows(q *Peer) bool {
 	if p.mesh.config.Open {
 		return true
 	}
 	for i := len(p.allowed) - 1; i >= 0; i-- {
-		if _, named := p.allowed[i].addressed[k]; named {
+		if p.mesh.tie(p.allowed[i], q) != unnamed {
 			return true
 		}
 	}
@@ -233,9 +234,10 @@ func (p *Peer) answer(q *Peer, question []byte, finish func([]byte, error)) {
 
 // request is a request of this peer's that has not ended.
 type request struct {
-	peer *Peer
-	over bool
-	done func([]byte, error)
+	peer   *Peer
+	number uint64 // of the peer's requests before it
+	over   bool
+	done   func([]byte, error)
 	// release frees what the request holds. It is given the reason if the request is
 	// cut short, and returns the error that done is to get.
 	release func(reason error) error
@@ -243,8 +245,9 @@ type request struct {
 
 // begin notes a request.
 func (p *Peer) begin(done func([]byte, error), release func(error) error) *request {
-	r := &request{peer: p, done: done, release: release}
-	p.pending = append(p.pending, r)
+	r := &request{peer: p, number: p.requests, done: done, release: release}
+	p.requests++
+	p.pending[r] = true
 	return r
 }
 
@@ -254,19 +257,26 @@ func (r *request) end(b []byte, err error) {
 		return
 	}
 	r.over = true
-	p := r.peer
-	p.pending = slices.DeleteFunc(p.pending, func(o *request) bool { return o == r })
+	delete(r.peer.pending, r)
 	r.release(err)
 	r.done(b, err)
 }
 
 // abandon frees all requests and calls no done.
 func (p *Peer) abandon() {
-	for _, r := range p.pending {
-		r.over = true
+	for _, r := range p.cutShort() {
 		r.release(p2p.ErrClosed)
 	}
-	p.pending = nil
+}
+
+// cutShort ends the pending requests and returns them in the order in which they began.
+func (p *Peer) cutShort() []*request {
+	list := slices.SortedFunc(maps.Keys(p.pending), func(a, b *request) int { return cmp.Compare(a.number, b.number) })
+	for _, r := range list {
+		r.over = true
+	}
+	clear(p.pending)
+	return list
 }
 
 // Close takes the peer off the network. Its pending requests end with ErrClosed.
@@ -276,10 +286,7 @@ func (p *Peer) Close() error {
 	}
 	p.mesh.loop.Post(func() {
 		p.mesh.remove(p)
-		pending := p.pending
-		p.pending = nil
-		for _, r := range pending {
-			r.over = true
+		for _, r := range p.cutShort() {
 			r.done(nil, r.release(p2p.ErrClosed))
 		}
 	})
