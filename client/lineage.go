@@ -1,8 +1,6 @@
 package client
 
 import (
-	"slices"
-
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -29,9 +27,10 @@ type lineage struct {
 	count     coordinator.Member              // of the members when it was settled
 	all       bool                            // ancestors are of all members, not only the own
 	listed    bool
-	unnamed   []coordinator.Member // of that standing
+	unnamed   int                  // how many are of that standing
 	open      bool                 // an accepted commitment is not known
 	behind    bool                 // a commitment has arrived since ancestors was filled in
+	renewed   []coordinator.Member // by whom, once listed
 }
 
 // ancestor is the result from which one member's next result may begin.
@@ -116,24 +115,39 @@ func (m *Machine) nameAccepted() {
 		choose = m.chosen
 	}
 	if !l.listed {
-		l.listed, l.ancestors = true, map[coordinator.Member]ancestor{}
+		l.listed, l.ancestors, l.renewed = true, map[coordinator.Member]ancestor{}, nil
 		for i := range l.count {
 			if r.Accepted(i) && (l.all || i == m.member.index) {
 				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(i)}
-				l.unnamed = append(l.unnamed, i)
+				l.renewed = append(l.renewed, i)
 			}
 		}
+		l.unnamed = len(l.renewed)
 	}
-	l.unnamed = slices.DeleteFunc(l.unnamed, func(i coordinator.Member) bool {
-		k := choose(rs, i)
-		if k < 0 {
-			return false
+	// Only another commitment of a member can be its accepted one. If all were looked at each time,
+	// naming those of a round would take time in proportion to the square of the members.
+	for _, i := range l.renewed {
+		if l.ancestors[i].standing != unnamed {
+			continue
 		}
-		c := &rs.known[i][k]
-		l.ancestors[i] = ancestor{accepted, l.ancestors[i].key, c.id, c.commitment.State}
-		return true
-	})
-	l.open = len(l.unnamed) > 0
+		if k := choose(rs, i); k >= 0 {
+			c := &rs.known[i][k]
+			l.ancestors[i] = ancestor{accepted, l.ancestors[i].key, c.id, c.commitment.State}
+			l.unnamed--
+		}
+	}
+	l.renewed = l.renewed[:0]
+	l.open = l.unnamed > 0
+}
+
+// learned notes that a commitment has arrived, or was made.
+func (m *Machine) learned(c *dispute.Commitment) {
+	if l := &m.lineage; c.Round == l.round {
+		l.behind = true
+		if l.listed {
+			l.renewed = append(l.renewed, c.Member)
+		}
+	}
 }
 
 // traces reports whether this member has to know from which state each member may begin: to attest

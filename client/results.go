@@ -176,7 +176,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	rs.known[c.Member] = append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true})
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
-	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
+	m.learned(c)
 	if cs := m.caseOf[Share{c.Round, c.Member}]; cs != nil && !cs.known {
 		m.unread = true
 	}
@@ -442,5 +442,5 @@ func (m *Machine) keepOwn() {
 	rs := m.results(c.Round)
 	_, later := m.exchange.(revealer) // then it is held once it is revealed
 	m.replace(rs, c.Member, candidate{commitment: c, signed: own, id: c.ID(), held: !later})
-	m.lineage.behind = m.lineage.behind || c.Round == m.lineage.round
+	m.learned(c)
 }
