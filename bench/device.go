@@ -145,7 +145,7 @@ func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevic
 	for i := range tokens {
 		tokens[i] = uint32(source.Uint64n(uint64(cfg.Vocab)))
 	}
-	model, err := devices.NewModel(cfg, o.Sequence, o.Batch, true, nil)
+	model, err := devices.NewModel(cfg, nil, o.Sequence, o.Batch, true, nil)
 	if err != nil {
 		return m, err
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // adapted is a Model of adapters: another Model computes the whole model, merged with them, on the
-// pool or on a device. What concerns the adapters alone, and the inner steps, is computed here.
+// pool or on a device that is no Adapter. What concerns the adapters alone, and the inner steps, is
+// computed here.
 type adapted struct {
 	Model                 // of the whole model; set for each computation
 	lora   *llama.Adapted // nil in a run that trains all parameters
@@ -36,6 +37,12 @@ func newAdapted(run engine.Run, pool *exact.Pool, in *inner) (a adapted, err err
 	}
 	a.whole = make([]float32, len(run.Base))
 	return a, nil
+}
+
+// of returns a for one computation, in which m computes the whole model.
+func (a adapted) of(m Model, params *vector, grad []float32) *adapted {
+	a.Model, a.params, a.grad = m, params.Floats, grad
+	return &a
 }
 
 // Gradient implements Model: it is made from the whole model's.

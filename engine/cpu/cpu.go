@@ -42,6 +42,7 @@ type Engine struct {
 	model   *host
 	device  Model // nil: none, or it has failed
 	coder   Coder // the device, if it runs the codec
+	adapts  bool  // the device merges the adapters
 	failed  func(error)
 	length  int
 	inner   *inner // nil if a share is one gradient
@@ -92,7 +93,10 @@ func (e *Engine) make() (err error) {
 	if e.adapted, err = newAdapted(e.run, e.pool, e.inner); err != nil {
 		return err
 	}
-	if c, ok := e.device.(Coder); ok && e.adapted.lora == nil && c.Code(e.codec) {
+	if a, ok := e.device.(Adapter); ok {
+		e.adapts = a.Adapts()
+	}
+	if c, ok := e.device.(Coder); ok && (e.adapted.lora == nil || e.adapts) && c.Code(e.codec) {
 		e.coder = c
 	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}

@@ -70,6 +70,13 @@ type Patcher interface {
 	Patch(params []float32, version, next uint64, ranges []codec.Range) error
 }
 
+// An Adapter is a Model that may hold the frozen model of a run of adapters. It then merges them
+// where it computes, and they are its parameters; otherwise those are the whole model's, merged.
+type Adapter interface {
+	Model
+	Adapts() bool
+}
+
 // host is package llama's model, on the pool.
 type host struct {
 	*llama.Model
@@ -194,41 +201,46 @@ func (w *watched) Updated(params, mean, square []float32) error {
 // device fails, which ends its use. A share that is refused on both is no fault of the device's. do
 // may run twice, so it starts from nothing.
 func (e *Engine) compute(params *vector, grad []float32, do func(m Model) error) error {
-	if e.adapted.lora == nil {
-		return e.onWhole(func() []float32 { return params.Floats }, params.version, grad, do)
+	if e.device == nil {
+		return e.onPool(params, grad, do)
 	}
+	w := &watched{Model: e.device}
+	err := e.onDevice(w, params, grad, do)
+	if w.failed == nil {
+		return err
+	}
+	again := e.onPool(params, grad, do)
+	if refused := refusal(w.failed); refused == nil || !errors.Is(again, refused) {
+		e.leave(w.failed)
+	}
+	return again
+}
+
+func (e *Engine) onDevice(w *watched, params *vector, grad []float32, do func(m Model) error) error {
+	if e.adapted.lora == nil || e.adapts {
+		if err := w.Start(params.Floats, params.version, grad != nil); err != nil {
+			return err
+		}
+		return do(w)
+	}
+	if err := w.Start(e.adapted.lora.Merge(params.Floats), 0, grad != nil); err != nil {
+		return err
+	}
+	return do(e.adapted.of(w, params, grad))
+}
+
+func (e *Engine) onPool(params *vector, grad []float32, do func(m Model) error) error {
+	if e.adapted.lora == nil {
+		e.model.start(params.Floats, grad)
+		return do(e.model)
+	}
+	// Inner steps on a device merged others into the same memory.
 	whole := e.adapted.whole
 	if grad == nil {
 		whole = nil
 	}
-	// Inner steps merge others into the same memory, so that a second attempt needs these again.
-	return e.onWhole(func() []float32 { return e.adapted.lora.Merge(params.Floats) }, 0, whole, func(m Model) error {
-		a := e.adapted
-		a.Model, a.params, a.grad = m, params.Floats, grad
-		return do(&a)
-	})
-}
-
-// onWhole is compute for the parameters of the whole model and their gradient.
-func (e *Engine) onWhole(params func() []float32, version uint64, grad []float32, do func(m Model) error) error {
-	if e.device != nil {
-		w := &watched{Model: e.device}
-		err := w.Start(params(), version, grad != nil)
-		if err == nil {
-			err = do(w)
-		}
-		if w.failed == nil {
-			return err
-		}
-		e.model.start(params(), grad)
-		again := do(e.model)
-		if refused := refusal(w.failed); refused == nil || !errors.Is(again, refused) {
-			e.leave(w.failed)
-		}
-		return again
-	}
-	e.model.start(params(), grad)
-	return do(e.model)
+	e.model.start(e.adapted.lora.Merge(params.Floats), whole)
+	return do(e.adapted.of(e.model, params, grad))
 }
 
 // leave ends the use of the device.

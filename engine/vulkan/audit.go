@@ -21,7 +21,7 @@ const audited = 16
 func (m *Model) audit(sequences int) error {
 	m.sizes.sequences, sequences = sequences, m.sizes.sequences
 	defer func() { m.sizes.sequences = sequences }()
-	for _, check := range []func() error{m.auditParams, m.auditForward, m.auditAttention, m.auditInput, m.auditWeight} {
+	for _, check := range []func() error{m.auditParams, m.auditMerged, m.auditForward, m.auditAttention, m.auditInput, m.auditWeight} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (m *Model) columns(n int) (from, count int) {
 // then the audit also finds parameters that the device has lost.
 func (m *Model) weights(l int, of func(w *layerWeights) gpu.Words, from, rows, stride, width int) ([]float32, error) {
 	x, at := make([]float32, rows*width), of(&m.m.params.layers[l]).At(from)
-	if m.params == nil {
+	if m.params == nil || m.frozen() {
 		return x, gpu.ReadRows(x, at, stride, width)
 	}
 	part := l
@@ -59,10 +59,10 @@ func (m *Model) weights(l int, of func(w *layerWeights) gpu.Words, from, rows, s
 // auditParams finds parameters that the device has lost: where all are zeros, so is what it
 // computes, here and there.
 func (m *Model) auditParams() error {
-	if m.params == nil {
-		return nil
+	if err := m.auditFrozen(); err != nil || m.params == nil {
+		return err
 	}
-	p := m.m.params.parts[m.below(len(m.m.params.parts))]
+	p := m.m.own[m.below(len(m.m.own))]
 	from, n := m.columns(p.at.Len)
 	got := make([]float32, n)
 	if err := gpu.Read(got, p.at.At(from)); err != nil {
@@ -108,7 +108,7 @@ func (m *Model) auditInput() error {
 // auditWeight computes a row of the gradient of the first layer's queries, keys and values, while
 // it has nothing of an earlier pass.
 func (m *Model) auditWeight() error {
-	if !m.fresh {
+	if !m.fresh || m.m.grad.layers[0].qkv.Len == 0 {
 		return nil
 	}
 	rows, d, width := m.rows(), m.Hidden, m.width()

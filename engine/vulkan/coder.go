@@ -220,7 +220,7 @@ func (m *Model) Encode(state, after []float32, version, next uint64, step float3
 // Apply implements cpu.Coder.
 func (m *Model) Apply(params, after []float32, next uint64, payloads [][]byte, lr float32) (leaves []wire.Hash, err error) {
 	d := m.m.coder
-	m.params, m.version = nil, 0
+	m.params, m.version, m.isMerged = nil, 0, false
 	if err := d.apply(params, payloads, lr); err != nil {
 		return nil, err
 	}

@@ -169,43 +169,54 @@ type member struct {
 type method struct {
 	codec codec.Options
 	inner *optim.Inner
+	lora  llama.LoRA
 }
 
-var gradients = method{distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}, nil}
+// model returns what a member trains, and frozen the model that its adapters belong to, if any.
+func (m method) model() llama.Config { return with(small, func(c *llama.Config) { c.LoRA = m.lora }) }
+func (m method) frozen() []float32 {
+	if m.lora == (llama.LoRA{}) {
+		return nil
+	}
+	return llama.Init(small, wire.Sum("frozen"))
+}
+
+var gradients = method{codec: distro.Config{Block: 16, TopK: 8, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1}}
 
 var innerSteps = func() method {
 	o := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 0.9, InnerSteps: 3, WeightDecay: 0.1, ClipNorm: 1}
-	return method{o, o.Inner()}
+	return method{codec: o, inner: o.Inner()}
 }()
 
 // coded returns a member of a run whose codec a device runs, and the model on the device.
 func coded(t *testing.T, by method, on cpu.Model, failed func(error)) *member {
 	t.Helper()
-	e, err := cpu.New(engine.Run{Model: small, Codec: by.codec, Inner: by.inner, Data: counted{}, Sequence: 20,
+	e, err := cpu.New(engine.Run{Model: by.model(), Base: by.frozen(), Codec: by.codec, Inner: by.inner, Data: counted{}, Sequence: 20,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}, cpu.Options{Workers: 1, Micro: 2, Device: on, DeviceFailed: failed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &member{e, e.Load(llama.Init(small, wire.Sum("coded"))), e.NewVector(e.StateLen()), nil}
+	return &member{e, e.Load(llama.Init(by.model(), wire.Sum("coded"))), e.NewVector(e.StateLen()), nil}
 }
 
 func codedModel(t *testing.T, by method) *Model {
 	t.Helper()
-	c, err := by.codec.New(small.Layout(), nil)
+	c, err := by.codec.New(by.model().Layout(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := device(t).NewModel(small, 20, 2, by.inner != nil, c)
+	on, err := Devices{device(t)}.NewModel(by.model(), by.frozen(), 20, 2, by.inner != nil, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close)
+	t.Cleanup(on.Close)
+	m := on.(*Model)
 	var taken uint64
 	for _, x := range m.all {
 		taken += 4 * uint64(x.Len)
 	}
-	if taken != m.Memory() || taken != Memory(small, 20, 2, by.inner != nil, c) {
+	if taken != m.Memory() || taken != Memory(by.model(), 20, 2, by.inner != nil, c) {
 		t.Errorf("%d bytes are taken, %d were estimated", taken, m.Memory())
 	}
 	return m
@@ -280,7 +291,7 @@ func TestTheCodecStaysOnTheDevice(t *testing.T) {
 // In a run by buckets the gradient comes from the device each window, and only the slice that a window
 // has changed goes there.
 func TestOnlyASliceGoesToTheDevice(t *testing.T) {
-	by := method{slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}, nil}
+	by := method{codec: slice.Config{Compression: 4, Leaf: 32, Decay: 1, WeightDecay: 0.1, ClipNorm: 1}}
 	model := codedModel(t, by)
 	plain, on := coded(t, by, nil, nil), coded(t, by, model, func(err error) { t.Error(err) })
 	n := uint64(4 * small.Layout().Len())
@@ -349,7 +360,7 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 	state := func(m *Model) []part { return m.m.coder.state }
 	grad := func(m *Model) []part { return m.m.grad.parts }
 	plain := map[*method]*member{}
-	for _, by := range []*method{&gradients, &innerSteps} {
+	for _, by := range []*method{&gradients, &innerSteps, &adapting} {
 		plain[by] = coded(t, *by, nil, nil)
 		for n := range uint32(3) {
 			plain[by].round(t, n+1)
@@ -371,7 +382,7 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 		{&gradients, "Grad", 4, forgets(params), "parameters that it kept"},
 		{&innerSteps, "Change", 2, lost, "lost"},
 		{&innerSteps, "Change", 2, forgets(params), "parameters that an inner step left"},
-		{&innerSteps, "Change", 2, forgets(func(m *Model) []part { return m.m.begun.parts }), "what inner steps have changed"},
+		{&innerSteps, "Change", 2, forgets(func(m *Model) []part { return m.m.begun }), "what inner steps have changed"},
 		{&innerSteps, "Encode", 2, forgets(state), "state that it kept"},
 		{&innerSteps, "Encode", 1, forgets(grad), "gradient that it kept"},
 		{&innerSteps, "Updated", 2, lost, "lost"},
@@ -384,6 +395,8 @@ func TestADeviceFailsThatRunsTheCodec(t *testing.T) {
 			}
 			return nil
 		}, "in a state"},
+		{&adapting, "Grad", 4, forgets(params), "frozen model that it kept"},
+		{&adapting, "Update", 1, forgets(func(m *Model) []part { return frozenOf(m) }), "frozen model that it kept"},
 		{&gradients, "Apply", 2, func(m *Model) error { // hashes other parts
 			m.m.coder.hashed[0].table = m.m.coder.hashed[2].table
 			return nil

@@ -36,10 +36,7 @@ func TestEngine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Base != nil {
-			c = nil
-		}
-		m, err := d.NewModel(r.Model.Base(), r.Sequence, micro, r.Inner != nil, c)
+		m, err := Devices{d}.NewModel(r.Model, r.Base, r.Sequence, micro, r.Inner != nil, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 func (m *Model) prepareNorm() (err error) {
 	m.norm, err = m.k.Device.Record(func(c *gpu.Commands) {
 		c.Clear(m.m.squares)
-		for _, p := range m.m.grad.parts {
+		for _, p := range m.m.ownGrad {
 			first, lead := p.from/codec.NormSegment, p.from%codec.NormSegment
 			m.k.Squares(c, p.at, m.m.squares.At(kernel.SquaresLen(first*codec.NormSegment)), p.at.Len, lead)
 		}
@@ -49,7 +49,7 @@ func (m *Model) auditKept() error {
 // auditNormed finds a gradient that is not there any more.
 func (m *Model) auditNormed() error {
 	got := make([]float32, len(m.normed.values))
-	if err := readFlat(got, m.m.grad.parts, m.normed.from); err != nil {
+	if err := readFlat(got, m.m.ownGrad, m.normed.from); err != nil {
 		return err
 	}
 	return same("a gradient that it kept", got, m.normed.values)
@@ -66,6 +66,9 @@ func (m *Model) Moments(mean, square []float32) error {
 // Norm implements cpu.Model. The device adds the squares, 16 sums for each segment; what is left to
 // add is added here.
 func (m *Model) Norm() (float64, error) {
+	if err := m.derived(); err != nil {
+		return 0, err
+	}
 	if err := m.norm.Run(); err != nil {
 		return 0, err
 	}
@@ -90,8 +93,8 @@ func (m *Model) Norm() (float64, error) {
 func (m *Model) auditSquares(segments []kernel.Squares) error {
 	i := m.below(len(segments))
 	from := i * codec.NormSegment
-	values := make([]float32, min(codec.NormSegment, m.Layout().Len()-from))
-	if err := readFlat(values, m.m.grad.parts, from); err != nil {
+	values := make([]float32, min(codec.NormSegment, m.trained.Layout().Len()-from))
+	if err := readFlat(values, m.m.ownGrad, from); err != nil {
 		return err
 	}
 	var want codec.Squares
@@ -105,14 +108,14 @@ func (m *Model) auditSquares(segments []kernel.Squares) error {
 
 // Update implements cpu.Model. Some parameters are computed again on the processor.
 func (m *Model) Update(clip float32, s exact.AdamWStep) error {
-	if err := m.auditKept(); err != nil {
+	if err := errors.Join(m.auditKept(), m.derived()); err != nil {
 		return err
 	}
-	p := m.below(len(m.m.params.parts))
-	from, n := m.columns(m.m.params.parts[p].at.Len)
+	p := m.below(len(m.m.own))
+	from, n := m.columns(m.m.own[p].at.Len)
 	var want, got [4][]float32
 	at := func(of int) gpu.Words {
-		return [4]*weights{&m.m.params, &m.m.mean, &m.m.square, &m.m.grad}[of].parts[p].at.At(from)
+		return [4]parts{m.m.own, m.m.mean, m.m.square, m.m.ownGrad}[of][p].at.At(from)
 	}
 	for i := range want {
 		want[i], got[i] = make([]float32, n), make([]float32, n)
@@ -120,10 +123,10 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
-	m.params, m.version, m.kept.values, m.normed.values, m.fresh = nil, 0, nil, nil, true
+	m.params, m.version, m.kept.values, m.normed.values, m.fresh, m.isMerged = nil, 0, nil, nil, true, false
 	err := m.k.Device.Run(func(c *gpu.Commands) {
-		for i, x := range m.m.params.parts {
-			m.k.AdamW(c, x.at, m.m.mean.parts[i].at, m.m.square.parts[i].at, m.m.grad.parts[i].at, x.at.Len, clip, s)
+		for i, x := range m.m.own {
+			m.k.AdamW(c, x.at, m.m.mean[i].at, m.m.square[i].at, m.m.ownGrad[i].at, x.at.Len, clip, s)
 		}
 	})
 	if err != nil {
@@ -144,8 +147,11 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 			return err
 		}
 	}
-	m.kept = sample{at(0), m.m.params.parts[p].from + from, want[0]}
-	return nil
+	m.kept = sample{at(0), m.m.own[p].from + from, want[0]}
+	if !m.frozen() {
+		return nil
+	}
+	return errors.Join(m.clear.Run(), m.merged())
 }
 
 // Change implements cpu.Coder.
@@ -154,15 +160,15 @@ func (m *Model) Change() error {
 		return err
 	}
 	if err := m.k.Device.Run(func(c *gpu.Commands) {
-		for i, p := range m.m.params.parts {
-			begun := m.m.begun.parts[i].at
-			m.k.MeanStep(c, m.m.grad.parts[i].at, begun, p.at, p.at.Len, 1, 1)
+		for i, p := range m.m.own {
+			begun := m.m.begun[i].at
+			m.k.MeanStep(c, m.m.ownGrad[i].at, begun, p.at, p.at.Len, 1, 1)
 			c.Copy(p.at, begun, p.at.Len)
 		}
 	}); err != nil {
 		return err
 	}
-	m.params, m.version = m.start.params, m.start.version
+	m.params, m.version, m.isMerged = m.start.params, m.start.version, false
 	kept := m.kept
 	m.kept.values, m.normed.values = nil, nil
 	if kept.values == nil {
@@ -172,7 +178,7 @@ func (m *Model) Change() error {
 	for i := range want {
 		want[i] = m.params[kept.from+i] - kept.values[i]
 	}
-	if err := readFlat(got, m.m.grad.parts, kept.from); err != nil {
+	if err := readFlat(got, m.m.ownGrad, kept.from); err != nil {
 		return err
 	}
 	m.normed = sample{from: kept.from, values: want}
@@ -185,9 +191,9 @@ func (m *Model) Updated(params, mean, square []float32) error {
 		return errors.Join(m.m.mean.read(mean), m.m.square.read(square))
 	}
 	for _, x := range []struct {
-		of *weights
+		of parts
 		to []float32
-	}{{&m.m.params, params}, {&m.m.mean, mean}, {&m.m.square, square}} {
+	}{{m.m.own, params}, {m.m.mean, mean}, {m.m.square, square}} {
 		if err := x.of.read(x.to); err != nil {
 			return err
 		}

@@ -135,7 +135,7 @@ func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
 	const seq, micro, steps = 20, 2, 3
 	lost := func(*Model) error { return vk.DeviceLost.Err("submission") }
 	full := func(*Model) error { return vk.OutOfDeviceMemory.Err("submission") }
-	forgets := func(m *Model) error { return m.m.params.write(make([]float32, m.Layout().Len())) } // as after a sleep
+	forgets := func(m *Model) error { return m.m.params.parts.write(make([]float32, m.Layout().Len())) } // as after a sleep
 	o := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: steps, WeightDecay: 0.1, ClipNorm: 1}
 	run := engine.Run{Model: small, Codec: o, Inner: o.Inner(), Data: counted{}, Sequence: seq, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
 	m, err := d.NewModel(small, seq, micro, true, nil)
@@ -219,17 +219,17 @@ func TestTheAuditFindsWrongSteps(t *testing.T) {
 	if err := m.Update(1, s); err != nil {
 		t.Fatal(err)
 	}
-	right := m.m.mean.parts
-	m.m.mean.parts = slices.Clone(right)
-	for i := range m.m.mean.parts {
-		m.m.mean.parts[i].at = m.m.params.parts[i].at
+	right := m.m.mean
+	m.m.mean = slices.Clone(right)
+	for i := range m.m.mean {
+		m.m.mean[i].at = m.m.params.parts[i].at
 	}
 	if err := m.Update(1, s); !errors.As(err, new(differs)) || !strings.Contains(err.Error(), "an inner step") {
 		t.Errorf("a wrong step: %v", err)
 	}
-	m.m.mean.parts = right
+	m.m.mean = right
 	broken := slices.Repeat([]float32{float32(math.Inf(1))}, len(values))
-	if err := m.m.grad.write(broken); err != nil {
+	if err := m.m.grad.parts.write(broken); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Norm(); !errors.Is(err, llama.ErrNotFinite) {

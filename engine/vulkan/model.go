@@ -40,6 +40,13 @@ type Model struct {
 	kept   sample // of the last inner step's parameters; no values before the first
 	normed sample // of the gradient, as Norm or Change found it; no values if it has changed since
 	fresh  bool   // the gradient is still zero
+
+	// Of a model of adapters: what is recorded, and whether it is done since adapters or gradient have
+	// changed.
+	frozenParams        []float32
+	merge, part         *gpu.Commands
+	isMerged, isDerived bool
+
 	random prng.Source
 }
 
@@ -152,7 +159,7 @@ func (m *Model) Close() {
 	for _, c := range m.passes {
 		c.Free()
 	}
-	for _, c := range []*gpu.Commands{m.clear, m.norm} {
+	for _, c := range []*gpu.Commands{m.clear, m.norm, m.merge, m.part} {
 		if c != nil {
 			c.Free()
 		}
@@ -176,9 +183,9 @@ func Memory(cfg llama.Config, seq, most int, inner bool, c codec.Codec) uint64 {
 // Traffic returns how many bytes have gone to the device and come from it since it was opened.
 func (m *Model) Traffic() gpu.Traffic { return m.k.Device.Traffic() }
 
-// write sets weights to flat values.
-func (w *weights) write(values []float32) error {
-	for _, p := range w.parts {
+// write sets parts to flat values.
+func (all parts) write(values []float32) error {
+	for _, p := range all {
 		if err := gpu.Write(p.at, values[p.from:p.from+p.at.Len]); err != nil {
 			return err
 		}
@@ -187,8 +194,8 @@ func (w *weights) write(values []float32) error {
 }
 
 // read fills flat values.
-func (w *weights) read(values []float32) error {
-	for _, p := range w.parts {
+func (all parts) read(values []float32) error {
+	for _, p := range all {
 		if err := gpu.Read(values[p.from:p.from+p.at.Len], p.at); err != nil {
 			return err
 		}
@@ -201,10 +208,10 @@ func (m *Model) Patch(params []float32, version, next uint64, ranges []codec.Ran
 	if version == 0 || version != m.version {
 		return nil
 	}
-	m.params, m.version = nil, 0
+	m.params, m.version, m.isMerged = nil, 0, false
 	var to []gpu.Words
 	var from [][]float32
-	for _, p := range m.m.params.parts {
+	for _, p := range m.m.own {
 		for _, r := range ranges {
 			if low, high := max(r.From, p.from), min(r.To, p.from+p.at.Len); low < high {
 				to, from = append(to, p.at.At(low-p.from)), append(from, params[low:high])
@@ -220,7 +227,7 @@ func (m *Model) Patch(params []float32, version, next uint64, ranges []codec.Ran
 
 // Start implements cpu.Model.
 func (m *Model) Start(params []float32, version uint64, gradient bool) error {
-	if len(params) != m.Layout().Len() {
+	if len(params) != m.trained.Layout().Len() {
 		panic("vulkan: parameters of another model's length")
 	}
 	m.params, m.kept.values, m.normed.values = params, nil, nil
@@ -230,20 +237,20 @@ func (m *Model) Start(params []float32, version uint64, gradient bool) error {
 			return err
 		}
 	} else {
-		m.version = 0
-		if err := m.m.params.write(params); err != nil {
+		m.version, m.isMerged = 0, false
+		if err := m.m.own.write(params); err != nil {
 			return err
 		}
 		m.version = version
 	}
-	if !gradient {
-		return nil
+	if err := m.merged(); err != nil || !gradient {
+		return err
 	}
-	m.fresh = true
-	if len(m.m.begun.parts) > 0 {
+	m.fresh, m.isDerived = true, false
+	if len(m.m.begun) > 0 {
 		if err := m.k.Device.Run(func(c *gpu.Commands) {
-			for i, p := range m.m.params.parts {
-				c.Copy(m.m.begun.parts[i].at, p.at, p.at.Len)
+			for i, p := range m.m.own {
+				c.Copy(m.m.begun[i].at, p.at, p.at.Len)
 			}
 		}); err != nil {
 			return err
@@ -332,7 +339,7 @@ func (m *Model) pass(tokens []uint32, s shape, weight float32) ([]float32, error
 	}
 	if s.backward {
 		err = m.audit(s.sequences)
-		m.fresh, m.normed.values = false, nil
+		m.fresh, m.normed.values, m.isDerived = false, nil, false
 	}
 	return results, err
 }
@@ -391,14 +398,14 @@ func words(tokens []uint32, seq int, weight float32) []uint32 {
 
 // Gradient implements cpu.Model.
 func (m *Model) Gradient(grad []float32) error {
-	if err := m.m.grad.read(grad); err != nil {
+	if err := errors.Join(m.derived(), m.m.ownGrad.read(grad)); err != nil {
 		return err
 	}
 	return m.finite(grad)
 }
 
 func (s sizes) finite(grad []float32) error {
-	for _, t := range s.Layout().Tensors() {
+	for _, t := range s.trained.Layout().Tensors() {
 		if i := exact.Finite(grad[t.Offset : t.Offset+t.Len]); i >= 0 {
 			return fmt.Errorf("element %d of the gradient of %q is %g: %w", i, t.Name, grad[t.Offset+i], llama.ErrNotFinite)
 		}

@@ -13,7 +13,7 @@ import (
 // weights is where a model's parameters, or their gradient, are on a device. Each part has memory
 // of its own, because drivers limit what one allocation can hold.
 type weights struct {
-	parts      []part
+	parts      parts
 	embed      gpu.Words
 	layers     []layerWeights
 	norm, head gpu.Words
@@ -24,6 +24,9 @@ type part struct {
 	from int
 	at   gpu.Words
 }
+
+// parts are parts one behind the other.
+type parts []part
 
 // layerWeights is one layer's, in the shapes of package llama.
 // Biases, and the gains of heads, are only in models that have them.
@@ -37,8 +40,11 @@ type memory struct {
 	params, grad weights
 	texts        []gpu.Words // keys and values of a token, token by token, layer by layer
 
-	mean, square weights   // AdamW's moments, of inner steps
-	begun        weights   // the parameters with which inner steps begin, for a codec on the device
+	own, ownGrad parts // what is trained, and its gradient: params and grad, or adapters and theirs
+	adapters     adapters
+
+	mean, square parts     // AdamW's moments, of inner steps
+	begun        parts     // what inner steps begin with, for a codec on the device
 	squares      gpu.Words // of the gradient: see kernel.SquaresLen; or none
 
 	slot         // of the pass that is computed
@@ -62,11 +68,12 @@ type slot struct {
 
 // sizes are the sizes that a model's memory follows from.
 type sizes struct {
-	llama.Config
-	seq       int         // tokens of a sequence
-	sequences int         // computed at once
-	inner     bool        // a share is inner steps
-	codec     codec.Codec // nil: the codec runs on the processors
+	llama.Config              // of the whole model
+	trained      llama.Config // with adapters, if they are trained
+	seq          int          // tokens of a sequence
+	sequences    int          // computed at once
+	inner        bool         // a share is inner steps
+	codec        codec.Codec  // nil: the codec runs on the processors
 
 	// A device of several has layers [first, end), and the outer one also the embedding, the last
 	// norm and the head. slots is the number of passes under way at once.
@@ -90,7 +97,7 @@ func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes 
 	if !coding(c, inner) {
 		c = nil
 	}
-	return sizes{Config: cfg, seq: seq, sequences: most, inner: inner, codec: c, end: cfg.Layers, slots: 1, outer: true}
+	return sizes{Config: cfg.Base(), trained: cfg, seq: seq, sequences: most, inner: inner, codec: c, end: cfg.Layers, slots: 1, outer: true}
 }
 
 // block is the number of rows in a block of the shapes of products.
@@ -146,21 +153,27 @@ func (s sizes) attended() (sequences, groups, queries int) {
 // allocate makes a model's memory with alloc, which returns n numbers.
 func (s sizes) allocate(alloc func(n int) gpu.Words) *memory {
 	rows, d := s.rows(), s.Hidden
-	m := &memory{params: s.weights(alloc)}
+	m := &memory{params: s.weights(alloc, false)}
+	m.own = m.params.parts
 	if s.few == 0 {
-		m.grad = s.weights(alloc)
+		m.grad = s.weights(alloc, s.frozen())
+		m.ownGrad = m.grad.parts
+	}
+	if s.frozen() {
+		m.own, m.ownGrad = s.own(alloc), s.own(alloc)
+		s.adapt(m, alloc)
 	}
 	if s.inner {
-		m.mean, m.square = s.weights(alloc), s.weights(alloc)
+		m.mean, m.square = s.own(alloc), s.own(alloc)
 	}
 	if s.whole() && (s.inner || s.codec != nil) {
-		m.squares = alloc(kernel.SquaresLen(s.Layout().Len()))
+		m.squares = alloc(kernel.SquaresLen(s.trained.Layout().Len()))
 	}
 	if s.codec != nil {
 		if s.inner {
-			m.begun = s.weights(alloc)
+			m.begun = s.own(alloc)
 		}
-		m.coder = newCoder(s.codec, m.params.parts, m.grad.parts, slices.Concat(m.mean.parts, m.square.parts), alloc)
+		m.coder = newCoder(s.codec, m.own, m.ownGrad, slices.Concat(m.mean, m.square), alloc)
 	}
 	for range s.slots {
 		m.slots = append(m.slots, s.slot(alloc))
@@ -253,8 +266,9 @@ func (s sizes) factors() (left, right int) {
 // each token's rows begin, and the weight of a token's loss.
 func (s sizes) words() int { return s.sequences*(s.seq+1) + 2*s.rows() + 2 }
 
-// weights makes memory for parameters.
-func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
+// weights makes memory for parameters, or with frozen for what is needed of the gradient of a
+// model that only its adapters' targets need. Nothing of it adds to what has no memory.
+func (s sizes) weights(alloc func(n int) gpu.Words, frozen bool) (w weights) {
 	t := s.Layout().Tensors()
 	at := func(from, to int) func(i int) gpu.Words { // tensors [from, to)
 		first := t[from].Offset
@@ -262,7 +276,7 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 		w.parts = append(w.parts, p)
 		return func(i int) gpu.Words { return p.at.At(t[i].Offset - first) }
 	}
-	if s.outer {
+	if s.outer && !frozen {
 		w.embed = at(0, 1)(0)
 	}
 	each := 9 // tensors in a layer
@@ -286,6 +300,9 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 			i += 2
 		}
 		x.o, x.norm2, x.gu, x.down = f(i), f(i+1), f(i+2), f(i+4)
+		if frozen {
+			x.freeze(s.trained.LoRA.Targets)
+		}
 		w.layers = append(w.layers, x)
 	}
 	if !s.outer {
@@ -293,10 +310,22 @@ func (s sizes) weights(alloc func(n int) gpu.Words) (w weights) {
 	}
 	last := 1 + each*s.Layers
 	w.norm, w.head = at(last, last+1)(last), w.embed
-	if !s.Tied {
+	if !s.Tied && !frozen {
 		w.head = at(last+1, last+2)(last + 1)
 	}
 	return w
+}
+
+// freeze leaves out of a layer's gradient what no adapter of t needs, as package llama does.
+func (w *layerWeights) freeze(t llama.Targets) {
+	for _, m := range []struct {
+		of      *gpu.Words
+		targets llama.Targets
+	}{{&w.qkv, 1<<0 | 1<<1 | 1<<2}, {&w.o, 1 << 3}, {&w.gu, 1<<4 | 1<<5}, {&w.down, 1 << 6}} {
+		if t&m.targets == 0 {
+			*m.of = gpu.Words{}
+		}
+	}
 }
 
 // bytes returns how much memory a model takes on a device.

@@ -101,7 +101,7 @@ func TestADeviceReadsSeveralTexts(t *testing.T) {
 				got = append(got, llama.Part{Text: &texts[i], Tokens: tokens, Want: want[len(want)-1].Want})
 			}
 			if step == 18 { // memory that a machine's sleep has lost
-				if err := w.m.params.write(make([]float32, w.Layout().Len())); err != nil {
+				if err := w.m.params.parts.write(make([]float32, w.Layout().Len())); err != nil {
 					t.Fatal(err)
 				}
 			}

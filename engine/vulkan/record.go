@@ -33,6 +33,9 @@ func (r *recorder) linearInput(dx, dy, w gpu.Words, in, out int) {
 }
 
 func (r *recorder) linearWeight(dw, dy, x gpu.Words, in, out int) {
+	if dw.Len == 0 { // frozen
+		return
+	}
 	r.product(dw, kernel.Columns(dy, out), kernel.Columns(x, in), out, in, r.rows(), r.seq, true)
 }
 
@@ -181,9 +184,16 @@ func (r *recorder) head(backward bool) {
 		r.CrossEntropy(r.c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, false)
 		if backward {
 			r.product(m.dh.At(first*d), kernel.Rows(m.logits, r.Vocab), kernel.Columns(m.params.head, d), n, d, r.Vocab, r.Vocab, false)
-			r.product(m.grad.head, kernel.Columns(m.logits, r.Vocab), kernel.Columns(h, d), r.Vocab, d, n, n, true)
+			r.headWeight(h, n)
 		}
 		r.c.Cut()
+	}
+}
+
+// headWeight adds to the head's gradient that of the logits of n rows of h.
+func (r *recorder) headWeight(h gpu.Words, n int) {
+	if r.m.grad.head.Len > 0 {
+		r.product(r.m.grad.head, kernel.Columns(r.m.logits, r.Vocab), kernel.Columns(h, r.Hidden), r.Vocab, r.Hidden, n, n, true)
 	}
 }
 
@@ -205,11 +215,11 @@ func (r *recorder) head8(backward bool) {
 			if backward {
 				r.Gemm8(c, r.Pack(c, m.left, kernel.Rows(m.logits, r.Vocab), n, r.Vocab, r.Vocab), in, dh, d, false)
 				r.SubtractFromRows(c, dh, m.params.head, r.tokens(), r.weight(), n, first, d, r.seq)
-				r.product(m.grad.head, kernel.Columns(m.logits, r.Vocab), kernel.Columns(h, d), r.Vocab, d, n, n, true)
+				r.headWeight(h, n)
 			}
 			c.Cut()
 		}
-		if backward {
+		if backward && m.grad.head.Len > 0 {
 			r.SubtractFromHead(c, m.grad.head, m.h.At(s*d), r.tokens(), r.weight(), r.seq, s, d, r.seq)
 		}
 	}
@@ -251,6 +261,9 @@ func (r *recorder) backward() {
 
 // embedBackward records the embedding's gradient.
 func (r *recorder) embedBackward() {
+	if r.m.grad.embed.Len == 0 { // frozen
+		return
+	}
 	r.EmbedBackward(r.c, r.m.grad.embed, r.m.dx, r.tokens(), r.order(), r.first(), r.rows(), r.Hidden, r.seq)
 }
 

@@ -43,13 +43,17 @@ type Computer interface {
 	Close()
 }
 
-// NewModel returns the model that computes on the devices, as Device.NewModel does for one. Several
-// leave the codec to the processors.
-func (all Devices) NewModel(cfg llama.Config, seq, most int, inner bool, c codec.Codec) (Computer, error) {
-	if len(all) == 1 {
-		return all[0].NewModel(cfg, seq, most, inner, c)
+// NewModel returns the model that computes on the devices, as Device.NewModel does for one, or as
+// NewAdapted where cfg has adapters of a model with the parameters frozen. Several compute the
+// whole model, merged with adapters by the processors, to which they also leave the codec.
+func (all Devices) NewModel(cfg llama.Config, frozen []float32, seq, most int, inner bool, c codec.Codec) (Computer, error) {
+	if len(all) > 1 {
+		return newPipeline(all, cfg.Base(), seq, most, inner)
 	}
-	return newPipeline(all, cfg, seq, most, inner)
+	if frozen != nil {
+		return all[0].NewAdapted(cfg, frozen, seq, most, inner, c)
+	}
+	return all[0].NewModel(cfg, seq, most, inner, c)
 }
 
 // pipeline is a Model whose layers are on several devices. Each has its layers' parameters and
@@ -202,7 +206,7 @@ func (p *pipeline) Loss(tokens []uint32, n int) (float32, error) { return p.run(
 
 // Gradient implements cpu.Model.
 func (p *pipeline) Gradient(grad []float32) error {
-	if err := p.each(func(m *Model) error { return m.m.grad.read(grad) }); err != nil {
+	if err := p.each(func(m *Model) error { return m.m.ownGrad.read(grad) }); err != nil {
 		return err
 	}
 	return p.finite(grad)

@@ -86,7 +86,7 @@ func TestSeveralDevicesAreOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := devices[:c.devices].NewModel(c.cfg, seq, n, false, nil)
+		m, err := devices[:c.devices].NewModel(c.cfg, nil, seq, n, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,11 @@ func TestSeveralDevicesAreOne(t *testing.T) {
 func TestAMemberWithSeveralDevices(t *testing.T) {
 	devices := several(t)[:2]
 	sparse := sparseloco.Options{Chunk: 256, TopK: 16, Decay: 0.95, OuterRate: 1, InnerSteps: 2, WeightDecay: 0.1, ClipNorm: 1}
-	for _, run := range []engine.Run{{Codec: gradients.codec}, {Codec: sparse, Inner: sparse.Inner()}} {
-		run.Model, run.Data, run.Sequence, run.Schedule = small, counted{}, 20, optim.Schedule{Kind: optim.Constant, Base: 3e-3}
+	for _, run := range []engine.Run{{Codec: gradients.codec}, {Codec: sparse, Inner: sparse.Inner()}, {Codec: sparse, Inner: sparse.Inner(), Base: adapting.frozen()}} {
+		if run.Model = small; run.Base != nil {
+			run.Model = adapting.model()
+		}
+		run.Data, run.Sequence, run.Schedule = counted{}, 20, optim.Schedule{Kind: optim.Constant, Base: 3e-3}
 		round := func(on cpu.Model, left int) (r [2]engine.Result, state cpu.Floats, told []string) {
 			if on != nil {
 				on = &forgetful{on.(*pipeline), left}
@@ -129,7 +132,7 @@ func TestAMemberWithSeveralDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			params, state := e.Load(llama.Init(small, wire.Sum("several"))), make(cpu.Floats, e.StateLen())
+			params, state := e.Load(llama.Init(run.Model, wire.Sum("several"))), make(cpu.Floats, e.StateLen())
 			for i := range r {
 				if r[i], err = e.Step(t.Context(), params, state, []batch.Span{{Start: uint64(50 * i), Count: 8}}, uint32(i+1)); err != nil {
 					t.Fatal(err)
@@ -142,7 +145,7 @@ func TestAMemberWithSeveralDevices(t *testing.T) {
 		}
 		want, state, _ := round(nil, 0)
 		for _, left := range []int{0, 2} {
-			m, err := devices.NewModel(small, 20, 6, run.Inner != nil, nil)
+			m, err := devices.NewModel(run.Model, run.Base, 20, 6, run.Inner != nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +170,7 @@ type forgetful struct {
 func (f *forgetful) Grad(tokens []uint32, n, total int) (float32, error) {
 	if f.left--; f.left == 0 {
 		m := f.stages[1]
-		if err := m.m.params.write(make([]float32, m.Layout().Len())); err != nil {
+		if err := m.m.params.parts.write(make([]float32, m.Layout().Len())); err != nil {
 			return 0, err
 		}
 	}

@@ -53,22 +53,18 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	default:
 		states += 2
 	}
+	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil, made) }
+	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
 	// The frozen model, itself and merged, and the merged one's gradient.
 	var frozen, merged uint64
 	if whole := model.Base(); whole != model {
 		frozen = uint64(whole.Layout().Len())
 		merged, model = 3*frozen, whole
 	}
-	onDevice := made
-	if frozen > 0 {
-		onDevice = nil
-	}
-	z = Sizes{Parameters: n, Frozen: frozen, Model: 4 * (n + frozen), Payload: uint64(made.PayloadMax())}
+	z.Parameters, z.Frozen, z.Model, z.Payload = n, frozen, 4*(n+frozen), uint64(made.PayloadMax())
 	if f, ok := made.(codec.Followable); ok {
 		z.Update = uint64(f.UpdateLen())
 	}
-	device := func(most int) uint64 { return vulkan.Memory(model, s.Data.Sequence, most, s.Inner() != nil, onDevice) }
-	z.DeviceMemory, z.DeviceLeast = device(MicroBatch), device(1)
 	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
 }

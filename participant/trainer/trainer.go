@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
@@ -143,14 +142,12 @@ func (t *Trainer) take(m Machine, o *cpu.Options) (err error) {
 	if t.devices, err = vulkan.Choose(m.Device, vulkan.Cache(), t.Model.Numerics, m.Tell); err != nil || len(t.devices) == 0 {
 		return err
 	}
-	var onDevice codec.Codec // of adapters it runs on the processors
-	if t.Model.LoRA == (llama.LoRA{}) {
-		if onDevice, err = t.Run.Codec.New(t.Model.Layout(), nil); err != nil {
-			return err
-		}
+	onDevice, err := t.Run.Codec.New(t.Model.Layout(), nil)
+	if err != nil {
+		return err
 	}
 	o.Micro *= len(t.devices) // so that none waits for the others
-	model, err := t.devices.NewModel(t.Model.Base(), t.Run.Sequence, o.Micro, t.Run.Inner != nil, onDevice)
+	model, err := t.devices.NewModel(t.Model, t.Run.Base, t.Run.Sequence, o.Micro, t.Run.Inner != nil, onDevice)
 	switch {
 	case err == nil:
 		t.model = model
