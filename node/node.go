@@ -198,6 +198,7 @@ type Node struct {
 	connections connections
 	instance    instance
 	unfit       unfit
+	lack        lack
 	was         bool // a member since this node began
 	failed      bool // Config.Failed was called
 	params      params

@@ -22,7 +22,7 @@ type params struct {
 
 // setCurrent makes v the current parameters and drops versions no longer needed.
 func (n *Node) setCurrent(v *version) {
-	n.params.current = n.params.keep(v)
+	n.params.current, n.lack = n.params.keep(v), lack{}
 	n.prune()
 }
 
@@ -196,11 +196,7 @@ func (n *Node) heal(a client.Heal) {
 			have.uses--
 		}
 		if err != nil {
-			text := "fetching the model: " + err.Error()
-			if a.Params == n.state.Config().ModelHash {
-				text += "; no member holds the model that the run begins with: somebody who has its checkpoint must join with --from"
-			}
-			n.note(text)
+			n.lacks(a, err)
 			n.step(client.Healed{Round: a.Round, Params: a.Params})
 			return
 		}

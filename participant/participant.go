@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
@@ -48,8 +50,8 @@ type Options struct {
 	State     string // directory, locked by the caller
 	Data      string // directory or addresses of the data set; "": as the specification says
 	Kept      *data.Chunks
-	// From is the directory of the checkpoint that the run continues; "" means where the
-	// specification says, or from peers.
+	// From is the directory of the checkpoint that the run continues, "" where the specification
+	// says, or from peers; or that of a checkpoint that the run has agreed on since.
 	From        string
 	Workers     int    // goroutines that compute; 0: one for each core
 	Device      string // that computes instead of them: see trainer.Machine
@@ -94,6 +96,7 @@ type Participant struct {
 	Trainer  *trainer.Trainer
 	store    *statefile.Store
 	saver    *checkpoints
+	carries  string         // Options.From, if it has parameters that the run agreed on
 	uploader *uploader      // nil if checkpoints stay here
 	tracer   *verify.Tracer // nil in a run without verification
 	loop     *loop.Real
@@ -138,7 +141,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	}
 	at.Kept = p.Kept
 	machine := part.machine(p)
-	if machine.From, err = p.origin(ctx, on.Spec); err != nil {
+	if machine.From, part.carries, err = p.origin(ctx, on); err != nil {
 		return nil, err
 	}
 	machine.Frozen = Frozen(client, on, p.Kept, p.Say)
@@ -294,7 +297,23 @@ func (p *Participant) finish() {
 
 // recall returns the parameters with a hash from a checkpoint, nil if none has them.
 func (p *Participant) recall(params wire.Hash) []float32 {
-	return p.saver.Recall(params, p.Trainer.Model.Layout())
+	layout := p.Trainer.Model.Layout()
+	if flat := p.saver.Recall(params, layout); flat != nil || p.carries == "" {
+		return flat
+	}
+	dir, err := trainer.OriginIn(p.carries, params)
+	if err != nil {
+		return nil
+	}
+	saved, err := checkpoint.OpenLocal(os.DirFS(dir))
+	if err != nil {
+		return nil
+	}
+	flat := make([]float32, layout.Len())
+	if saved.Params(layout, flat) != nil {
+		return nil // damaged, or of another shape
+	}
+	return flat
 }
 
 // note reports something in words.

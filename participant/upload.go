@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
@@ -140,20 +141,55 @@ const originDir = "origin"
 const originSlack = 256 << 20
 
 // origin returns the directory of the checkpoint that model.from names, "" if it is not on this
-// machine. It fetches it if an address names it.
-func (p Options) origin(ctx context.Context, s spec.Spec) (string, error) {
-	asked, err := p.fetchOrigin(ctx, s, p.Getenv)
-	if err != nil {
-		return "", err
+// machine. It fetches it if an address names it. carries is as carried returns it.
+func (p Options) origin(ctx context.Context, on onchain.Run) (dir, carries string, err error) {
+	if carries, err = p.carried(on); err != nil {
+		return "", "", err
 	}
-	dir, err := trainer.FindOrigin(s, asked, p.Log)
-	if want, ok := s.From(); ok && err == nil && dir == "" {
+	if carries != "" {
+		p.From = ""
+	}
+	asked, err := p.fetchOrigin(ctx, on.Spec, p.Getenv)
+	if err != nil {
+		return "", "", err
+	}
+	dir, err = trainer.FindOrigin(on.Spec, asked, p.Log)
+	if want, ok := on.Spec.From(); ok && err == nil && dir == "" {
 		// This member may have written it, or fetched it.
 		if dir, _ = trainer.OriginIn(p.State, want); dir == "" {
 			dir, _ = trainer.OriginIn(filepath.Join(p.State, originDir), want)
 		}
 	}
-	return dir, err
+	return dir, carries, err
+}
+
+// carried returns --from if it is a directory with the parameters that the run agreed on last, or
+// with those of its last checkpoint, "" if it is not, or if it has those that the run began with.
+// Parameters that nobody else holds any more let the run go on.
+func (p Options) carried(on onchain.Run) (string, error) {
+	if p.From == "" || depot.IsAddress(p.From) {
+		return "", nil
+	}
+	first, ok := on.Spec.From()
+	if ok {
+		if _, err := trainer.OriginIn(p.From, first); err == nil {
+			return "", nil
+		}
+	}
+	agreed, round := on.Snapshot.State.Params()
+	if round == 0 {
+		return "", nil // FindOrigin says what the run begins with
+	}
+	_, err := trainer.OriginIn(p.From, agreed)
+	if saved, ok := on.Snapshot.State.LastCheckpoint(); ok && err != nil {
+		if _, fault := trainer.OriginIn(p.From, saved.Params); fault == nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("--from: run %q agreed last on the parameters %s, of step %d: %w", on.Spec.Name, agreed, paramsStep(on.Snapshot.State), err)
+	}
+	return p.From, nil
 }
 
 // fetchOrigin fetches the checkpoint that a run continues into the state directory, if an address

@@ -259,6 +259,85 @@ func resumeElsewhere(t *testing.T, s *shell, state, corpus, params string) {
 	}
 }
 
+// leftRun has an epoch every few rounds, so that its only member soon has a checkpoint.
+const leftRun = `
+name = "left"
+steps = 60
+[model]
+hidden = 16
+layers = 1
+heads = 2
+kv_heads = 1
+head_dim = 8
+ffn = 24
+context = 32
+[data]
+location = %q
+sequence = 32
+[batch]
+start = 4
+[learning_rate]
+warmup = 2
+[members]
+min = 1
+start = 1
+[times]
+waiting = "0s"
+warmup = "1s"
+round_train = "2s"
+cooldown = "5s"
+epoch = "2s"
+`
+
+// The only member of a run has left, and nobody holds the model. Who has a checkpoint of it brings it, whatever else others bring, and the
+// run goes on.
+func TestARunGoesOnWithACheckpointThatIsBrought(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.console.env = startReplica(t)
+	corpus := filepath.Join(t.TempDir(), "corpus")
+	s.ok("data", "prepare", "-o", corpus, writeFile(t, filepath.Join(t.TempDir(), "book"), strings.Repeat("All the world's a stage. ", 2000)))
+	s.ok("run", "create", "-f", writeFile(t, filepath.Join(t.TempDir(), "run.toml"), fmt.Sprintf(leftRun, corpus)))
+	first := filepath.Join(t.TempDir(), "first")
+	ctx, leave := context.WithCancel(t.Context())
+	member := takePart(ctx, t, s.console.env, "left", "--key", first+".key", "--state", first)
+	status := func() (r view.Run) {
+		if err := json.Unmarshal([]byte(s.ok("status", "left", "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for made := 0; made < 2; time.Sleep(replicaBlock) { // the chain knows the one before the last
+		steps, err := model.Dir(filepath.Join(first, model.CheckpointsDir)).Steps()
+		if made = len(steps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	if m := <-member; m.err == nil || !errors.Is(m.err, context.Canceled) {
+		t.Errorf("it left with %v", m.err)
+	}
+	left := status()
+	if left.Phase == "Finished" {
+		t.Fatal("the run was over before its member left")
+	}
+
+	other := writeCheckpoint(t)
+	s.fails([]string{"join", "left", "--from", other, "--key", first + ".key2", "--state", first + "2"}, `run "left" agreed last on the parameters `, "the checkpoint \""+other)
+	second := filepath.Join(t.TempDir(), "second")
+	m := <-takePart(t.Context(), t, s.console.env, "left", "--from", first, "--key", second+".key", "--state", second)
+	if m.err != nil {
+		t.Fatal(m.err)
+	}
+	came, ok := m.first("healed")
+	if found, err := model.Dir(filepath.Join(first, model.CheckpointsDir)).Find(came.Params); !ok || found == "" {
+		t.Errorf("it came to the model by %+v, which is no checkpoint of the one that left: %v", came, err)
+	}
+	if r := status(); r.Phase != "Finished" {
+		t.Errorf("the run stands at %+v", r)
+	}
+}
+
 // What does not fit a checkpoint is refused before the run exists, or before a member takes part, and named.
 func TestWhatDoesNotFitACheckpointIsRefused(t *testing.T) {
 	s := newShell(t)

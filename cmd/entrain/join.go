@@ -40,6 +40,9 @@ you write, and one with which others read, which is announced on the chain. join
 A key takes part in one place. If another process uses it already, join ends with an error that says
 where. Without its state directory, or with an older backup, join leaves out the open round.
 
+Where nobody who is online holds the run's model, join says so from time to time, and waits. With --from
+DIR you bring it: a checkpoint of the parameters that the run agreed on last, or of its last checkpoint.
+
 With --check it changes nothing. It reports whether this machine and this key can take part now, or
 each obstacle and how to remove it: the run is finished, paused or full; stake is missing; the key
 was ejected; the data or the bucket cannot be read; the model needs more memory; the clock is wrong.

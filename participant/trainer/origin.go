@@ -72,7 +72,7 @@ func FindOrigin(s spec.Spec, asked string, log *slog.Logger) (string, error) {
 		return path, nil
 	}
 	if asked != "" {
-		return "", fmt.Errorf("--from: %w", err)
+		return "", fmt.Errorf("--from: the run goes on from %s: %w", want, err)
 	}
 	if log != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the model comes from peers", "from_location", dir, "error", err)
@@ -99,7 +99,7 @@ func OriginIn(dir string, want wire.Hash) (string, error) {
 		has = m.Hash()
 	}
 	if has != want {
-		return "", fmt.Errorf("the checkpoint %q has the parameters %s, but the run goes on from %s", dir, has, want)
+		return "", fmt.Errorf("the checkpoint %q has the parameters %s", dir, has)
 	}
 	return dir, nil
 }
