@@ -171,12 +171,12 @@ func (m *Model) gemm(rows, n, k int, a []float32, ars, acs int, b []float32, brs
 
 // read reads pairs of a slice and where its elements are.
 func read(pairs ...any) error {
+	var dst [][]float32
+	var src []gpu.Words
 	for i := 0; i < len(pairs); i += 2 {
-		if err := gpu.Read(pairs[i].([]float32), pairs[i+1].(gpu.Words)); err != nil {
-			return err
-		}
+		dst, src = append(dst, pairs[i].([]float32)), append(src, pairs[i+1].(gpu.Words))
 	}
-	return nil
+	return gpu.ReadParts(dst, src)
 }
 
 // differs is the error of a device that computed other bits.

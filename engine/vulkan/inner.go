@@ -119,9 +119,10 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 	}
 	for i := range want {
 		want[i], got[i] = make([]float32, n), make([]float32, n)
-		if err := gpu.Read(want[i], at(i)); err != nil {
-			return err
-		}
+	}
+	places := []gpu.Words{at(0), at(1), at(2), at(3)}
+	if err := gpu.ReadParts(want[:], places); err != nil {
+		return err
 	}
 	m.params, m.version, m.kept.values, m.normed.values, m.fresh, m.isMerged = nil, 0, nil, nil, true, false
 	err := m.k.Device.Run(func(c *gpu.Commands) {
@@ -139,10 +140,10 @@ func (m *Model) Update(clip float32, s exact.AdamWStep) error {
 	}
 	exact.NewWorker(exact.Kernels()[0]).AdamW(want[0], want[1], want[2], want[3], s)
 	clear(want[3])
+	if err := gpu.ReadParts(got[:], places); err != nil {
+		return err
+	}
 	for i := range got {
-		if err := gpu.Read(got[i], at(i)); err != nil {
-			return err
-		}
 		if err := same("an inner step", got[i], want[i]); err != nil {
 			return err
 		}

@@ -299,15 +299,21 @@ func (s sizes) check(tokens []uint32, n int) error {
 func (s sizes) mean(tokens []uint32, all [][]float32) (float32, error) {
 	var sum float64
 	for _, results := range all {
-		of := &sum
+		each := len(results)
 		if s.Tied {
-			of = new(float64)
+			each = 2 * s.seq
 		}
-		for r := range len(results) / 2 {
-			*of += float64(exact.Log(results[2*r]) - results[2*r+1])
-		}
-		if s.Tied {
-			sum += *of
+		for part := range slices.Chunk(results, each) {
+			of := &sum
+			if s.Tied {
+				of = new(float64)
+			}
+			for r := range len(part) / 2 {
+				*of += float64(exact.Log(part[2*r]) - part[2*r+1])
+			}
+			if s.Tied {
+				sum += *of
+			}
 		}
 	}
 	learnt := llama.Learnt(tokens, s.seq)
@@ -327,7 +333,7 @@ func (m *Model) pass(tokens []uint32, s shape, weight float32) ([]float32, error
 	if err != nil {
 		return nil, err
 	}
-	if err := gpu.Write(m.m.tokens, words(tokens, m.seq, weight)); err != nil {
+	if err := gpu.Write(m.m.tokens, m.input(tokens, weight)); err != nil {
 		return nil, err
 	}
 	if err := c.Run(); err != nil {
@@ -374,24 +380,26 @@ func (m *Model) recorded(s shape) (*gpu.Commands, error) {
 	return c, err
 }
 
-// words returns what a pass takes from the host, as sizes.words says.
-func words(tokens []uint32, seq int, weight float32) []uint32 {
-	rows := len(tokens) / (seq + 1) * seq
-	token := func(r uint32) uint32 { return tokens[int(r)+int(r)/seq] &^ llama.Masked }
-	w := slices.Grow(slices.Clone(tokens), 2*rows+2)
-	for r := range rows {
+// input returns what a pass takes from the host, as sizes.words says.
+func (s sizes) input(tokens []uint32, weight float32) []uint32 {
+	s.sequences = len(tokens) / (s.seq + 1)
+	token := func(r uint32) uint32 { return tokens[int(r)+int(r)/s.seq] &^ llama.Masked }
+	w := slices.Grow(slices.Clone(tokens), s.words()-len(tokens))
+	for r := range s.rows() {
 		w = append(w, uint32(r))
 	}
-	order := w[len(tokens):]
-	slices.SortStableFunc(order, func(a, b uint32) int { return int(token(a)) - int(token(b)) })
-	w = append(w, 0)
-	for i := 1; i <= rows; i++ {
-		if i == rows || token(order[i]) != token(order[i-1]) {
-			w = append(w, uint32(i))
+	for order := range slices.Chunk(w[len(tokens):], s.sorted()) {
+		slices.SortStableFunc(order, func(a, b uint32) int { return int(token(a)) - int(token(b)) })
+		groups := len(w)
+		w = append(w, 0)
+		for i := 1; i <= len(order); i++ {
+			if i == len(order) || token(order[i]) != token(order[i-1]) {
+				w = append(w, uint32(i))
+			}
 		}
-	}
-	for len(w) < len(tokens)+2*rows+1 { // groups without rows
-		w = append(w, uint32(rows))
+		for len(w) <= groups+len(order) { // groups without rows
+			w = append(w, uint32(len(order)))
+		}
 	}
 	return append(w, math.Float32bits(weight))
 }

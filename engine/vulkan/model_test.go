@@ -129,7 +129,7 @@ func gradient(t *testing.T, m *Model, params []float32, tokens []uint32, n, each
 // However logits, attention and sequences are cut, the bits are those of package llama.
 func TestPartsAddUpToTheSameBits(t *testing.T) {
 	d := device(t)
-	defer func(a, b int) { logitsFloats, scoresFloats = a, b }(logitsFloats, scoresFloats)
+	defer func(a, b, c int) { logitsFloats, scoresFloats, rowsTied = a, b, c }(logitsFloats, scoresFloats, rowsTied)
 	const n, seq = 3, 70
 	for _, cfg := range []llama.Config{
 		with(untied, func(c *llama.Config) { c.Rope, c.Window = llama.Rope{Factor: 8, Low: 1, High: 4, Original: 20}, 23 }),
@@ -153,12 +153,12 @@ func TestPartsAddUpToTheSameBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range []struct{ logits, scores, most, each int }{
-			{37 * cfg.Vocab, 2 * seq * seq, 3, 3}, // rows of logits by 37, attention by one group of heads
-			{1, 8 * seq * seq, 2, 3},              // by 1, by two sequences; sequences by two
-			{1 << 20, 64 * seq, 3, 3},             // attention by 64 queries of a head
+		for _, v := range []struct{ logits, scores, rows, most, each int }{
+			{37 * cfg.Vocab, 2 * seq * seq, 1, 3, 3}, // rows of logits by 37, attention by one group of heads; of a tied model one sequence
+			{1, 8 * seq * seq, 2 * seq, 2, 3},        // by 1, by two sequences; sequences by two
+			{1 << 20, 64 * seq, 9 * seq, 3, 3},       // attention by 64 queries of a head
 		} {
-			logitsFloats, scoresFloats = v.logits, v.scores
+			logitsFloats, scoresFloats, rowsTied = v.logits, v.scores, v.rows
 			m, err := d.NewModel(cfg, seq, v.most, false, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -91,8 +91,8 @@ func (s sizes) whole() bool { return s.outer && s.end-s.first == s.Layers }
 // newSizes returns the sizes for at most most sequences at once, with inner also of what inner
 // steps take, and of what c takes if the device runs that codec.
 func newSizes(cfg llama.Config, seq, most int, inner bool, c codec.Codec) sizes {
-	if cfg.Tied {
-		most = 1 // see the comment of package llama
+	if cfg.Tied { // the logits of all are kept
+		most = min(most, max(1, rowsTied/seq))
 	}
 	if !coding(c, inner) {
 		c = nil
@@ -105,7 +105,8 @@ const block = 64
 
 // Bounds of memory that does not grow with the model. Tests make them small.
 var (
-	logitsFloats = 16 << 20 // of the head's output at a time
+	logitsFloats = 64 << 20 // of the head's output at a time
+	rowsTied     = 8 << 10  // tokens that a tied model computes at once, or one sequence
 	scoresFloats = 64 << 20 // of attention's scores at a time, or those of 64 queries
 )
 
@@ -125,8 +126,16 @@ func (s sizes) width() int  { return s.q() + 2*s.kv() }
 func (s sizes) turned() int { return s.Heads + s.KVHeads }
 func (s sizes) each() int   { return s.Heads / s.KVHeads }
 
-// chunk returns the number of rows for which logits exist at once.
+// keeps reports whether the logits of all rows stay until the embedding's gradient is computed.
+// With a tied head the gradients of head and embedding are one chain, sequence after sequence:
+// see package llama.
+func (s sizes) keeps() bool { return s.Tied && s.sequences > 1 && s.few == 0 && !s.frozen() }
+
+// chunk returns the number of rows of which the head is computed at once.
 func (s sizes) chunk() int {
+	if s.keeps() {
+		return s.rows()
+	}
 	n := logitsFloats / s.Vocab
 	if s.Numerics == llama.Exact8 { // whole blocks of one sequence
 		return min(s.seq, max(n/exact8.Block*exact8.Block, exact8.Block))
@@ -262,9 +271,21 @@ func (s sizes) factors() (left, right int) {
 	return left, max(right, packed(d, n, n))
 }
 
-// words returns the length of what a pass takes from the host: tokens, rows sorted by token, where
-// each token's rows begin, and the weight of a token's loss.
-func (s sizes) words() int { return s.sequences*(s.seq+1) + 2*s.rows() + 2 }
+// words returns the length of what a pass takes from the host: tokens, rows sorted by token,
+// where each token's rows begin, and the weight of a token's loss. Rows are sorted in parts of
+// sorted rows.
+func (s sizes) words() int { return s.sequences*(s.seq+1) + s.rows() + s.firsts() + 1 }
+
+// sorted returns the number of rows that are sorted by token together: all, or with a tied head
+// those of a sequence. firsts is the number of places of all parts' groups, and of their ends.
+func (s sizes) sorted() int {
+	if s.Tied {
+		return s.seq
+	}
+	return s.rows()
+}
+
+func (s sizes) firsts() int { return s.rows() / s.sorted() * (s.sorted() + 1) }
 
 // weights makes memory for parameters, or with frozen for what is needed of the gradient of a
 // model that only its adapters' targets need. Nothing of it adds to what has no memory.

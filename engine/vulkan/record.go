@@ -21,7 +21,7 @@ type recorder struct {
 func (r *recorder) tokens() gpu.Words { return r.m.tokens }
 func (r *recorder) order() gpu.Words  { return r.m.tokens.At(r.sequences * (r.seq + 1)) }
 func (r *recorder) first() gpu.Words  { return r.order().At(r.rows()) }
-func (r *recorder) weight() gpu.Words { return r.first().At(r.rows() + 1) }
+func (r *recorder) weight() gpu.Words { return r.first().At(r.firsts()) }
 
 // linear, linearInput and linearWeight are those of package llama.
 func (r *recorder) linear(y, x, w gpu.Words, in, out int, add bool) {
@@ -170,58 +170,70 @@ func (r *recorder) logits(first, n int) {
 }
 
 // head records the head and its loss, chunk by chunk. With backward it also sets dh, and adds to
-// the gradient of the head.
+// the gradient of the head what the embedding's does not come before.
 func (r *recorder) head(backward bool) {
 	m, d := r.m, r.Hidden
-	if r.Numerics == llama.Exact8 {
-		r.head8(backward)
-		return
+	eight := r.Numerics == llama.Exact8
+	var in, out kernel.Packed
+	if eight {
+		out = r.Pack(r.c, m.headOut, kernel.Rows(m.params.head, d), r.Vocab, d, d)
 	}
-	for first := 0; first < r.rows(); first += r.chunk() {
-		n := min(r.chunk(), r.rows()-first)
-		h := m.h.At(first * d)
-		r.product(m.logits, kernel.Rows(h, d), kernel.Rows(m.params.head, d), n, r.Vocab, d, d, false)
-		r.CrossEntropy(r.c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, false)
-		if backward {
-			r.product(m.dh.At(first*d), kernel.Rows(m.logits, r.Vocab), kernel.Columns(m.params.head, d), n, d, r.Vocab, r.Vocab, false)
-			r.headWeight(h, n)
+	if eight && backward {
+		in = r.Pack(r.c, m.headIn, kernel.Columns(m.params.head, d), d, r.Vocab, r.Vocab)
+	}
+	r.chunks(0, r.rows(), func(first, n int, logits gpu.Words) {
+		h, dh := kernel.Rows(m.h.At(first*d), d), m.dh.At(first*d)
+		if eight {
+			r.Gemm8(r.c, r.Pack(r.c, m.left, h, n, d, d), out, logits, r.Vocab, false)
+		} else {
+			r.product(logits, h, kernel.Rows(m.params.head, d), n, r.Vocab, d, d, false)
+		}
+		r.CrossEntropy(r.c, logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, eight)
+		switch {
+		case !backward:
+		case eight: // what the targets are due is subtracted as it is
+			r.Gemm8(r.c, r.Pack(r.c, m.left, kernel.Rows(logits, r.Vocab), n, r.Vocab, r.Vocab), in, dh, d, false)
+			r.SubtractFromRows(r.c, dh, m.params.head, r.tokens(), r.weight(), n, first, d, r.seq)
+		default:
+			r.product(dh, kernel.Rows(logits, r.Vocab), kernel.Columns(m.params.head, d), n, d, r.Vocab, r.Vocab, false)
+		}
+		if backward && !r.keeps() {
+			r.headGradient(m.h, first, n, logits)
 		}
 		r.c.Cut()
+	})
+	if backward && r.keeps() {
+		r.chunks(0, r.seq, func(first, n int, logits gpu.Words) { r.headGradient(m.h, first, n, logits) })
 	}
 }
 
-// headWeight adds to the head's gradient that of the logits of n rows of h.
-func (r *recorder) headWeight(h gpu.Words, n int) {
-	if r.m.grad.head.Len > 0 {
-		r.product(r.m.grad.head, kernel.Columns(r.m.logits, r.Vocab), kernel.Columns(h, r.Hidden), r.Vocab, r.Hidden, n, n, true)
+// chunks calls f for the chunks of rows [from, to), and where their logits are. In 8 bits those
+// of which the head's gradient is computed at once are whole blocks of one sequence.
+func (r *recorder) chunks(from, to int, f func(first, n int, logits gpu.Words)) {
+	most := r.chunk()
+	for from < to {
+		n, logits := min(most, to-from), r.m.logits
+		if r.Numerics == llama.Exact8 && !r.keeps() {
+			n = min(n, r.seq-from%r.seq)
+		}
+		if r.keeps() {
+			logits = logits.At(from * r.Vocab)
+		}
+		f(from, n, logits)
+		from += n
 	}
 }
 
-// head8 is head in 8 bits: a chunk is whole blocks of one sequence, and what the targets are due is
-// subtracted as it is.
-func (r *recorder) head8(backward bool) {
-	m, d, c := r.m, r.Hidden, r.c
-	var in kernel.Packed
-	out := r.Pack(c, m.headOut, kernel.Rows(m.params.head, d), r.Vocab, d, d)
-	if backward {
-		in = r.Pack(c, m.headIn, kernel.Columns(m.params.head, d), d, r.Vocab, r.Vocab)
+// headGradient adds to the gradient of the head for n rows of h, the head's input, whose logits
+// have become their gradients.
+func (r *recorder) headGradient(h gpu.Words, first, n int, logits gpu.Words) {
+	m, d := r.m, r.Hidden
+	if m.grad.head.Len == 0 { // frozen
+		return
 	}
-	for s := 0; s < r.rows(); s += r.seq {
-		for first := s; first < s+r.seq; first += r.chunk() {
-			n := min(r.chunk(), s+r.seq-first)
-			h, dh := m.h.At(first*d), m.dh.At(first*d)
-			r.Gemm8(c, r.Pack(c, m.left, kernel.Rows(h, d), n, d, d), out, m.logits, r.Vocab, false)
-			r.CrossEntropy(c, m.logits, r.tokens(), m.results, r.weight(), n, first, r.Vocab, r.seq, true)
-			if backward {
-				r.Gemm8(c, r.Pack(c, m.left, kernel.Rows(m.logits, r.Vocab), n, r.Vocab, r.Vocab), in, dh, d, false)
-				r.SubtractFromRows(c, dh, m.params.head, r.tokens(), r.weight(), n, first, d, r.seq)
-				r.headWeight(h, n)
-			}
-			c.Cut()
-		}
-		if backward && m.grad.head.Len > 0 {
-			r.SubtractFromHead(c, m.grad.head, m.h.At(s*d), r.tokens(), r.weight(), r.seq, s, d, r.seq)
-		}
+	r.product(m.grad.head, kernel.Columns(logits, r.Vocab), kernel.Columns(h.At(first*d), d), r.Vocab, d, n, n, true)
+	if from := first + n - r.seq; r.Numerics == llama.Exact8 && from%r.seq == 0 { // a sequence ends
+		r.SubtractFromHead(r.c, m.grad.head, h.At(from*d), r.tokens(), r.weight(), r.seq, from, d, r.seq)
 	}
 }
 
@@ -259,12 +271,21 @@ func (r *recorder) backward() {
 	}
 }
 
-// embedBackward records the embedding's gradient.
+// embedBackward records the embedding's gradient, and what head has left of the head's.
 func (r *recorder) embedBackward() {
 	if r.m.grad.embed.Len == 0 { // frozen
 		return
 	}
-	r.EmbedBackward(r.c, r.m.grad.embed, r.m.dx, r.tokens(), r.order(), r.first(), r.rows(), r.Hidden, r.seq)
+	m, n := r.m, r.sorted()
+	if r.keeps() { // last, which nobody reads any more, becomes the head's input again
+		r.Normalize(r.c, m.last, m.last, m.params.norm, m.lastInv, r.rows(), r.Hidden)
+	}
+	for from := 0; from < r.rows(); from += n {
+		if from > 0 && r.keeps() {
+			r.chunks(from, from+n, func(first, n int, logits gpu.Words) { r.headGradient(m.last, first, n, logits) })
+		}
+		r.EmbedBackward(r.c, m.grad.embed, m.dx, r.tokens(), r.order().At(from), r.first().At(from/n*(n+1)), n, r.Hidden, r.seq)
+	}
 }
 
 // heads is what attention computes at once: query heads of groups that share keys, in sequences,

@@ -78,6 +78,9 @@ func newPipeline(all Devices, cfg llama.Config, seq, most int, inner bool) (*pip
 		return nil, fmt.Errorf("vulkan: %d devices for the %d layers of the model, at most one for each", len(all), cfg.Layers)
 	}
 	p := &pipeline{sizes: newSizes(cfg, seq, most, inner, nil), name: all.String()}
+	if cfg.Tied { // otherwise the head's gradients would come before all of the embedding's
+		p.sequences = 1
+	}
 	if inner {
 		p.grad, p.pool = make([]float32, cfg.Layout().Len()), exact.NewPool(min(runtime.GOMAXPROCS(0), exact.MaxWorkers))
 	}
@@ -380,7 +383,7 @@ func (m *Model) computeStage(s shape, tokens []uint32, weight float32, x []float
 	case s.stage == layersBack:
 		in, to = m.m.dx, m.m.dx
 	case m.outer:
-		err = gpu.Write(m.m.tokens, words(tokens, m.seq, weight))
+		err = gpu.Write(m.m.tokens, m.input(tokens, weight))
 	}
 	if err == nil && x != nil {
 		err = gpu.Write(in, x)

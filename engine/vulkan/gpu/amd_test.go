@@ -75,7 +75,7 @@ func compileAll(t *testing.T) {
 	}
 	for _, name := range shader.Names() {
 		fmt.Fprintf(os.Stderr, "\nkernel %s\n", name)
-		if _, err := d.NewKernel(name, shader.SPIRV(name), 0, 4); err != nil {
+		if _, err := d.NewKernel(name, shader.SPIRV(name), 0, 8, 8*8); err != nil {
 			t.Error(err)
 		}
 	}

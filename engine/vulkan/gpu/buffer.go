@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/engine/vulkan/vk"
 )
 
@@ -212,6 +213,46 @@ func Read[T word](dst []T, src Words) error {
 	return nil
 }
 
+// ReadParts fills each of dst with the beginning of src of the same number, a part that fits
+// after the other, because an answer of the device takes longer than a small part. All are on
+// one device.
+func ReadParts(dst [][]float32, src []Words) error {
+	for len(dst) > 0 {
+		d := src[0].b.d
+		host, s, err := stage[float32](d)
+		if err != nil {
+			return err
+		}
+		if len(dst[0]) > len(host) {
+			if err := Read(dst[0], src[0]); err != nil {
+				return err
+			}
+			dst, src = dst[1:], src[1:]
+			continue
+		}
+		n, filled := 0, 0
+		for ; n < min(len(dst), partsMost) && filled+len(dst[n]) <= len(host); n++ {
+			filled += len(dst[n])
+		}
+		if err := d.Run(func(c *Commands) {
+			at := 0
+			for i := range n {
+				c.copy(Words{s, 4 * uint64(at), len(dst[i])}, src[i], len(dst[i]))
+				at += len(dst[i])
+			}
+			c.barrier()
+		}); err != nil {
+			return err
+		}
+		for i := range n {
+			host = host[copy(dst[i], host):]
+		}
+		d.traffic.From += 4 * uint64(filled)
+		dst, src = dst[n:], src[n:]
+	}
+	return nil
+}
+
 // ReadRows fills dst with rows of width floats that are stride floats apart in src.
 func ReadRows(dst []float32, src Words, stride, width int) error {
 	d := src.b.d
@@ -219,9 +260,15 @@ func ReadRows(dst []float32, src Words, stride, width int) error {
 	if err != nil {
 		return err
 	}
+	if d.gather == nil { // a copy of as many regions takes milliseconds
+		if d.gather, err = d.NewKernel("gather", shader.SPIRV("gather"), 0); err != nil {
+			return err
+		}
+	}
 	for len(dst) > 0 {
 		n := min(len(dst), len(host)/width*width)
-		if err := d.Run(func(c *Commands) { c.CopyRows(Words{s, 0, n}, src, n/width, stride, width) }); err != nil {
+		x, y := Line((n + 63) / 64)
+		if err := d.Run(func(c *Commands) { c.Dispatch(d.gather, x, y, 1, src, Words{s, 0, n}, n, stride, width) }); err != nil {
 			return err
 		}
 		copy(dst, host[:n])

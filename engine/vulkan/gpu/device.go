@@ -171,7 +171,8 @@ type Device struct {
 	staging *Buffer
 	traffic Traffic
 	kernels []*Kernel
-	lost    bool // it may still write to memory, which must not be freed
+	gather  *Kernel // of ReadRows
+	lost    bool    // it may still write to memory, which must not be freed
 }
 
 // pushBytes is the number of bytes of arguments that every device takes.

@@ -30,13 +30,13 @@ func PackedLen(rows, blocks int) int { return rows * blocks * (PackedWords + 1) 
 // Gemm8 is exact8.Gemm of what was packed: C = A·Bᵀ, or C += A·Bᵀ with add. C has rows of ldc
 // floats. No mode of a device matters: the one rounding of a block is that of a sum.
 func (k *Kernels) Gemm8(c *gpu.Commands, a, b Packed, out gpu.Words, ldc int, add bool) {
-	tile, kernel := 64, k.small8
+	high, kernel := 64, k.small8
 	if a.rows >= 128 && b.rows >= 128 {
-		tile, kernel = 128, k.large8
+		high, kernel = 128, k.large8
 	}
 	const most = deepest / exact8.Block
 	for first := 0; first < a.blocks; first += most {
-		c.Dispatch(kernel, up(b.rows, tile), up(a.rows, tile), 1, a.At, a.E, b.At, b.E, out, a.rows, b.rows, a.blocks, ldc,
+		c.Dispatch(kernel, up(b.rows, 64), up(a.rows, high), 1, a.At, a.E, b.At, b.E, out, a.rows, b.rows, a.blocks, ldc,
 			flag(add || first > 0), first, min(first+most, a.blocks))
 	}
 }

@@ -38,8 +38,9 @@ type Kernels struct {
 	Device *gpu.Device
 	Mode   Mode
 
-	small, large, soft *gpu.Kernel // products: tiles of 64, of 128, and in integers
-	flags              gpu.Words   // of tiles
+	small, large, soft       *gpu.Kernel // products: tiles of 64, of 128, and in integers
+	smallScaled, largeScaled *gpu.Kernel // of tiles in which the others may have flushed a subnormal
+	flags                    gpu.Words   // of tiles
 
 	quantize, small8, large8, target *gpu.Kernel // products in 8 bits
 
@@ -63,7 +64,9 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 		name      string
 		constants []uint32
 	}{
-		{&k.small, "gemm", []uint32{4}}, {&k.large, "gemm", []uint32{8}}, {&k.soft, "gemm_soft", []uint32{all}},
+		{&k.small, "gemm", []uint32{8, 8 * 8}}, {&k.large, "gemm", []uint32{16, 16 * 16}},
+		{&k.smallScaled, "gemm", []uint32{8, 8 * 8, 1}}, {&k.largeScaled, "gemm", []uint32{16, 16 * 16, 1}},
+		{&k.soft, "gemm_soft", []uint32{all}},
 		{&k.quantize, "quantize", nil}, {&k.small8, gemm8, []uint32{4}}, {&k.large8, gemm8, []uint32{8}}, {&k.target, "target", nil},
 		{&k.adamw, "adamw", nil}, {&k.squares, "squares", nil},
 		{&k.momentum, "momentum", nil}, {&k.pick, "pick", nil}, {&k.votes, "votes", nil}, {&k.signStep, "sign_step", nil}, {&k.put, "put", nil}, {&k.meanStep, "mean_step", nil}, {&k.leaves, "leaves", nil},
@@ -72,7 +75,7 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 		{&k.swiglu, "swiglu", nil}, {&k.swigluBack, "swiglu_back", nil},
 		{&k.embed, "embed", nil}, {&k.embedBack, "embed_back", nil}, {&k.loss, "loss", nil},
 	} {
-		if x.k == &k.soft && mode == 0 || mode&SoftFMA != 0 && (x.k == &k.small || x.k == &k.large) {
+		if x.k == &k.soft && mode == 0 || x.name == "gemm" && mode&SoftFMA != 0 || len(x.constants) == 3 && mode != Guarded {
 			continue // this mode never runs it
 		}
 		var err error
@@ -131,12 +134,23 @@ const LoopsMost = 65535
 // C.
 const deepest = 1 << 15
 
+// largeFrom is the number of tiles of 128 from which on a product is computed in these, which
+// read less for an element: with fewer of them many of a device's cores would wait. Measured on
+// a device with 132.
+const largeFrom = 512
+
 // Gemm is exact.Gemm: C = A·B, or C += A·B with add. C has rows of ldc floats, A is (m, depth) and
 // B (depth, n).
 func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Words, ldc int, add bool, shape Shape, z Batch) {
-	tile, fast := 64, k.small
-	if shape == Full && m >= 128 && n >= 128 {
-		tile, fast = 128, k.large
+	large := shape == Full && up(m, 128)*up(n, 128) >= largeFrom
+	k.gemm(c, large, m, n, depth, a, b, out, ldc, add, shape, z)
+}
+
+// gemm is Gemm with the tiles that are asked for.
+func (k *Kernels) gemm(c *gpu.Commands, large bool, m, n, depth int, a, b Matrix, out gpu.Words, ldc int, add bool, shape Shape, z Batch) {
+	tile, fast, scaled := 64, k.small, k.smallScaled
+	if large {
+		tile, fast, scaled = 128, k.large, k.largeScaled
 	}
 	if tiles := up(n, tile) * up(m, tile) * z.Count; k.Mode == Guarded && tiles > flagsMost {
 		c.Fail(fmt.Errorf("vulkan: a product of %d tiles, at most %d where subnormals are guarded", tiles, flagsMost))
@@ -147,8 +161,11 @@ func (k *Kernels) Gemm(c *gpu.Commands, m, n, depth int, a, b Matrix, out gpu.Wo
 		if k.Mode&SoftFMA == 0 {
 			c.Dispatch(fast, up(n, tile), up(m, tile), z.Count, args...)
 		}
+		if k.Mode == Guarded {
+			c.Dispatch(scaled, up(n, tile), up(m, tile), z.Count, args...)
+		}
 		if k.Mode != 0 {
-			c.Dispatch(k.soft, up(n, 16), up(m, 16), z.Count, args...)
+			c.Dispatch(k.soft, up(n, tile), up(m, 16), z.Count, args...)
 		}
 	}
 }

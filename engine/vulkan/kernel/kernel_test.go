@@ -157,7 +157,7 @@ func TestProductsAreThoseOfTheProcessor(t *testing.T) {
 					y = Columns(bt, c.depth)
 				}
 				add := variant != 1
-				run(t, k, func(s *gpu.Commands) { k.Gemm(s, c.m, c.n, c.depth, x, y, to, c.n, add, Full, One) })
+				run(t, k, func(s *gpu.Commands) { k.gemm(s, c.m >= 128, c.m, c.n, c.depth, x, y, to, c.n, add, Full, One) })
 				exact.Gemm(nil, c.m, c.n, c.depth, a, x.Row, x.Column, b, y.Row, y.Column, out, c.n, add)
 				compare(t, fmt.Sprintf("%v, variant %d, hostile %v", c, variant, hostile), get(t, to), out)
 			}
@@ -165,9 +165,73 @@ func TestProductsAreThoseOfTheProcessor(t *testing.T) {
 	}
 }
 
+// Where subnormals are flushed, only tiles in which a sum is subnormal, or a factor is large,
+// are computed in integers: small factors, as the gradients of attention have, are scaled.
+func TestTilesThatNeedIntegers(t *testing.T) {
+	k := kernels(t)
+	if k.Mode != Guarded {
+		t.Skip("in this mode tiles have no flags")
+	}
+	const m, n, depth = 130, 40, 50
+	r := rand.New(rand.NewPCG(8, 8))
+	for _, c := range []struct {
+		name     string
+		change   func(a, b, out []float32)
+		integers bool
+	}{
+		{"ordinary", func(a, b, out []float32) {}, false},
+		{"small", func(a, b, out []float32) {
+			for i := range a {
+				a[i] *= 0x1p-70
+			}
+			for i := range b {
+				b[i] *= 0x1p-20
+			}
+			clear(out)
+		}, false},
+		{"a subnormal factor", func(a, b, out []float32) { a[7], b[9] = 0x1p-140, -0x1.8p-130 }, false},
+		{"a small sum", func(a, b, out []float32) {
+			clear(a[:depth])
+			out[3] = 0x1p-120
+		}, false},
+		{"a sum that becomes subnormal", func(a, b, out []float32) {
+			for i := range a {
+				a[i] *= 0x1p-90
+			}
+			for i := range b {
+				b[i] *= 0x1p-40
+			}
+			clear(out)
+		}, true},
+		{"a subnormal sum", func(a, b, out []float32) { out[5] = 0x1p-127 }, true},
+		{"small and large", func(a, b, out []float32) { a[0], a[1], b[n] = 0x1p-110, 0x1p40, 0x1p40 }, true},
+	} {
+		for _, large := range []bool{false, true} {
+			a, b, out := numbers(r, m*depth, false), numbers(r, depth*n, false), numbers(r, m*n, false)
+			c.change(a, b, out)
+			at, bt, to := put(t, k, a), put(t, k, b), put(t, k, out)
+			run(t, k, func(s *gpu.Commands) {
+				k.gemm(s, large, m, n, depth, Rows(at, depth), Rows(bt, n), to, n, true, Full, One)
+			})
+			exact.Gemm(nil, m, n, depth, a, depth, 1, b, n, 1, out, n, true)
+			compare(t, c.name, get(t, to), out)
+			flags := make([]uint32, 3)
+			if err := gpu.Read(flags, k.flags); err != nil {
+				t.Fatal(err)
+			}
+			if large {
+				flags = flags[:2]
+			}
+			if got := slices.Contains(flags, 1); got != c.integers {
+				t.Errorf("%s, large %v: flags %v, want integers %v", c.name, large, flags, c.integers)
+			}
+		}
+	}
+}
+
 // Products in 8 bits with everything that package exact8 treats otherwise: infinities and NaN,
-// magnitudes at which a product overflows and a sum does not, or makes nothing of a small sum unless
-// it is 0, sums that begin with subnormals, blocks that end with a sequence.
+// magnitudes at which a product overflows and a sum does not, or makes nothing of a small sum
+// unless it is 0, sums that begin with subnormals, blocks that end with a sequence.
 func TestProductsInEightBitsAreThoseOfTheProcessor(t *testing.T) {
 	k := kernels(t)
 	testEight(t, k, "")
@@ -418,8 +482,8 @@ func TestLongRowsOfWorkgroupsAreSpread(t *testing.T) {
 	}
 }
 
-// The root that AdamW takes is correctly rounded: near each square of a float's neighbours, where the device's own root is
-// most likely to be wrong, and for subnormals.
+// The root that AdamW takes is correctly rounded: near each square of a float's neighbours,
+// where the device's own root is most likely to be wrong, and for subnormals.
 func TestRoots(t *testing.T) {
 	k := kernels(t)
 	r := rand.New(rand.NewPCG(7, 7))

@@ -374,7 +374,7 @@ func (f *Finding) product(k *Kernels, random *prng.Source, m, n, depth int, turn
 			right := k.Pack(c, at[4], Matrix{b.At, b.Column, b.Row}, n, depth, depth)
 			k.Gemm8(c, k.Pack(c, at[3], a, m, depth, depth), right, at[2], n, true)
 		} else {
-			k.Gemm(c, m, n, depth, a, b, at[2], n, true, Full, One)
+			k.gemm(c, m >= 128, m, n, depth, a, b, at[2], n, true, Full, One)
 		}
 	}); err != nil {
 		return err
