@@ -16,7 +16,8 @@ import (
 )
 
 // Chunks is a directory that keeps chunks of data sets on other machines, each in a file named by
-// its leaf, so that a set is fetched once however often it is read. Several processes may share it.
+// its leaf, so that a set is fetched once however often it is read; and chunks of models that are
+// being fetched, so that a fetch goes on after a crash. Several processes may share it.
 // It keeps what was used last: at most a given number of bytes, and of the disk at most as much as
 // it leaves free, because a member must also save. The bounds may be exceeded by a sixteenth
 // for each further process.
@@ -27,7 +28,7 @@ type Chunks struct {
 	dir  string
 	most uint64
 	tell func(error)
-	free func(dir string) uint64 // freeBytes, but for tests
+	free func(dir string) uint64 // Free, but for tests
 
 	failed sync.Once
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ const (
 // NewChunks returns the chunks in dir, which is made when it is needed. tell is told the first
 // reason why something cannot be kept; the set is read nevertheless.
 func NewChunks(dir string, most uint64, tell func(error)) *Chunks {
-	return &Chunks{dir: dir, most: most, tell: tell, free: freeBytes}
+	return &Chunks{dir: dir, most: most, tell: tell, free: Free}
 }
 
 func (c *Chunks) path(leaf wire.Hash) string { return filepath.Join(c.dir, leaf.String()) }
@@ -74,6 +75,13 @@ func (c *Chunks) Put(leaf wire.Hash, b []byte) {
 	}
 	if err := c.write(leaf, b); err != nil {
 		c.failed.Do(func() { c.tell(err) })
+	}
+}
+
+// Drop removes a chunk.
+func (c *Chunks) Drop(leaf wire.Hash) {
+	if c != nil {
+		_ = os.Remove(c.path(leaf)) // else it goes when the directory is full
 	}
 }
 

@@ -4,5 +4,5 @@ package data
 
 import "math"
 
-// freeBytes is unknown.
-func freeBytes(string) uint64 { return math.MaxUint64 }
+// Free is unknown.
+func Free(string) uint64 { return math.MaxUint64 }

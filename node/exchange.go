@@ -82,4 +82,5 @@ type publisher interface {
 type fetched struct {
 	make   func() []float32 // called off the loop
 	source string           // for people
+	safe   func()           // to be called once the model is saved; may be nil
 }

@@ -126,6 +126,8 @@ type Config struct {
 	// none; may be nil. It is called off the loop. All who hold a run's newest parameters may crash
 	// at once; it then goes back to its last checkpoint.
 	Recall func(wire.Hash) []float32
+	// Kept keeps what has come of a model over crashes; may be nil. Any goroutine calls it.
+	Kept p2p.ChunkStore
 	// CheckpointAlways writes one at the end of each epoch even if another member was designated.
 	CheckpointAlways bool
 	// EvalRounds is how many steps lie between two measurements of the held-out loss; 0 measures

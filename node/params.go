@@ -172,7 +172,7 @@ func (n *Node) heal(a client.Heal) {
 		return
 	}
 	if a.Params == n.state.Config().ModelHash && !n.notInitial {
-		n.adopt(a, n.cfg.Initial, initialParameters)
+		n.adopt(a, fetched{make: n.cfg.Initial, source: initialParameters})
 		return
 	}
 	if n.cfg.Recall != nil && !n.recalled[a.Params] {
@@ -200,7 +200,7 @@ func (n *Node) heal(a client.Heal) {
 			n.step(client.Healed{Round: a.Round, Params: a.Params})
 			return
 		}
-		n.adopt(a, model.make, model.source)
+		n.adopt(a, model)
 	})
 }
 
@@ -216,16 +216,17 @@ func (n *Node) recall(a client.Heal) {
 			n.step(client.Healed{Round: a.Round, Params: a.Params})
 			return
 		}
-		n.adopt(a, func() []float32 { return found }, "a checkpoint on this machine")
+		n.adopt(a, fetched{make: func() []float32 { return found }, source: "a checkpoint on this machine"})
 	})
 }
 
 // adopt makes parameters current if they have the agreed hash.
-func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
+func (n *Node) adopt(a client.Heal, model fetched) {
 	var v *version
+	source := model.source
 	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
 		work: func(context.Context) {
-			if values := get(); len(values) == n.cfg.Engine.ParamsLen() {
+			if values := model.make(); len(values) == n.cfg.Engine.ParamsLen() {
 				v = n.measured(n.cfg.Engine.Load(values))
 			}
 		},
@@ -241,5 +242,8 @@ func (n *Node) adopt(a client.Heal, get func() []float32, source string) {
 			n.setCurrent(v)
 			n.observe(event.Healed{Round: a.Round, Params: v.root, Bytes: uint64(v.values.Len()) * 4, Source: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
+			if model.safe != nil {
+				n.saveNow(func() { n.cfg.Loop.Work(0, model.safe, func() {}) })
+			}
 		}})
 }

@@ -214,12 +214,16 @@ func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, pr
 			}
 		}
 	}
+	var safe func()
+	if kept := p.node.cfg.Kept; kept != nil {
+		safe = f.Resume(kept)
+	}
 	p.fetch(ctx, f, func(data []byte, err error) {
 		if err != nil {
 			done(fetched{}, err)
 			return
 		}
-		done(fetched{source: "the peers' model, verified", make: func() []float32 {
+		done(fetched{source: "the peers' model, verified", safe: safe, make: func() []float32 {
 			values := make([]float32, n)
 			tensor.SetBytes(values, data)
 			return values

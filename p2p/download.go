@@ -324,6 +324,9 @@ func (d *Download) Chunk(r Request, c Chunk) (more bool) {
 	f.late, d.peers[f.peer].shaky = false, false
 	if !d.held[c.index] {
 		f.fresh++
+		if d.fetch.Keep != nil {
+			d.fetch.Keep(d.leaves[c.index], c.data)
+		}
 	}
 	d.refreshLate(f.peer)
 	d.keep(c)

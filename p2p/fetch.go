@@ -43,6 +43,10 @@ type Fetch struct {
 	// [FetchError.Chunk] a fetch goes on where another one failed.
 	Have func(i uint32, leaf wire.Hash) []byte
 
+	// Keep, if not nil, is called with each chunk that a peer sent and that was not held, once it
+	// is verified. It must not keep the slice.
+	Keep func(leaf wire.Hash, chunk []byte)
+
 	// Leaves, if not nil, is the leaf list if it is already here; not believed either.
 	Leaves []wire.Hash
 

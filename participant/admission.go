@@ -33,6 +33,7 @@ const (
 	obstacleStake      = "stake"
 	obstacleRefused    = "refused"
 	obstacleMemory     = "memory"
+	obstacleDisk       = "disk"
 	ObstacleClock      = "clock"
 	obstacleData       = "data"
 	obstacleArithmetic = "arithmetic"
@@ -44,12 +45,17 @@ const (
 
 // Applicant is a key that wants to take part, and what it offers.
 type Applicant struct {
-	Key     key.Public
-	stake   uint64 // that it offers; what it has in the run counts
-	pool    string
-	memory  uint64 // bytes it may take; 0 where that is not known
-	Skew    func(context.Context) (time.Duration, error)
-	program string // version of this program
+	Key    key.Public
+	stake  uint64 // that it offers; what it has in the run counts
+	pool   string
+	memory uint64 // bytes it may take; 0 where that is not known
+	// state is its directory, which may take disk bytes; 0 where that is not known. checkpoints are
+	// kept in it.
+	state       string
+	disk        uint64
+	checkpoints int
+	Skew        func(context.Context) (time.Duration, error)
+	program     string // version of this program
 }
 
 // Obstacles returns all that stands in the way, except for faults of the data and the arithmetic,
@@ -77,6 +83,7 @@ func (a Applicant) Obstacles(ctx context.Context, client ledger.Chain, on onchai
 		list = append(list, Obstacle{Kind: obstacleMemory, Reason: fmt.Sprintf("the model of %s parameters takes about %s of memory here, and %s can be had; close other programs, raise --limit-memory, or use a larger machine",
 			view.Thousands(z.Parameters), view.Bytes(z.Memory), view.Bytes(a.memory))})
 	}
+	list = append(list, a.cramped(on.Spec.Name, z)...)
 	if skew, err := a.Skew(ctx); err == nil && (skew > skewMax || skew < -skewMax) {
 		side := "ahead"
 		if skew < 0 {
@@ -212,7 +219,7 @@ func (a Applicant) Conviction(st coordinator.State) string {
 // admitted returns an error if an obstacle does not pass by itself. It reports the others with
 // p.Say.
 func (p *Options) admitted(ctx context.Context, client ledger.Chain, on onchain.Run) error {
-	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: MemoryLimit(p.Memory, MemoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program}
+	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: MemoryLimit(p.Memory, MemoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program, state: p.State, disk: DiskRoom(p.State), checkpoints: p.Checkpoints}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return err

@@ -24,7 +24,10 @@ type CheckOptions struct {
 	Stake     uint64 // tokens to put up; 0: the run's least stake
 	Pool      string
 	Memory    uint64
+	State     string // directory, which need not exist
 	Mining    Mining
+
+	Checkpoints int
 
 	Remember string
 	Program  string
@@ -84,7 +87,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 	if o.Stake == 0 {
 		o.Stake = on.Spec.Trust.Stake
 	}
-	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program}
+	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program, state: o.State, disk: DiskRoom(o.State), checkpoints: o.Checkpoints}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return r, err

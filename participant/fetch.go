@@ -42,7 +42,7 @@ const (
 type wanted struct {
 	root     func(coordinator.State) wire.Hash // in the newest state of the run
 	n        int                               // parameters
-	kept     *data.Chunks                      // keeps what had come when a fetch fails
+	kept     *data.Chunks                      // keeps what has come, until all has
 	progress func(done, total uint64)
 }
 
@@ -61,13 +61,8 @@ func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, valu
 			part = p2p.FetchError{Ref: f.Ref}
 		}
 		f.Leaves = part.Leaves()
-		f.Have = func(i uint32, leaf wire.Hash) []byte {
-			if b := part.Chunk(i, leaf); b != nil {
-				return b
-			}
-			from, to := merkle.Chunk(f.Ref.Size, uint64(i))
-			return w.kept.Get(leaf, to-from)
-		}
+		f.Have = part.Chunk
+		safe := f.Resume(w.kept)
 		f.Progress = func(done, total uint64) {
 			moved = time.Now()
 			w.progress(done, total)
@@ -76,17 +71,13 @@ func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, valu
 		if err == nil {
 			values = make([]float32, w.n)
 			tensor.SetBytes(values, b)
+			safe()
 			return s, values, nil
 		}
 		if failed, ok := errors.AsType[*p2p.FetchError](err); ok && failed.Held > 0 {
 			part = *failed
 		}
 		if time.Since(moved) > fetchPatience || retry.Wait(ctx, fetchEvery) != nil {
-			for i, leaf := range part.Leaves() {
-				if b := part.Chunk(uint32(i), leaf); b != nil {
-					w.kept.Put(leaf, b)
-				}
-			}
 			return s, nil, fmt.Errorf("ask the run's members: %w", err)
 		}
 	}
@@ -146,8 +137,10 @@ type Fetching struct {
 	model.Fetcher
 	Target    onchain.Target
 	Endpoints []string
-	Kept      *data.Chunks // keeps the data set's files, and what had come when a fetch fails
+	Kept      *data.Chunks // keeps the data set's files, and what has come of the model
 	Remember  string       // as in Options
+
+	free func(dir string) uint64 // data.Free, but for tests
 }
 
 // Model returns a directory of the cache with the newest agreed parameters as a checkpoint. The
@@ -208,6 +201,9 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	if get == nil {
 		return "", nil, fmt.Errorf("run %q trains adapters of the model %s, which its members' buckets do not have", on.Spec.Name, want)
 	}
+	if err := f.room(n); err != nil {
+		return "", nil, err
+	}
 	params, err := get(ctx, want, n)
 	if err != nil {
 		return "", nil, err
@@ -221,6 +217,9 @@ func (f Fetching) agreed(ctx context.Context, client ledger.Chain, on onchain.Ru
 	root, _ := s.Params()
 	if dir, release, ok := f.Held(on.Spec.Name, root); ok {
 		return dir, release, nil
+	}
+	if err := f.room(t.Model.Layout().Len()); err != nil {
+		return "", nil, err
 	}
 	var values []float32
 	if root == s.Config().ModelHash {

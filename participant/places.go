@@ -58,15 +58,21 @@ const (
 	ValidatorState = "validators"
 )
 
+// StateDir returns the directory that LockState locks, "" if there can be none.
+func (p Places) StateDir(kind, run, asked string, k key.Public) string {
+	if asked != "" || p.Data == "" {
+		return asked
+	}
+	return filepath.Join(p.Data, kind, run+"-"+k.String()[:8])
+}
+
 // LockState locks the state directory of a participant, by its kind: the one asked for, or the
 // default one of the run and the key.
 func (p Places) LockState(kind, run, asked string, k key.Public) (dir string, unlock func(), err error) {
-	if dir = asked; dir == "" {
-		if p.Data == "" {
-			return "", nil, errors.New("this system names no directory for data; name one with --state DIR")
-		}
-		dir = filepath.Join(p.Data, kind, run+"-"+k.String()[:8])
+	if asked == "" && p.Data == "" {
+		return "", nil, errors.New("this system names no directory for data; name one with --state DIR")
 	}
+	dir = p.StateDir(kind, run, asked, k)
 	unlock, err = dirlock.Lock(dir, "state directory")
 	return dir, unlock, err
 }

@@ -34,6 +34,7 @@ func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 	default:
 		return err
 	}
+	check.State, check.Checkpoints = c.places.StateDir(participant.MemberState, o.Target.Run, o.State, check.Key), o.Checkpoints
 	r, err := check.Check(ctx)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ type Sizes struct {
 	Frozen     uint64 `json:"frozen"`        // parameters of the frozen model, in a run of adapters
 	Model      uint64 `json:"model_bytes"`   // fetched once
 	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
+	State      uint64 `json:"state_bytes"`   // on disk, of one round; checkpoints come on top
 	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
 	// Update is about the size of what all results of a round do to the parameters, 0 if the codec
 	// cannot write it down.
@@ -62,6 +63,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		merged, model = 3*frozen, whole
 	}
 	z.Parameters, z.Frozen, z.Model, z.Payload = n, frozen, 4*(n+frozen), uint64(made.PayloadMax())
+	z.State = 4 * (n + state)
 	if f, ok := made.(codec.Followable); ok {
 		z.Update = uint64(f.UpdateLen())
 	}
