@@ -86,6 +86,18 @@ func TestTensorsHaveTheNamesOfHuggingFace(t *testing.T) {
 	}
 }
 
+func TestInitPartsAreInit(t *testing.T) {
+	cfg := Config{Vocab: 20000, Hidden: 64, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 50, Context: 9, Theta: 100, Eps: 1e-5,
+		LoRA: LoRA{Rank: 4, Alpha: 8, Targets: AllTargets}}
+	for _, cfg := range []Config{cfg, cfg.Base()} {
+		var parts []float32
+		InitParts(cfg, wire.Sum("a"), func(x []float32) { parts = append(parts, x...) })
+		if !slices.Equal(parts, Init(cfg, wire.Sum("a"))) {
+			t.Errorf("%d parameters differ from Init", len(parts))
+		}
+	}
+}
+
 func TestInitHasTheDeviationsItStates(t *testing.T) {
 	cfg := Config{Vocab: 300, Hidden: 160, Layers: 8, Heads: 4, KVHeads: 2, HeadDim: 40, FFN: 300, Context: 9, Theta: 100, Eps: 1e-5}
 	params := Init(cfg, wire.Sum("a"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/prng"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -21,33 +22,55 @@ import (
 // and A random with a standard deviation of √(1/(3·in)), as in PEFT. Init panics if cfg.Check finds
 // a fault.
 func Init(cfg Config, seed wire.Hash) []float32 {
-	layout := cfg.Layout()
-	params := exact.Make[float32](layout.Len())
-	base := exact.Sqrt(2 / float32(5*cfg.Hidden))
-	residual := base / exact.Sqrt(float32(2*cfg.Layers))
-	for _, t := range layout.Tensors() {
-		x := t.Of(params)
-		switch {
-		case strings.HasSuffix(t.Name, ".bias"), strings.HasSuffix(t.Name, adapterB):
-		case strings.HasSuffix(t.Name, adapterA):
-			randomize(x, deviationA(t.Shape[1]), seed, t.Name)
-		case len(t.Shape) == 1:
-			for i := range x {
-				x[i] = 1
-			}
-		case strings.HasSuffix(t.Name, "embed_tokens.weight"):
-			randomize(x, 0.02, seed, t.Name)
-		case strings.HasSuffix(t.Name, "o_proj.weight"), strings.HasSuffix(t.Name, "down_proj.weight"):
-			randomize(x, residual, seed, t.Name)
-		default:
-			randomize(x, base, seed, t.Name)
-		}
+	params := exact.Make[float32](cfg.Layout().Len())
+	for _, t := range cfg.Layout().Tensors() {
+		filling(cfg, t, seed)(t.Of(params))
 	}
 	return params
 }
 
-// randomize fills x with random values of the given standard deviation.
-func randomize(x []float32, deviation float32, seed wire.Hash, name string) {
+// InitParts calls part with the parameters that Init returns, some at a time and in order. It does
+// not hold more of them than that; part must not keep them.
+func InitParts(cfg Config, seed wire.Hash, part func([]float32)) {
+	buffer := make([]float32, min(initPart, cfg.Layout().Len()))
+	for _, t := range cfg.Layout().Tensors() {
+		fill := filling(cfg, t, seed)
+		for left := t.Len; left > 0; {
+			x := buffer[:min(left, len(buffer))]
+			fill(x)
+			part(x)
+			left -= len(x)
+		}
+	}
+}
+
+// initPart is the number of parameters that InitParts makes at once.
+const initPart = 1 << 20
+
+// filling returns what fills a tensor: each call goes on where the one before ended.
+func filling(cfg Config, t tensor.Tensor, seed wire.Hash) func([]float32) {
+	base := exact.Sqrt(2 / float32(5*cfg.Hidden))
+	switch {
+	case strings.HasSuffix(t.Name, ".bias"), strings.HasSuffix(t.Name, adapterB):
+		return func(x []float32) { clear(x) }
+	case strings.HasSuffix(t.Name, adapterA):
+		return randomize(deviationA(t.Shape[1]), seed, t.Name)
+	case len(t.Shape) == 1:
+		return func(x []float32) {
+			for i := range x {
+				x[i] = 1
+			}
+		}
+	case strings.HasSuffix(t.Name, "embed_tokens.weight"):
+		return randomize(0.02, seed, t.Name)
+	case strings.HasSuffix(t.Name, "o_proj.weight"), strings.HasSuffix(t.Name, "down_proj.weight"):
+		return randomize(base/exact.Sqrt(float32(2*cfg.Layers)), seed, t.Name)
+	}
+	return randomize(base, seed, t.Name)
+}
+
+// randomize returns what fills a tensor with random values of a standard deviation.
+func randomize(deviation float32, seed wire.Hash, name string) func(x []float32) {
 	const (
 		mean  = 2 * 0xffff             // mean of the sum of four numbers from 0 to 65535
 		sigma = 37837.22724647748      // its standard deviation, √((2^32-1)/3)
@@ -55,9 +78,11 @@ func randomize(x []float32, deviation float32, seed wire.Hash, name string) {
 	)
 	source := prng.New(seed, label+" "+name)
 	unit := deviation / sigma
-	for i := range x {
-		u := source.Uint64()
-		sum := int32(u&0xffff) + int32(u>>16&0xffff) + int32(u>>32&0xffff) + int32(u>>48)
-		x[i] = float32(float32(sum-mean) * unit)
+	return func(x []float32) {
+		for i := range x {
+			u := source.Uint64()
+			sum := int32(u&0xffff) + int32(u>>16&0xffff) + int32(u>>32&0xffff) + int32(u>>48)
+			x[i] = float32(float32(sum-mean) * unit)
+		}
 	}
 }

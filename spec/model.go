@@ -186,26 +186,35 @@ func (s Spec) From() (hash wire.Hash, ok bool) {
 // InitialParams computes the run's first parameters. It returns ErrFrom for a run that starts from
 // a checkpoint.
 func (s Spec) InitialParams() ([]float32, error) {
-	cfg, err := s.Llama()
+	cfg, err := s.initial()
 	if err != nil {
 		return nil, err
 	}
-	if s.Model.From != "" && s.Model.LoRA == nil {
-		return nil, ErrFrom
-	}
-	return llama.Init(cfg, wire.Sum("entrain/model-seed", []byte(s.Model.Seed))), nil
+	return llama.Init(cfg, s.modelSeed()), nil
 }
 
-// ModelHash returns the hash of the initial parameters.
+// initial returns the model whose initial parameters are random, or an error if they are not.
+func (s Spec) initial() (llama.Config, error) {
+	if s.Model.From != "" && s.Model.LoRA == nil {
+		return llama.Config{}, ErrFrom
+	}
+	return s.Llama()
+}
+
+func (s Spec) modelSeed() wire.Hash { return wire.Sum("entrain/model-seed", []byte(s.Model.Seed)) }
+
+// ModelHash returns the hash of the initial parameters. It does not hold them all at once.
 func (s Spec) ModelHash() (wire.Hash, error) {
 	if from, ok := s.From(); ok && s.Model.LoRA == nil {
 		return from, nil
 	}
-	p, err := s.InitialParams()
+	cfg, err := s.initial()
 	if err != nil {
 		return wire.Hash{}, err
 	}
-	return merkle.BlobRoot(tensor.Bytes(p)), nil
+	var b merkle.Blob
+	llama.InitParts(cfg, s.modelSeed(), func(part []float32) { b.Write(tensor.Bytes(part)) })
+	return b.Root(), nil
 }
 
 // Name returns a short name for the model: its preset, or a prefix of the hash of the parameters it
