@@ -22,7 +22,8 @@ type Preview struct {
 	// in a round.
 	Received  uint64        `json:"received_bytes"`
 	Aggregate *Aggregate    `json:"aggregate,omitempty"` // nil if there is no choice
-	Tokens    uint64        `json:"tokens"`              // trained on in all
+	Links     Links         `json:"links"`
+	Tokens    uint64        `json:"tokens"` // trained on in all
 	Theft     Theft         `json:"theft"`
 	Solana    *Fees         `json:"solana,omitempty"` // of a run there
 	Steps     []PreviewStep `json:"steps"`            // the first, the last, and some between
@@ -65,6 +66,7 @@ func NewPreview(s spec.Spec) (p Preview, err error) {
 	}
 	p.Received = uint64(p.Members-min(p.Members, 1)) * p.Needs.Payload
 	p.Aggregate = newAggregate(s, p.Needs)
+	p.Links = newLinks(s, p.Needs, p.Aggregate)
 	p.Tokens = s.First() * uint64(s.Data.Sequence)
 	steps := s.Steps - s.Before()
 	n, last := min(PreviewStepsMax, uint64(steps)), uint64(steps-1)
@@ -122,12 +124,21 @@ func (p Preview) Write(out io.Writer) error {
 	if p.Needs.DeviceLeast < p.Needs.DeviceMemory {
 		gpu += fmt.Sprintf(", at least %s,", view.Bytes(p.Needs.DeviceLeast))
 	}
-	_, err := fmt.Fprintf(out, "\nA member needs about %s of memory, and fetches a model of %s when it joins.\n"+
+	memory := view.Bytes(p.Needs.Memory)
+	if p.Needs.Frozen == 0 {
+		memory += fmt.Sprintf(" of memory, %d bytes a parameter", p.Needs.Memory/p.Needs.Parameters)
+	} else {
+		memory += " of memory"
+	}
+	_, err := fmt.Fprintf(out, "\nA member needs about %s, and fetches a model of %s when it joins.\n"+
 		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
-		view.Bytes(p.Needs.Memory), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
+		memory, view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
 	if err == nil && p.Aggregate != nil {
 		_, err = fmt.Fprintln(out, p.Aggregate)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(out, p.Links)
 	}
 	if err != nil || p.Solana == nil {
 		return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
@@ -25,6 +26,7 @@ import (
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -370,8 +372,8 @@ func (s Spec) Check() error {
 	}
 	s.checkOptimizer(fault)
 	s.checkScores(fault)
-	if !s.Buckets() && err == nil {
-		s.checkBlobs(uint64(cfg.Layout().Len()), fault)
+	if err == nil {
+		s.checkBlobs(cfg.Layout(), fault)
 	}
 	faults = append(faults, s.checkLoRA()...)
 	for _, f := range s.checkResume() {
@@ -395,17 +397,40 @@ func (s Spec) Check() error {
 	return errors.Join(faults...)
 }
 
-// checkBlobs refuses a run between peers whose model or optimizer state they cannot send each
+// checkBlobs refuses a run whose model, states or results are too large for members to send each
 // other: nobody could join it.
-func (s Spec) checkBlobs(params uint64, fault func(format string, args ...any)) {
-	const most = "peers send each other at most %d"
-	if params*4 > p2p.MaxBlob {
-		fault("model: its %d parameters are %d bytes; "+most+`: take a smaller model, or exchange.kind = "bucket"`, params, params*4, uint64(p2p.MaxBlob))
+func (s Spec) checkBlobs(layout tensor.Layout, fault func(format string, args ...any)) {
+	n := uint64(layout.Len())
+	if s.Buckets() {
+		s.checkObjects(layout, fault)
+		return
 	}
-	if n, err := s.StateLen(); err == nil && s.Trust.VerificationPercent > 0 && n*4 > p2p.MaxBlob {
-		fault("trust.verification_percent: verifiers fetch a member's optimizer state, of %d bytes; "+most, n*4, uint64(p2p.MaxBlob))
+	if 4*n > p2p.MaxBlob {
+		fault(`model: its %d million parameters are %s, and peers send each other at most %s: take a smaller model, or exchange.kind = "bucket"`,
+			n/1e6, gigabytes(4*n), gigabytes(p2p.MaxBlob))
+	} else if state, err := s.StateLen(); err == nil && s.Trust.VerificationPercent > 0 && 4*state > p2p.MaxBlob {
+		fault("trust.verification_percent: verifiers fetch a member's optimizer state of %s, and peers send each other at most %s: take a smaller model, or 0",
+			gigabytes(4*state), gigabytes(p2p.MaxBlob))
 	}
 }
+
+// checkObjects is checkBlobs of a run by buckets.
+func (s Spec) checkObjects(layout tensor.Layout, fault func(format string, args ...any)) {
+	if n := uint64(layout.Len()); 4*n > bucket.BlobBytesMax {
+		fault("model: its %d million parameters are %s, and members fetch at most %s from buckets: take a smaller model", n/1e6, gigabytes(4*n), gigabytes(bucket.BlobBytesMax))
+		return
+	}
+	c, ok := s.Optimizer.(interface{ ObjectMax(tensor.Layout) uint64 })
+	if !ok || s.Optimizer.Check() != nil { // which is reported
+		return
+	}
+	if most := c.ObjectMax(layout); most > bucket.ObjectBytesMax {
+		fault("optimizer.%s.compression: a window's slice of the model is an object of %s, and members write at most %s: raise it",
+			s.Optimizer.Kind().Name, gigabytes(most), gigabytes(bucket.ObjectBytesMax))
+	}
+}
+
+func gigabytes(n uint64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }
 
 // DataSeed returns the key that determines the order of the sequences.
 func (s Spec) DataSeed() wire.Hash { return wire.Sum("entrain/data-seed", []byte(s.Data.Seed)) }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -263,6 +264,26 @@ func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 
 // A run whose model nobody could fetch is refused when it is created, not when the first newcomer
 // waits for it.
+func TestModelsTooLargeForBucketsAreRefused(t *testing.T) {
+	const shape = "[model]\nvocab = 128256\nhidden = 4096\nlayers = %d\nheads = 32\nkv_heads = 8\nhead_dim = 128\nffn = 14336\ncontext = 8192\n"
+	const rest = "[exchange]\nkind = \"bucket\"\nwindow_blocks = 60\n[members]\noverlap = 1\n[optimizer]\ncodec = \"slice\"\n[optimizer.slice]\ncompression = %d\nleaf = 16\n"
+	for _, c := range []struct {
+		layers, compression int
+		want                string
+	}{
+		{32, 1000, ""},
+		{32, 5, "optimizer.slice.compression: a window's slice of the model is an object of "},
+		{32, 1, "optimizer.slice.compression: "},
+		{400, 1000, "model: its 88295 million parameters are 353.2 GB, and members fetch at most 274.9 GB from buckets"},
+	} {
+		text := "name = \"large\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n" + fmt.Sprintf(shape, c.layers) + fmt.Sprintf(rest, c.compression)
+		_, err := Parse([]byte(text), all.Kinds())
+		if err == nil != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d layers, compression %d: %v, want %q", c.layers, c.compression, err, c.want)
+		}
+	}
+}
+
 func TestModelsTooLargeForPeersAreRefused(t *testing.T) {
 	large := strings.Replace(small, "layers = 2", "layers = 200\nhidden = 4096\nffn = 16384\nheads = 32\nkv_heads = 32\nhead_dim = 128", 1)
 	_, err := Parse([]byte(large), all.Kinds())

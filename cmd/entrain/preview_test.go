@@ -44,7 +44,7 @@ min = 5
 		t.Errorf("%+v", p)
 	}
 	out := s.ok("run", "create", "--dry-run", "-f", file)
-	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "of the GPU's memory", "with 5 members", "####"} {
+	for _, want := range []string{"200 steps", "learning rate, linear", "0.00", "sequences in a batch", "A member needs about", "bytes a parameter", "To be in time, a member needs a link of ", "of the GPU's memory", "with 5 members", "####"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

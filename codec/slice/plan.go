@@ -58,6 +58,21 @@ func newPlan(layout tensor.Layout, cfg Config) plan {
 	return p
 }
 
+// ObjectMax returns a bound of the length in bytes of a layout's reveals and state slices. It makes
+// no codec: the plan of a huge layout takes gigabytes.
+func (c Config) ObjectMax(layout tensor.Layout) uint64 {
+	leaf, compression := uint64(c.Leaf), uint64(c.Compression)
+	var groups, values uint64
+	for _, t := range layout.Tensors() {
+		leaves := (uint64(t.Len) + leaf - 1) / leaf
+		n := (leaves + compression - 1) / compression
+		groups += n
+		values += n * min(leaf, uint64(t.Len))
+	}
+	proofs := groups * uint64(bits.Len64(compression-1)*hashLen)
+	return uint64(codec.HeaderLen+hashLen) + max(4*values, values+proofs)
+}
+
 // proofLen returns the number of hashes in the proof of leaf i of n. The proof of leaf 0 is the
 // longest.
 func proofLen(i, n int) int {

@@ -124,6 +124,9 @@ func TestRevealsOpenToTheRoot(t *testing.T) {
 		if string(reveal[:6]) != "before" || len(reveal) != 6+c.RevealLen() || c.PayloadMax() != c.RevealLen() {
 			r.Fatalf("reveal of %d bytes, want %d, PayloadMax %d", len(reveal)-6, c.RevealLen(), c.PayloadMax())
 		}
+		if least, most := uint64(max(c.RevealLen(), c.StateSliceLen())), cfg.ObjectMax(tensor.NewLayout(specs)); most < least || most > 20*least {
+			r.Fatalf("objects of up to %d bytes, said to be at most %d", least, most)
+		}
 		reveal = reveal[6:]
 		if err := c.Check(reveal); err != nil {
 			r.Fatal(err)
