@@ -26,7 +26,7 @@ func BenchmarkNetwork(b *testing.B) {
 func benchmarkNetwork(b *testing.B, followers bool) {
 	const steps = 3
 	before, members := 0.0, 0.0
-	for _, n := range []int{64, 128, 256, 512, 1024, 2048, 10_000} {
+	for _, n := range []int{64, 128, 256, 512, 1024, 2048, 4096, 10_000} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
 			began := spent(b)
 			var rounds uint32
