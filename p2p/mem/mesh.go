@@ -212,9 +212,11 @@ const linksLeast = 64
 type audience struct {
 	addressed map[key.Public]bool // whom it names, and whether with an address
 	ties      []tie               // the same by the numbers of the first peers that joined
-	covers    map[*audience]bool  // others that it names all members of, or not
-	everybody bool                // it has addresses of all living peers
-	asOf      int                 // in this version of the mesh
+	asked     *Peer               // whose tie was looked up last by naming
+	answer    tie
+	covers    map[*audience]bool // others that it names all members of, or not
+	everybody bool               // it has addresses of all living peers
+	asOf      int                // in this version of the mesh
 }
 
 // tie is how an audience names a peer. Each pair of peers is asked for it whenever peers come.
@@ -232,6 +234,14 @@ func (m *Mesh) tie(a *audience, q *Peer) tie {
 		a.extend(m.joined)
 	}
 	return a.ties[q.number]
+}
+
+// naming returns how a names p. It is asked about one peer by all that share a.
+func (a *audience) naming(p *Peer) tie {
+	if a.asked != p {
+		a.asked, a.answer = p, p.mesh.tie(a, p)
+	}
+	return a.answer
 }
 
 func (a *audience) extend(joined []key.Public) {
@@ -372,11 +382,19 @@ func (p *Peer) neighbours() neighbours {
 	if k := p.mesh.knitted(); p.here && p.knowsAll() && p.place < len(k) && k[p.place] == p {
 		return neighbours{k, p.place}
 	}
+	if !p.here {
+		return neighbours{}
+	}
 	n := &p.mesh.near
 	if n.of != p || n.asOf != p.mesh.version {
 		n.of, n.asOf, n.list = p, p.mesh.version, n.list[:0]
 		for _, q := range p.mesh.peers {
-			if p.nearTo(q) {
+			if p.plain && q.plain {
+				ours, theirs := p.mesh.tie(p.wants, q), q.wants.naming(p)
+				if p != q && min(ours, theirs) != unnamed && max(ours, theirs) == addressed {
+					n.list = append(n.list, q)
+				}
+			} else if p.nearTo(q) {
 				n.list = append(n.list, q)
 			}
 		}

@@ -26,6 +26,7 @@ type Peer struct {
 	// What follows is touched on the loop only.
 	wants    *audience   // whom Connect named last
 	allowed  []*audience // whom Connect ever named, without those that others cover
+	plain    bool        // wants are all that it allows, as with most
 	number   int         // of those that joined before it
 	here     bool
 	place    int // in the mesh's knit
@@ -93,6 +94,7 @@ func (p *Peer) Connect(peers []p2p.Peer) {
 		}
 		p.wants = wants
 		p.allowed = append(slices.DeleteFunc(p.allowed, wants.covering), wants)
+		p.plain = len(p.allowed) == 1 && !p.mesh.config.Open
 		p.mesh.version++
 	})
 }
