@@ -79,6 +79,7 @@ func everyLook(b *browser.Tab, url string, look func(where string)) {
 
 // Each look is checked by rules of ours and, where axe is installed, by axe's.
 func TestPagesAreSoundInEveryLook(t *testing.T) {
+	t.Parallel()
 	b := browser.Open(t)
 	var axe *browser.Axe
 	t.Run("axe", func(t *testing.T) {
@@ -108,6 +109,7 @@ func TestPagesAreSoundInEveryLook(t *testing.T) {
 }
 
 func TestOverviewFollowsTheRun(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, 5)
 	o := s.options()
 	o.Node = &Node{Run: stageRun, Log: s.keepLog()}
@@ -165,6 +167,7 @@ func TestOverviewFollowsTheRun(t *testing.T) {
 
 // Samples and accuracies along the run are shown, and the page says how far back it knows.
 func TestWhatTheModelCanDoIsShown(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, 3)
 	o := s.options()
 	o.Node = &Node{Run: stageRun, Log: s.keepLog()}
@@ -196,6 +199,7 @@ func TestWhatTheModelCanDoIsShown(t *testing.T) {
 }
 
 func TestPromptIsContinuedOnThePage(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, 2)
 	o := s.options()
 	checkpoints := t.TempDir()

@@ -129,6 +129,7 @@ func TestASparkKeepsTheLastPoint(t *testing.T) {
 }
 
 func TestCurvesAreLookedAtClosely(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, 3)
 	o := twins(s.options())
 	o.Node = &Node{Run: stageRun, Log: s.keepLog()}

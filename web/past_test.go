@@ -170,6 +170,7 @@ func (p *pastRun) passAndConvict(number uint32) {
 // logs are measured with ENTRAIN_PAST_MEMBERS and ENTRAIN_PAST_ROUNDS: 100,000 rounds of 10,000
 // members are written in half an hour.
 func TestLongLogIsReadBesideTheChain(t *testing.T) {
+	t.Parallel()
 	members, rounds := environment(t, "ENTRAIN_PAST_MEMBERS", 1000), environment(t, "ENTRAIN_PAST_ROUNDS", 120)
 	b := browser.Open(t)
 	dir := filepath.Join(t.TempDir(), "log")

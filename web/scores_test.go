@@ -70,6 +70,7 @@ func (s *stage) scorePeriods() {
 }
 
 func TestScoresAreShown(t *testing.T) {
+	t.Parallel()
 	b := browser.Open(t)
 	s := newStage(t, 4, scoring)
 	url, _ := serve(t, s.options(), "")

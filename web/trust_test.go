@@ -136,6 +136,7 @@ func TestTrustIsTold(t *testing.T) {
 func wholeText(n uint32) string { return strings.ReplaceAll(view.Thousands(uint64(n)), ",", "") }
 
 func TestAConvictionAppears(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, 9, distrusting)
 	url, _ := serve(t, s.options(), "")
 	get(t, url+api, nil)

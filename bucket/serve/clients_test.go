@@ -329,11 +329,13 @@ func send(t *testing.T, method, url string, body []byte) (status int, answer []b
 
 // Amazon's own clients: boto3 as a library, and the aws command.
 func TestAmazonsClients(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, probe, script string }{
 		{"boto3", "import boto3", "with_boto3.py"},
 		{"aws", "import awscli", "with_aws.py"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			python, err := exec.LookPath("python3")
 			if err != nil {
 				t.Skip("no python3: .ci/run installs it with boto3 and awscli")

@@ -3,6 +3,7 @@ package comet
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -152,6 +153,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		runChild(dir)
 		return
+	}
+	// Tests that run in parallel wait for blocks more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	if left := ownGoroutines(); code == 0 && left != "" {
