@@ -86,7 +86,7 @@ func windows(cfg *coordinator.Config) {
 func newBucketWorld(t *testing.T, steps, members uint32, adjust ...func(*coordinator.Config)) *world {
 	t.Helper()
 	engine := newSliced(t, 70_000, 20)
-	w := newWorld(t, steps, members, append([]func(*coordinator.Config){windows, func(cfg *coordinator.Config) {
+	w := newLargeWorld(t, steps, members, append([]func(*coordinator.Config){windows, func(cfg *coordinator.Config) {
 		cfg.StateHash = merkle.BlobRoot(make([]byte, 4*engine.StateLen()))
 	}}, adjust...)...)
 	w.engine = engine

@@ -11,7 +11,7 @@ import (
 // A member that cannot make the run's first parameters, because the run goes on from a checkpoint that it does not have, gets them from one
 // that does; so does one whose checkpoint is another.
 func TestTheFirstParametersComeFromWhoHasThem(t *testing.T) {
-	w := newWorld(t, 60, 3)
+	w := newLargeWorld(t, 60, 3)
 	w.start(0)
 	none := w.start(1, func(c *Config) { c.Initial = func() []float32 { return nil } })
 	wrong := w.start(2, func(c *Config) {

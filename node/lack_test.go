@@ -22,7 +22,7 @@ func (h *testNode) waits() (list []string) {
 // The last holders of the model are gone. A newcomer says what it waits for, again and again but not without end, and what helps. Then
 // another one brings the model from a checkpoint, and the run goes on to its end with both.
 func TestANewcomerThatWaitsForTheModelSaysSo(t *testing.T) {
-	w := newWorld(t, 60, 2)
+	w := newLargeWorld(t, 60, 2)
 	w.start(0)
 	w.start(1)
 	w.until(10*time.Minute, func() bool { _, ok := w.state().LastCheckpoint(); return ok })

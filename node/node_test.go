@@ -18,7 +18,7 @@ import (
 )
 
 func TestNodesTrainARunToItsEnd(t *testing.T) {
-	w := newWorld(t, 120, 3)
+	w := newLargeWorld(t, 120, 3)
 	for i := range 3 {
 		w.start(i)
 	}
@@ -52,7 +52,7 @@ func TestNodesTrainARunToItsEnd(t *testing.T) {
 }
 
 func TestANodeComesBackFromACrash(t *testing.T) {
-	w := newWorld(t, 160, 3) // four, so that three of them are a quorum
+	w := newLargeWorld(t, 160, 3) // four, so that three of them are a quorum
 	for i := range 4 {
 		w.start(i)
 	}
@@ -71,7 +71,7 @@ func TestANodeComesBackFromACrash(t *testing.T) {
 }
 
 func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
-	w := newWorld(t, 160, 3) // four, so that three of them are a quorum
+	w := newLargeWorld(t, 160, 3) // four, so that three of them are a quorum
 	for i := range 4 {
 		w.start(i)
 	}
@@ -91,7 +91,7 @@ func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
 
 // TestThePowerGoesOutEverywhere crashes all who hold the agreed parameters. The run goes back to its last checkpoint.
 func TestThePowerGoesOutEverywhere(t *testing.T) {
-	w := newWorld(t, 200, 3)
+	w := newLargeWorld(t, 200, 3)
 	for i := range 3 {
 		w.start(i)
 	}
@@ -118,7 +118,7 @@ func TestThePowerGoesOutEverywhere(t *testing.T) {
 // A member that cannot keep what it signed sends nothing, because after a crash it could sign
 // something else. The others go on, and so does it once there is room again.
 func TestAFullDiskStopsOnlyTheOwnResults(t *testing.T) {
-	w := newWorld(t, 30, 3)
+	w := newLargeWorld(t, 30, 3)
 	for i := range 3 {
 		w.start(i)
 	}

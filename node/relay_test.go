@@ -12,7 +12,7 @@ import (
 
 // A relay passes on what members have signed about rounds of now, and nothing else.
 func TestAForwarderPassesOnWhatMembersSign(t *testing.T) {
-	w := newWorld(t, 20, 2)
+	w := newLargeWorld(t, 20, 2)
 	w.start(0)
 	w.start(1)
 	w.until(time.Minute, func() bool { return w.state().Step() >= 2 })

@@ -89,7 +89,7 @@ type manner struct {
 func byPeers(overlap uint8) manner {
 	return manner{
 		world: func(t *testing.T, steps uint32, adjust ...func(*coordinator.Config)) *world {
-			return newWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs, c.Overlap = 6000, overlap })...)
+			return newLargeWorld(t, steps, resumeMembers, append(adjust, func(c *coordinator.Config) { c.EpochMs, c.Overlap = 6000, overlap })...)
 		},
 		start: func(w *world, i int, before coordinator.Step, adjust ...func(*Config)) *testNode {
 			return w.start(i, append([]func(*Config){func(c *Config) { c.Engine = personal{w.toy, i, uint32(before)} }}, adjust...)...)

@@ -53,7 +53,7 @@ func TestAMemberThatCannotWorkLeavesBeforeItPays(t *testing.T) {
 		full  bool
 		says  string
 	}{
-		"a damaged shard": {func(c *Config) { c.Engine = damaged{toy{params: 70_000}, 5} }, false, "shard 3"},
+		"a damaged shard": {func(c *Config) { c.Engine = damaged{toy{params: smallParams}, 5} }, false, "shard 3"},
 		"a full disk":     {func(*Config) {}, true, "no space left"},
 	} {
 		t.Run(name, func(t *testing.T) {

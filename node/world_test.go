@@ -157,9 +157,25 @@ func (m *memStore) LoadCases() ([]SavedCase, error) { return slices.Clone(m.case
 
 const testRun = "test"
 
+// A small model is one chunk of 256 KiB. A large one is two: tests that have parameters travel need it.
+const (
+	smallParams = 1_000
+	largeParams = 70_000
+)
+
 func newWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordinator.Config)) *world {
 	t.Helper()
-	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: 70_000}}
+	return newWorldOf(t, smallParams, steps, members, adjust...)
+}
+
+func newLargeWorld(t *testing.T, steps uint32, members uint32, adjust ...func(*coordinator.Config)) *world {
+	t.Helper()
+	return newWorldOf(t, largeParams, steps, members, adjust...)
+}
+
+func newWorldOf(t *testing.T, params int, steps, members uint32, adjust ...func(*coordinator.Config)) *world {
+	t.Helper()
+	w := &world{t: t, clock: loop.NewVirtual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), toy: toy{params: params}}
 	var err error
 	if w.chain, err = ledgermem.New(w.clock, ledgermem.Options{Genesis: host.Genesis{Chain: "test", Accounts: purses()}, Referees: toyReferees}); err != nil {
 		t.Fatal(err)
