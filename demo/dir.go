@@ -3,7 +3,6 @@ package demo
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -251,17 +250,8 @@ func (d *directory) participants() (names []string) {
 
 // ensureKey loads a key, which it makes if there is none.
 func ensureKey(path string) (key.Private, error) {
-	k, err := keyfile.Load(path, func(string) ([]byte, error) { return nil, keyfile.ErrPassphrase })
-	if !errors.Is(err, fs.ErrNotExist) {
-		return k, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return k, err
-	}
-	if k, err = keyfile.New(rand.Reader); err != nil {
-		return k, err
-	}
-	return k, keyfile.Write(path, k, nil)
+	k, _, err := keyfile.Ensure(path, false, func(string) ([]byte, error) { return nil, keyfile.ErrPassphrase })
+	return k, err
 }
 
 // setUpBuckets prepares the exchange: the address of the server to be started, or each client's

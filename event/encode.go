@@ -45,6 +45,18 @@ func Marshal(head any, ev Event) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
+// Timed is an event with the time at which it happened. Its JSON is one object, as Marshal writes.
+type Timed struct {
+	Time  string `json:"time"`
+	Event Event  `json:"-"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t Timed) MarshalJSON() ([]byte, error) {
+	type head Timed
+	return Marshal(head(t), t.Event)
+}
+
 // Unmarshal reads an event from an object as Marshal writes it. One of an unknown kind is an Other.
 func Unmarshal(b []byte) (Event, error) {
 	var head struct {

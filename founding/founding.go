@@ -20,7 +20,6 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/codec/all"
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -30,6 +29,7 @@ import (
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Draft is a specification before it is complete.
@@ -214,18 +214,27 @@ func sameTraining(s spec.Spec, t checkpoint.Training) error {
 	return nil
 }
 
-// Create publishes a run and returns its configuration. It makes the initial parameters for their
-// hash, unless the run starts from others.
-func Create(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec, text []byte) (coordinator.Config, error) {
+// Created names a run that was created.
+type Created struct {
+	Run       string     `json:"run"`
+	Chain     string     `json:"chain"`
+	Owner     key.Public `json:"owner"`
+	ModelHash wire.Hash  `json:"model_hash"`
+	SpecHash  wire.Hash  `json:"spec_hash"`
+}
+
+// Create publishes a run. It makes the initial parameters for their hash, unless the run starts
+// from others.
+func Create(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec, text []byte) (Created, error) {
 	model, err := s.ModelHash()
 	if err != nil {
-		return coordinator.Config{}, err
+		return Created{}, err
 	}
 	limits, config := s.Coordinator(owner.Public(), model, host.SpecHash(text))
 	if err := onchain.Submit(ctx, l.As(owner), host.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
-		return config, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
+		return Created{}, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
-	return config, nil
+	return Created{s.Name, l.ChainID(), owner.Public(), config.ModelHash, config.SpecHash}, nil
 }
 
 // Gives reports whether members can only have the model that the run begins with from its author.

@@ -1,6 +1,7 @@
 package founding
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -8,7 +9,32 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/onchain"
 )
+
+// Close returns the transaction that ends a run, or removes it if it is over.
+func Close(ctx context.Context, l ledger.Chain, run string) (body host.Body, over bool, err error) {
+	p, err := onchain.GetRun(ctx, l, run)
+	if err != nil {
+		return nil, false, err
+	}
+	if p.Snapshot.State.Phase() == coordinator.Finished {
+		return host.CloseRun{Run: run}, true, nil
+	}
+	return host.ToRun(run, coordinator.End{}), false, nil
+}
+
+// ChangeRun returns the transaction that changes terms of a paused run, as Change has them.
+func ChangeRun(ctx context.Context, l ledger.Chain, run string, terms []string) (host.Body, error) {
+	p, err := onchain.GetRun(ctx, l, run)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Change(p.Snapshot.State.Config(), terms)
+	return host.ToRun(run, m), err
+}
 
 // Change returns the message that changes terms of a paused run, where now are those that the run
 // has. Each of terms is KEY=VALUE, with a key and a value as the specification has them.

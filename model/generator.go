@@ -2,7 +2,9 @@ package model
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
+	"runtime"
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
@@ -31,6 +33,26 @@ type Generator struct {
 	// eos is the token that ends a text by config.json, where the tokenizer's differs.
 	eos    *uint32
 	reader *llama.Generator // made by On, or the first Text
+}
+
+// Begin opens the model of a checkpoint on a device, as --device names it. The same seed gives the
+// same text; "" draws one. tell is told why a device is not used. The caller calls free at the end.
+func (g *Generator) Begin(dir, device, seed string, tell func(text string)) (free func(), err error) {
+	if err := g.Open(dir); err != nil {
+		return nil, err
+	}
+	if seed != "" {
+		g.Seed = wire.Sum("entrain/generate", []byte(seed))
+	} else if _, err := rand.Read(g.Seed[:]); err != nil {
+		return nil, err
+	}
+	g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
+	release, err := g.On(device, tell)
+	if err != nil {
+		g.Pool.Close()
+		return nil, err
+	}
+	return func() { release(); g.Pool.Close() }, nil
 }
 
 // On makes the generator compute on a device, as --device names it, unless it names the processors.

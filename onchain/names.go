@@ -1,6 +1,7 @@
 package onchain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,6 +49,20 @@ func ParseKeys(texts []string) ([]key.Public, error) {
 	}
 	slices.SortFunc(keys, key.Public.Compare)
 	return slices.Compact(keys), nil
+}
+
+// Naming returns the transaction that gives its sender a name and a team, or takes both away if
+// name is "".
+func Naming(name, team string) (host.SetName, error) {
+	if name == "" && team != "" {
+		return host.SetName{}, errors.New("a member of a team has a name: entrain key --name NAME --team TEAM")
+	}
+	for _, word := range []string{name, team} {
+		if word != "" && !host.NameValid(word) {
+			return host.SetName{}, fmt.Errorf("%q: want 2 to %d of a-z, 0-9 and inner '-', and not only digits", word, host.NameBytesMax)
+		}
+	}
+	return host.SetName{Name: name, Team: team}, nil
 }
 
 // CheckPoolName refuses what cannot be the name of a pool.

@@ -3,11 +3,13 @@ package participant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -54,6 +56,21 @@ func (g *gift) allot(to key.Public, bytes int) bool {
 		g.others += n
 	}
 	return true
+}
+
+// GiveFrom serves the model in a checkpoint to the members of a run that begins with it, as Give
+// does, and tells what it does.
+func GiveFrom(ctx context.Context, client ledger.Chain, run, checkpoint string, tell func(text string)) error {
+	m, err := model.Open(checkpoint)
+	if err != nil {
+		return err
+	}
+	tell("serving the model to members until they hold it; Ctrl-C ends that, and then one of them must join with --from")
+	held, err := Give(ctx, client, run, m.Params)
+	if held {
+		tell(fmt.Sprintf("members of run %q hold the model", run))
+	}
+	return err
 }
 
 // Give serves the parameters that a run begins with to its members, until they have agreed on later

@@ -2,14 +2,16 @@ package report
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/view"
@@ -39,35 +41,6 @@ func Names(out io.Writer, list []host.Profile) error {
 			row("%s\t%s\t%s", p.Name, view.OrDash(p.Team), p.Key)
 		}
 	})
-}
-
-// Source writes what is in a file of text or tokens.
-func Source(out io.Writer, info source.Info) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s\n", info.Path, info.Format, view.Bytes(info.Bytes))
-	if info.TokenBytes > 0 {
-		fmt.Fprintf(&b, "%s tokens of %d bytes\n", view.Thousands(info.Tokens), info.TokenBytes)
-	} else {
-		fmt.Fprintf(&b, "%s of text\n", view.Bytes(info.TextBytes))
-	}
-	if info.Documents > 0 {
-		what := "documents"
-		if info.Chat {
-			what = "conversations"
-		}
-		if info.Field != "" {
-			what += fmt.Sprintf(" in %q", info.Field)
-		}
-		fmt.Fprintf(&b, "%s: %s\n", what, view.Thousands(info.Documents))
-	}
-	if len(info.Columns) > 0 {
-		fmt.Fprintf(&b, "columns: %s\n", strings.Join(info.Columns, ", "))
-	}
-	if len(info.Begin) > 0 {
-		fmt.Fprintf(&b, "begins: %.100q\n", info.Begin)
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
 }
 
 // Closed writes the receipts of closed runs as a table.
@@ -181,4 +154,27 @@ func Peers(out io.Writer, at time.Time, list []p2p.PeerStatus) error {
 			row("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Key.String()[:16], cmp.Or(p.Way, "none"), rtt, speed(p.Down), speed(p.Up), view.Bytes(p.Received), view.Bytes(p.Sent), offences)
 		}
 	})
+}
+
+// Account is what a key has, on which chain.
+type Account struct {
+	ledger.Account
+	Chain  string `json:"chain"`
+	Supply uint64 `json:"supply"` // all tokens of the chain
+}
+
+// GetAccount asks a chain what a key has.
+func GetAccount(ctx context.Context, l ledger.Chain, who key.Public) (Account, error) {
+	has, err := l.Account(ctx, who)
+	status, err2 := l.Status(ctx)
+	return Account{has, status.Chain, status.Supply}, errors.Join(err, err2)
+}
+
+// Write writes the account in words.
+func (a Account) Write(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "%s of %s on chain %s\n", view.Tokens(a.Tokens), view.Thousands(a.Supply), a.Chain)
+	if a.Address != "" && err == nil {
+		_, err = fmt.Fprintf(out, "%.9f SOL for fees and rent at %s\n", float64(a.Lamports)/1e9, a.Address)
+	}
+	return err
 }

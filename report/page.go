@@ -75,7 +75,7 @@ func (p *page) row(cells ...any) {
 	p.add("<tr>")
 	for _, c := range cells {
 		switch c := c.(type) {
-		case key:
+		case hex:
 			p.add(`<td><code title="%v">%v</code></td>`, string(c), string(c[:min(len(c), 12)]))
 		case figure:
 			p.add(`<td class="num">%v</td>`, string(c))
@@ -88,9 +88,9 @@ func (p *page) row(cells ...any) {
 	p.add("</tr>\n")
 }
 
-// key is a cell with a key or a hash, and figure one with a number that is written already.
+// hex is a cell with a key or a hash, and figure one with a number that is written already.
 type (
-	key    string
+	hex    string
 	figure string
 )
 
@@ -212,7 +212,7 @@ func (p *page) members(r view.Run) {
 	p.add("<h2>Members</h2>\n")
 	p.table("#Rank", "Key", "Status", "#Points", "#Share", "#Results", "Joined")
 	for i, m := range members[:min(len(members), membersShown)] {
-		p.row(i+1, key(m.Key), m.Status, m.Points, percent(m.Share), m.Results, stamp(m.JoinedMs))
+		p.row(i+1, hex(m.Key), m.Status, m.Points, percent(m.Share), m.Results, stamp(m.JoinedMs))
 	}
 	p.endTable()
 	if left := len(members) - membersShown; left > 0 {
@@ -241,7 +241,7 @@ func (p *page) trust(r view.Run) {
 			in = fmt.Sprintf("%s results, rounds %s to %s", view.Thousands(uint64(c.Results)),
 				view.Thousands(uint64(c.FirstRound)), view.Thousands(uint64(c.LastRound)))
 		}
-		p.row(c.Number, key(c.Key), c.Offence+": "+c.Words, c.Round, key(c.ByKey), c.Slashed, in, t.Found(c), key(c.Evidence))
+		p.row(c.Number, hex(c.Key), c.Offence+": "+c.Words, c.Round, hex(c.ByKey), c.Slashed, in, t.Found(c), hex(c.Evidence))
 	}
 	p.endTable()
 }
@@ -256,7 +256,7 @@ func (p *page) scores(w view.Windows) {
 	if len(w.Validators) > 0 {
 		p.table("#Seat", "Validator", "#Stake", "#Trust", "#Earned")
 		for _, v := range w.Validators {
-			p.row(v.Seat, key(v.Key), v.Stake, figure(fmt.Sprintf("%d of 255", v.Trust)), v.Earned)
+			p.row(v.Seat, hex(v.Key), v.Stake, figure(fmt.Sprintf("%d of 255", v.Trust)), v.Earned)
 		}
 		p.endTable()
 	}
@@ -270,7 +270,7 @@ func (p *page) scores(w view.Windows) {
 		if m.Scored {
 			score = figure(strconv.FormatFloat(m.Score, 'f', 2, 64))
 		}
-		p.row(key(m.Key), score, percent(m.Weight), m.Reward, m.Penalty, m.Sequences)
+		p.row(hex(m.Key), score, percent(m.Weight), m.Reward, m.Penalty, m.Sequences)
 	}
 	p.endTable()
 }

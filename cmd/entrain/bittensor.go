@@ -111,11 +111,7 @@ for its password.`,
 			"  entrain bittensor commit --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --coldkey ./coldkey",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.keyPath(file)
-			if err != nil {
-				return err
-			}
-			member, err := c.loadKey(path)
+			member, err := c.loadKey(file)
 			if err != nil {
 				return err
 			}

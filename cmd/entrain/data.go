@@ -15,7 +15,6 @@ import (
 	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/report"
-	"github.com/entrain-network/entrain/view"
 )
 
 func dataCommand(c console) *cobra.Command {
@@ -165,22 +164,11 @@ func (c console) showSource(ctx context.Context, path, format, field string, asJ
 var needDir = between(1, 1, "one directory or file")
 
 func (c console) showData(dir string, m data.Manifest, asJSON bool) error {
+	d := report.NewDataSet(dir, m)
 	if asJSON {
-		return c.object(struct {
-			Manifest  string `json:"manifest"`
-			Name      string `json:"name"`
-			Tokenizer string `json:"tokenizer"`
-			Tokens    uint64 `json:"tokens"`
-			HeldOut   uint64 `json:"held_out_tokens"`
-			Shards    int    `json:"shards"`
-			Dir       string `json:"dir"`
-		}{m.Hash().String(), m.Name, m.Tokenizer.Name, m.Tokens, m.HeldOutTokens, len(m.Shards) + len(m.HeldOut), dir})
+		return c.object(d)
 	}
-	if m.HeldOutTokens == 0 {
-		c.say("nothing is held out: nobody can measure a model on text that it was not trained on; give more text, or a larger --held-out")
-	}
-	_, err := fmt.Fprintf(c.out, "%s\n", m.Hash())
-	c.say("data set %q: %s tokens to train on, %s held out, in %d shards; tokenizer %q", m.Name,
-		view.Thousands(m.Tokens), view.Thousands(m.HeldOutTokens), len(m.Shards)+len(m.HeldOut), m.Tokenizer.Name)
+	_, err := fmt.Fprintln(c.out, d.Manifest)
+	c.say("%s", d)
 	return err
 }

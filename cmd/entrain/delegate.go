@@ -71,11 +71,7 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 
 // delegate signs a delegation and prints it.
 func (c console) delegate(o delegating, node key.Public) error {
-	path, err := c.keyPath(o.keyFile)
-	if err != nil {
-		return err
-	}
-	owner, err := c.loadKey(path)
+	owner, err := c.loadKey(o.keyFile)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"crypto/rand"
 	"fmt"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/model"
-	"github.com/entrain-network/entrain/wire"
 )
 
 func generateCommand(c console) *cobra.Command {
@@ -45,21 +41,11 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 				return err
 			}
 			defer release()
-			if err := g.Open(dir); err != nil {
-				return err
-			}
-			g.Pool = exact.NewPool(runtime.GOMAXPROCS(0))
-			defer g.Pool.Close()
-			free, err := g.On(device, c.tell)
+			free, err := g.Begin(dir, device, seed, c.tell)
 			if err != nil {
 				return err
 			}
 			defer free()
-			if seed != "" {
-				g.Seed = wire.Sum("entrain/generate", []byte(seed))
-			} else if _, err := rand.Read(g.Seed[:]); err != nil {
-				return err
-			}
 			if _, err := fmt.Fprint(c.out, prompt); err != nil {
 				return err
 			}

@@ -87,26 +87,17 @@ func (c console) keyPath(flag string) (string, error) {
 	return filepath.Join(c.places.Config, "id_ed25519"), nil
 }
 
-// loadKey reads the key at path, asking for its passphrase on the terminal if it has one.
-func (c console) loadKey(path string) (key.Private, error) {
-	k, err := keyfile.Load(path, c.passphrase)
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, fmt.Errorf("%w; make a key with: entrain key --key %q", err, path)
-	}
-	return k, err
-}
-
-// publicKey is the public key of the user's key file.
-func (c console) publicKey(file string) (key.Public, error) {
+// loadKey reads the user's key, from the given file or the default one, asking for its passphrase
+// on the terminal if it has one.
+func (c console) loadKey(file string) (k key.Private, err error) {
 	path, err := c.keyPath(file)
 	if err != nil {
-		return key.Public{}, err
+		return k, err
 	}
-	k, err := c.loadKey(path)
-	if err != nil {
-		return key.Public{}, err
+	if k, err = keyfile.Load(path, c.passphrase); errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; make a key with: entrain key --key %q", err, path)
 	}
-	return k.Public(), nil
+	return k, err
 }
 
 // ownKey returns the user's key, from the given file or the default one, and prints a note if it

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -15,19 +14,14 @@ import (
 
 // nameKey gives the user's key a name and a team on the chain, or takes both away if name is "".
 func (c console) nameKey(ctx context.Context, a acting, name, team string) error {
-	s := host.SetName{Name: name, Team: team}
+	s, err := onchain.Naming(name, team)
+	if err != nil {
+		return err
+	}
 	if name == "" {
-		if team != "" {
-			return errors.New("a member of a team has a name: entrain key --name NAME --team TEAM")
-		}
 		return c.send(ctx, a, s, "give up a name", "your key has no name on this chain")
 	}
-	for _, word := range []string{name, team} {
-		if !host.NameValid(word) && word != "" {
-			return fmt.Errorf("%q: want 2 to %d of a-z, 0-9 and inner '-', and not only digits", word, host.NameBytesMax)
-		}
-	}
-	err := c.act(ctx, a, func(client ledger.Chain, self key.Public) (_ host.Body, err error) {
+	err = c.act(ctx, a, func(client ledger.Chain, self key.Public) (_ host.Body, err error) {
 		s.Run, err = onchain.PartOf(ctx, client, self)
 		return s, err
 	})

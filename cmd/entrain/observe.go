@@ -49,22 +49,12 @@ func (c console) windowOptions() tui.Options {
 	return tui.Options{In: c.in, Out: c.out, Env: tui.Environment(c.env)}
 }
 
-// timed is an event with the time it happened.
-type timed struct {
-	Time  string      `json:"time"`
-	Event event.Event `json:"-"`
-}
-
-// MarshalJSON returns one object of the time and the event.
-func (t timed) MarshalJSON() ([]byte, error) {
-	type head timed
-	return event.Marshal(head(t), t.Event)
-}
-
 // observer returns a function that shows events: to programs as lines of JSON, to people in words.
 func (c console) observer(asJSON bool, invite string) func(event.Event) {
 	if asJSON {
-		return func(ev event.Event) { _ = c.object(timed{time.Now().UTC().Format(time.RFC3339Nano), ev}) }
+		return func(ev event.Event) {
+			_ = c.object(event.Timed{Time: time.Now().UTC().Format(time.RFC3339Nano), Event: ev})
+		}
 	}
 	told := view.Teller{Invite: invite}
 	return func(ev event.Event) {

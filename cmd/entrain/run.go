@@ -12,9 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
-	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
 )
@@ -108,18 +106,12 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		return err
 	}
 	return c.connected(ctx, r.chain, func(client ledger.Chain) error {
-		config, err := founding.Create(ctx, client, owner, s, text)
+		created, err := founding.Create(ctx, client, owner, s, text)
 		if err != nil {
 			return err
 		}
 		if r.asJSON {
-			err = c.object(struct {
-				Run       string     `json:"run"`
-				Chain     string     `json:"chain"`
-				Owner     key.Public `json:"owner"`
-				ModelHash string     `json:"model_hash"`
-				SpecHash  string     `json:"spec_hash"`
-			}{s.Name, client.ChainID(), owner.Public(), config.ModelHash.String(), config.SpecHash.String()})
+			err = c.object(created)
 		} else {
 			for _, text := range draft.Created(s, client.ChainID()) {
 				c.say("%s", text)
@@ -128,22 +120,8 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		if err != nil || !draft.Gives(s) {
 			return err
 		}
-		return c.give(ctx, client, s.Name, from)
+		return participant.GiveFrom(ctx, client, s.Name, from, c.tell)
 	})
-}
-
-// give serves the model in a checkpoint to the members of a run that begins with it.
-func (c console) give(ctx context.Context, client ledger.Chain, run, from string) error {
-	m, err := model.Open(from)
-	if err != nil {
-		return err
-	}
-	c.say("serving the model to members until they hold it; Ctrl-C ends that, and then one of them must join with --from")
-	held, err := participant.Give(ctx, client, run, m.Params)
-	if held {
-		c.say("members of run %q hold the model", run)
-	}
-	return err
 }
 
 // preview shows what a specification means.

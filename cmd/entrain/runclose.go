@@ -54,15 +54,9 @@ what it needs for unpaid points and unsettled periods.`,
 				return c.refund(cmd.Context(), a, run, refund)
 			}
 			over := false
-			err = c.act(cmd.Context(), a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
-				p, err := onchain.GetRun(cmd.Context(), l, run)
-				if err != nil {
-					return nil, err
-				}
-				if over = p.Snapshot.State.Phase() == coordinator.Finished; over {
-					return host.CloseRun{Run: run}, nil
-				}
-				return host.ToRun(run, coordinator.End{}), nil
+			err = c.act(cmd.Context(), a, func(l ledger.Chain, _ key.Public) (body host.Body, err error) {
+				body, over, err = founding.Close(cmd.Context(), l, run)
+				return body, err
 			})
 			if err != nil {
 				return fmt.Errorf("close run %q: %w", run, err)
@@ -105,12 +99,5 @@ func (c console) refund(ctx context.Context, a acting, run, text string) error {
 
 // change sets the terms of a paused run.
 func (c console) change(ctx context.Context, a acting, run string, terms []string) error {
-	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) {
-		p, err := onchain.GetRun(ctx, l, run)
-		if err != nil {
-			return nil, err
-		}
-		m, err := founding.Change(p.Snapshot.State.Config(), terms)
-		return host.ToRun(run, m), err
-	})
+	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) { return founding.ChangeRun(ctx, l, run, terms) })
 }

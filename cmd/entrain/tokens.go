@@ -28,11 +28,7 @@ func (a *acting) on(arg string) (run string, err error) { return onchain.Located
 
 // act signs what make returns with the key, and waits until it is in a block.
 func (c console) act(ctx context.Context, a acting, make func(ledger.Chain, key.Public) (host.Body, error)) error {
-	path, err := c.keyPath(a.keyFile)
-	if err != nil {
-		return err
-	}
-	k, err := c.loadKey(path)
+	k, err := c.loadKey(a.keyFile)
 	if err != nil {
 		return err
 	}

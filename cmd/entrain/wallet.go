@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/report"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -42,7 +42,9 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var who key.Public
 			if len(args) == 0 {
-				who, err = c.publicKey(a.keyFile)
+				var own key.Private
+				own, err = c.loadKey(a.keyFile)
+				who = own.Public()
 			} else if pool, ok := strings.CutPrefix(args[0], onchain.PoolPrefix); ok {
 				return c.showPool(cmd.Context(), a.chain, pool, asJSON)
 			} else {
@@ -52,23 +54,11 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 				return err
 			}
 			return c.connected(cmd.Context(), a.chain, func(client ledger.Chain) error {
-				has, err := client.Account(cmd.Context(), who)
-				status, err2 := client.Status(cmd.Context())
-				if err := errors.Join(err, err2); err != nil {
+				has, err := report.GetAccount(cmd.Context(), client, who)
+				if err != nil {
 					return err
 				}
-				shown := struct {
-					ledger.Account
-					Chain  string `json:"chain"`
-					Supply uint64 `json:"supply"`
-				}{has, status.Chain, status.Supply}
-				return c.print(asJSON, shown, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s of %s on chain %s\n", view.Tokens(has.Tokens), view.Thousands(status.Supply), status.Chain)
-					if has.Address != "" && err == nil {
-						_, err = fmt.Fprintf(w, "%.9f SOL for fees and rent at %s\n", float64(has.Lamports)/1e9, has.Address)
-					}
-					return err
-				})
+				return c.print(asJSON, has, has.Write)
 			})
 		},
 	}
