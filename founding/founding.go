@@ -39,7 +39,8 @@ type Draft struct {
 	From string // directory of the checkpoint that the run starts from, or of a state; "" is none
 	// Address is where the checkpoint in From came from; members fetch it there, if it is public.
 	Address string
-	Resume  bool // take up the training of the checkpoint's run, and not only its model
+	Shelf   string // address of a copy of From that members fetch; "" is none
+	Resume  bool   // take up the training of the checkpoint's run, and not only its model
 	// FewWitnesses says that the author insists on witnesses that colluding members may capture.
 	FewWitnesses bool
 
@@ -102,7 +103,11 @@ func (d Draft) read() (spec.Spec, tokenizer.Tokenizer, error) {
 	if err != nil {
 		return s, nil, fmt.Errorf("with the checkpoint %q: %w", m.Dir, err)
 	}
-	if s.Model.FromLocation == "" && depot.IsPublic(d.Address) {
+	switch {
+	case s.Model.FromLocation != "":
+	case d.Shelf != "":
+		s.Model.FromLocation = d.Shelf
+	case depot.IsPublic(d.Address):
 		s.Model.FromLocation = d.Address
 	}
 	if s.Model.FromLocation != "" && !depot.IsAddress(s.Model.FromLocation) {

@@ -24,6 +24,8 @@ type Fetcher struct {
 	Getenv   func(string) string              // the environment, for credentials
 	Progress func(done, total uint64)         // takes the bytes fetched so far, if set
 	Say      func(format string, args ...any) // takes what the user is told
+
+	Stranger, Public bool // of addresses, as in depot.Options
 }
 
 // Local returns a directory with the checkpoint at name, a directory or an address, whose manifest
@@ -47,7 +49,7 @@ func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir st
 		}
 		return path, release, err
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress})
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public})
 	if err != nil {
 		return "", nil, err
 	}
@@ -79,7 +81,7 @@ func (f Fetcher) foreign(ctx context.Context, name string) (dir string, release 
 	if !depot.IsAddress(name) {
 		return name, func() {}, nil // the user's own
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress})
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public})
 	if err != nil {
 		return "", nil, err
 	}

@@ -192,6 +192,7 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	if at := on.Spec.Model.FromLocation; depot.IsAddress(at) {
 		strangers := f.Fetcher
 		strangers.Getenv = nil // the owner says where it is: no credentials go there
+		strangers.Stranger, strangers.Public = true, !onchain.AllPrivate(f.Endpoints)
 		if dir, release, err = strangers.Local(ctx, at, want); err == nil {
 			return dir, release, nil
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
@@ -140,8 +141,8 @@ const originDir = "origin"
 // originSlack is the size allowed for a checkpoint's tokenizer and headers.
 const originSlack = 256 << 20
 
-// origin returns the directory of the checkpoint that model.from names, "" if it is not on this
-// machine. It fetches it if an address names it. carries is as carried returns it.
+// origin is found for a member. If --from has parameters that the run agreed on, carries is it, as
+// carried returns it.
 func (p Options) origin(ctx context.Context, on onchain.Run) (dir, carries string, err error) {
 	if carries, err = p.carried(on); err != nil {
 		return "", "", err
@@ -149,18 +150,25 @@ func (p Options) origin(ctx context.Context, on onchain.Run) (dir, carries strin
 	if carries != "" {
 		p.From = ""
 	}
-	asked, err := p.fetchOrigin(ctx, on.Spec, p.Getenv)
+	dir, err = p.found(ctx, on.Spec)
+	return dir, carries, err
+}
+
+// found returns the directory of the checkpoint that model.from names, "" if it is not on this
+// machine. It fetches it if an address names it.
+func (p Options) found(ctx context.Context, s spec.Spec) (string, error) {
+	asked, err := p.fetchOrigin(ctx, s, p.Getenv)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	dir, err = trainer.FindOrigin(on.Spec, asked, p.Log)
-	if want, ok := on.Spec.From(); ok && err == nil && dir == "" {
+	dir, err := trainer.FindOrigin(s, asked, p.Log)
+	if want, ok := s.From(); ok && err == nil && dir == "" {
 		// This member may have written it, or fetched it.
 		if dir, _ = trainer.OriginIn(p.State, want); dir == "" {
 			dir, _ = trainer.OriginIn(filepath.Join(p.State, originDir), want)
 		}
 	}
-	return dir, carries, err
+	return dir, err
 }
 
 // carried returns --from if it is a directory with the parameters that the run agreed on last, or
@@ -209,25 +217,27 @@ func (p Options) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(strin
 	if _, err := trainer.OriginIn(dir, want); err == nil {
 		return dir, nil // from an earlier start
 	}
-	err := fetchParams(ctx, address, dir, s, want, getenv, p.Log)
+	err := fetchParams(ctx, address, dir, s, want, depot.Options{Getenv: getenv, Stranger: !asked, Public: !asked && !onchain.AllPrivate(p.Endpoints)}, p.Log)
 	switch {
 	case err == nil:
 		return dir, nil
 	case asked || ctx.Err() != nil:
 		return "", fmt.Errorf("--from: %w", err)
-	case p.Log != nil:
-		p.Log.Warn("the model comes from peers", "error", err)
 	}
+	p.Say("the specification names where the model is, but it cannot be had there: %v", err)
 	return "", nil
 }
 
-// fetchParams fetches a checkpoint whose parameters must have the hash want.
-func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wire.Hash, getenv func(string) string, log *slog.Logger) error {
+// fetchParams fetches a checkpoint whose parameters must have the hash want. It asks for the
+// manifest, for each file that it lists, 8 MiB at a time, and for no more bytes than such a
+// checkpoint has.
+func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wire.Hash, o depot.Options, log *slog.Logger) error {
 	m, err := s.Llama()
 	if err != nil {
 		return err
 	}
-	d, err := depot.Open(address, depot.Options{Getenv: getenv, BytesMax: uint64(4*m.Base().Layout().Len() + originSlack)})
+	o.BytesMax = uint64(4*m.Base().Layout().Len() + originSlack)
+	d, err := depot.Open(address, o)
 	if err != nil {
 		return err
 	}
@@ -245,5 +255,16 @@ func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wir
 		}
 		return nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	// Its author may have written any hash into the manifest.
+	got, err := model.Open(dir)
+	if err == nil && got.Hash() != want {
+		err = fmt.Errorf("its files have the parameters %s, but the run goes on from %s", got.Hash(), want)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
 	"github.com/entrain-network/entrain/view"
@@ -99,7 +100,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 		return nil, err
 	}
 	at.Kept = o.Kept
-	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
+	from, err := o.found(ctx, on.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -313,3 +314,13 @@ const lastWords = 100 * time.Millisecond
 
 // payPatience is the longest that a validator waits to be paid out after the last period.
 const payPatience = 90 * time.Second
+
+// found is Options.found for a validator.
+func (o ValidatorOptions) found(ctx context.Context, s spec.Spec) (string, error) {
+	p := Options{From: o.From, State: o.State, Endpoints: o.Endpoints, Getenv: o.Getenv, Say: func(format string, args ...any) {
+		if o.Tell != nil {
+			o.Tell(fmt.Sprintf(format, args...))
+		}
+	}}
+	return p.found(ctx, s)
+}

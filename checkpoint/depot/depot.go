@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,6 +46,10 @@ type Options struct {
 	Attempts int                 // of each request: 5
 	Backoff  time.Duration       // before the second attempt, then doubled: 500 ms
 	BytesMax uint64              // largest checkpoint to fetch: 1 TiB
+	// Stranger says that somebody else wrote the address. A bucket must then have the checkpoint at
+	// the address itself, and is not searched for one. With Public it must be on the public internet,
+	// since a stranger must not send requests to hosts that only this machine reaches.
+	Stranger, Public bool
 	// Progress is called with the bytes of a checkpoint received and their total; may be nil.
 	Progress func(done, total uint64)
 }
@@ -64,8 +69,14 @@ func (o *Options) fill() {
 	}
 	if o.Client == nil {
 		o.Client = &http.Client{}
+		if o.Public {
+			o.Client.Transport = &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout, ControlContext: bucket.PublicOnly}).DialContext}
+		}
 	}
 }
+
+// dialTimeout bounds connecting to a stranger's address.
+const dialTimeout = 10 * time.Second
 
 // Depot is a place where checkpoints are stored.
 type Depot struct {
@@ -133,7 +144,7 @@ func (d *Depot) openS3(address string) error {
 	}
 	open := d.options.S3
 	if open == nil {
-		d.client = bucket.NewClient(bucket.S3Options{})
+		d.client = bucket.NewClient(bucket.S3Options{Public: d.options.Public})
 		open = d.client.Open
 	}
 	store, err := open(l)
@@ -191,14 +202,14 @@ func (p permanent) Unwrap() error { return p.error }
 
 const stepPrefix = "step-"
 
-// stepName returns the directory or the tag of a step's checkpoint.
-func stepName(step uint32) string { return fmt.Sprintf("%s%06d", stepPrefix, step) }
+// StepName returns the directory or the tag of a step's checkpoint.
+func StepName(step uint32) string { return fmt.Sprintf("%s%06d", stepPrefix, step) }
 
 // parseStep is the inverse of stepName.
 func parseStep(s string) (uint32, bool) {
 	text, ok := strings.CutPrefix(s, stepPrefix)
 	n, err := strconv.ParseUint(text, 10, 32)
-	return uint32(n), ok && err == nil && stepName(uint32(n)) == s
+	return uint32(n), ok && err == nil && StepName(uint32(n)) == s
 }
 
 // parseDirectory reads the address of a directory on a static host.

@@ -52,7 +52,7 @@ func FuzzParseStep(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, ok := parseStep(s); ok && stepName(n) != s {
+		if n, ok := parseStep(s); ok && StepName(n) != s {
 			t.Errorf("%q is read as step %d", s, n)
 		}
 	})

@@ -185,10 +185,10 @@ func (h *hub) upload(ctx context.Context, u upload) error {
 			return err
 		}
 	}
-	tag := fmt.Appendf(nil, `{"tag":%q}`, stepName(u.manifest.Step))
+	tag := fmt.Appendf(nil, `{"tag":%q}`, StepName(u.manifest.Step))
 	err := h.api(ctx, http.MethodPost, "/api/models/"+h.model+"/tag/"+h.revision, jsonType, tag, nil)
 	if answered(err, http.StatusConflict) { // the step exists from a history that was rolled back
-		if err = h.untag(ctx, stepName(u.manifest.Step)); err == nil {
+		if err = h.untag(ctx, StepName(u.manifest.Step)); err == nil {
 			err = h.api(ctx, http.MethodPost, "/api/models/"+h.model+"/tag/"+h.revision, jsonType, tag, nil)
 		}
 	}
@@ -334,7 +334,7 @@ func (h *hub) prune(ctx context.Context, keep int) error {
 	}
 	slices.Sort(steps)
 	for _, step := range steps[:max(0, len(steps)-keep)] {
-		if err := h.untag(ctx, stepName(step)); err != nil {
+		if err := h.untag(ctx, StepName(step)); err != nil {
 			return err
 		}
 	}

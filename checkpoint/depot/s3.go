@@ -23,7 +23,7 @@ type inBucket struct {
 func (b *inBucket) String() string { return b.at.String() }
 
 func (b *inBucket) upload(ctx context.Context, u upload) error {
-	dir := stepName(u.manifest.Step) + "/"
+	dir := StepName(u.manifest.Step) + "/"
 	if b.has(ctx, dir, u.manifest.Hash()) {
 		return nil
 	}
@@ -119,6 +119,9 @@ func (b *inBucket) source(ctx context.Context) (source, error) {
 	if !errors.Is(err, bucket.ErrMissing) {
 		return nil, err
 	}
+	if b.options.Stranger {
+		return nil, permanent{fmt.Errorf("it has no %s", checkpoint.ManifestFile)}
+	}
 	_, whole, err := b.steps(ctx)
 	if err != nil {
 		return nil, err
@@ -126,7 +129,7 @@ func (b *inBucket) source(ctx context.Context) (source, error) {
 	if len(whole) == 0 {
 		return nil, permanent{fmt.Errorf("it has no %s, and no checkpoint below it", checkpoint.ManifestFile)}
 	}
-	return objects{b.store, stepName(whole[len(whole)-1]) + "/"}, nil
+	return objects{b.store, StepName(whole[len(whole)-1]) + "/"}, nil
 }
 
 // objects is a checkpoint in a bucket.

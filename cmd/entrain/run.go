@@ -46,6 +46,8 @@ the checkpoint may name it with join --from; others get the model from each othe
 command, which serves it until members hold it, and check its hash. entrain model import makes a
 checkpoint of a model from elsewhere, and state directories of join contain some. One at an address
 is fetched into the user's cache, as entrain model generate --help says, and members fetch it there.
+In a run that exchanges by buckets this command puts the checkpoint into your bucket, if the variables
+ENTRAIN_BUCKET and ENTRAIN_BUCKET_READ name it as for join, and members fetch it from there.
 Only parameters are carried over: momenta, learning rate, steps and points start fresh.
 
 With --resume it also continues the training of the checkpoint's run: learning rate, position in the
@@ -98,6 +100,12 @@ func (r runCreation) create(ctx context.Context, c console) error {
 		return r.preview(c, draft)
 	}
 	s, text, err := draft.Complete()
+	if err == nil && from != "" && s.Buckets() && s.Model.FromLocation == "" {
+		if draft.Shelf, err = participant.Shelve(ctx, c.env, from); err != nil {
+			return fmt.Errorf("--from: members' buckets do not have the model, and yours (ENTRAIN_BUCKET) does not take it: %w", err)
+		}
+		s, text, err = draft.Complete()
+	}
 	if err != nil {
 		return fmt.Errorf("specification %q: %w", r.file, err)
 	}
