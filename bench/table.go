@@ -77,7 +77,13 @@ func (t *benchTable) training(m Training) {
 	t.row(name, tokensText(m.Tokens.One), shareText(m.Share.One), tokensText(m.Tokens.All), shareText(m.Share.All), view.Bytes(m.Memory))
 }
 
-func flopsText(x float64) string  { return fmt.Sprintf("%.1f GFLOP/s", x/1e9) }
+func flopsText(x float64) string {
+	if x < 1e9 {
+		return fmt.Sprintf("%.1f MFLOP/s", x/1e6)
+	}
+	return fmt.Sprintf("%.1f GFLOP/s", x/1e9)
+}
+
 func rateText(x float64) string   { return fmt.Sprintf("%.2f GB/s", x/1e9) }
 func shareText(x float64) string  { return fmt.Sprintf("%.1f %%", 100*x) }
 func tokensText(x float64) string { return view.Thousands(uint64(x)) }

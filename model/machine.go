@@ -13,7 +13,7 @@ import (
 type Machine struct {
 	Pool   *exact.Pool
 	Device string            // as --device names it: instead of the pool, until its first failure
-	Tell   func(text string) // told why a device is not used any more; may be nil on a pool alone
+	Tell   func(text string) // told which device is used, or why not; may be nil on a pool alone
 	Texts  int               // that the device reads at the same time; 0: one
 	Rows   int               // tokens that it reads at once; 0: a block of its products
 }
@@ -29,6 +29,7 @@ func (m Machine) NewDecoder(cfg llama.Config, params []float32) (d *llama.Decode
 	}
 	if len(devices) > 0 {
 		if d, free, err = m.on(devices, cfg, params); err == nil {
+			m.Tell(fmt.Sprintf("computing on %v", devices))
 			return d, free, nil
 		}
 		devices.Close()

@@ -131,11 +131,14 @@ func served(t *testing.T, s *shell, args ...string) (url string, stop func()) {
 		said.Close()
 	}()
 	lines := bufio.NewScanner(words)
-	if !lines.Scan() {
-		t.Fatalf("the server ended before it named its address: %v", <-ended)
+	for url == "" {
+		if !lines.Scan() {
+			t.Fatalf("the server ended before it named its address: %v", <-ended)
+		}
+		url = regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text())
 	}
 	go func() { _, _ = io.Copy(io.Discard, words) }()
-	return regexp.MustCompile(`http://\S+/v1`).FindString(lines.Text()), func() {
+	return url, func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("serve ended with %v", err)
