@@ -51,9 +51,14 @@ type Info struct {
 	bufferAddress bool
 	shaderFMA     bool
 	dotProducts   bool
+	matrices      Matrices
 	sharedMemory  uint32
 	invocations   uint32
 }
+
+// Matrices says which matrices of bytes a device multiplies by itself: (M, K) by (K, N) to (M, N),
+// by Subgroup invocations. The zero value: none.
+type Matrices struct{ M, N, K, Subgroup int }
 
 // Version returns the version of Vulkan that the device implements.
 func (i Info) Version() string {
@@ -115,12 +120,16 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 	f12 := &vk.Vulkan12Features{SType: vk.TypeVulkan12Features}
 	fma := &vk.FlagFeatures{SType: vk.TypeShaderFmaFeatures}
 	dot := &vk.FlagFeatures{SType: vk.TypeIntegerDotProductFeatures}
+	matrix := &vk.FlagFeatures{SType: vk.TypeMatrixFeatures}
 	next, extensions := unsafe.Pointer(f12), i.extensions(p)
 	if has(extensions, shaderFMA) {
 		fma.PNext, next = next, unsafe.Pointer(fma)
 	}
 	if has(extensions, dotProducts) {
 		dot.PNext, next = next, unsafe.Pointer(dot)
+	}
+	if has(extensions, matrices) {
+		matrix.PNext, next = next, unsafe.Pointer(matrix)
 	}
 	f.GetPhysicalDeviceFeatures2(p, &vk.Features2{SType: vk.TypeFeatures2, PNext: next})
 	x := props.Properties
@@ -134,6 +143,9 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 		dotProducts:   dot.Flags[0] != 0,
 	}
 	info.float.PNext = nil
+	if matrix.Flags[0] != 0 && f12.Flags[vk.Feature12Int8] != 0 && f12.Flags[vk.Feature12MemoryModel] != 0 {
+		info.matrices = i.matrices(p)
+	}
 	mem := new(vk.MemoryProperties)
 	f.GetPhysicalDeviceMemoryProperties(p, mem)
 	for h := range mem.HeapCount {
@@ -144,8 +156,32 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 	return info
 }
 
+// matrices returns the largest matrices of bytes whose products are sums of 32 bits.
+func (i *Instance) matrices(p vk.PhysicalDevice) (best Matrices) {
+	if i.f.GetPhysicalDeviceCooperativeMatrixPropertiesKHR == nil {
+		return best
+	}
+	subgroup := &vk.SubgroupProperties{SType: vk.TypeSubgroupProperties}
+	i.f.GetPhysicalDeviceProperties2(p, &vk.Properties2{SType: vk.TypeProperties2, PNext: unsafe.Pointer(subgroup)})
+	for _, m := range list(func(n *uint32, first *vk.MatrixProperties) vk.Result {
+		if first != nil {
+			for j := range unsafe.Slice(first, *n) {
+				unsafe.Slice(first, *n)[j].SType = vk.TypeMatrixProperties
+			}
+		}
+		return i.f.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(p, n, first)
+	}) {
+		if m.A == vk.ComponentInt8 && m.B == vk.ComponentInt8 && m.C == vk.ComponentInt32 && m.Result == vk.ComponentInt32 &&
+			m.Saturates == 0 && m.Scope == vk.ScopeSubgroup && int(m.M*m.N*m.K) > best.M*best.N*best.K {
+			best = Matrices{int(m.M), int(m.N), int(m.K), int(subgroup.Size)}
+		}
+	}
+	return best
+}
+
 // Extensions.
 const (
+	matrices    = "VK_KHR_cooperative_matrix"
 	shaderFMA   = "VK_KHR_shader_fma"
 	dotProducts = "VK_KHR_shader_integer_dot_product"
 	portability = "VK_KHR_portability_subset"
@@ -248,6 +284,11 @@ func (i *Instance) create(p vk.PhysicalDevice, d *Device, family uint32) (err er
 		next = unsafe.Pointer(&vk.FlagFeatures{SType: vk.TypeShaderFmaFeatures, PNext: next, Flags: [4]uint32{0, 1}})
 		names = append(names, cstring(shaderFMA))
 	}
+	if d.matrices.M > 0 {
+		f12.Flags[vk.Feature12Int8], f12.Flags[vk.Feature12MemoryModel] = 1, 1
+		next = unsafe.Pointer(&vk.FlagFeatures{SType: vk.TypeMatrixFeatures, PNext: next, Flags: [4]uint32{1}})
+		names = append(names, cstring(matrices))
+	}
 	if d.dotProducts {
 		next = unsafe.Pointer(&vk.FlagFeatures{SType: vk.TypeIntegerDotProductFeatures, PNext: next, Flags: [4]uint32{1}})
 		names = append(names, cstring(dotProducts))
@@ -265,6 +306,9 @@ func (i *Instance) create(p vk.PhysicalDevice, d *Device, family uint32) (err er
 
 // DotProducts reports whether kernels may multiply four bytes by four in one instruction.
 func (d *Device) DotProducts() bool { return d.dotProducts }
+
+// Matrices returns which matrices of bytes the device multiplies.
+func (d *Device) Matrices() Matrices { return d.matrices }
 
 // Close waits for the device and releases it. Its buffers must have been freed. A device that does
 // not answer keeps its memory until the process ends.

@@ -43,6 +43,7 @@ type Kernels struct {
 	flags                    gpu.Words   // of tiles
 
 	quantize, small8, large8, target *gpu.Kernel // products in 8 bits
+	matrix8                          *gpu.Kernel // by matrices, or nil
 
 	adamw, squares *gpu.Kernel // of inner steps
 
@@ -84,8 +85,11 @@ func New(d *gpu.Device, mode Mode) (*Kernels, error) {
 		}
 	}
 	var err error
-	k.flags, err = d.New(flagsMost)
-	return k, err
+	if k.flags, err = d.New(flagsMost); err != nil {
+		return nil, err
+	}
+	k.newMatrix8()
+	return k, nil
 }
 
 // Close frees what the kernels hold besides themselves.

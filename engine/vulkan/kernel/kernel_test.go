@@ -305,6 +305,47 @@ func testEight(t *testing.T, k *Kernels, name string) {
 	}
 }
 
+// A device's own products of matrices compute ordinary numbers, and leave others to the other kernel.
+func TestMatricesOfBytes(t *testing.T) {
+	k := kernels(t)
+	if k.matrix8 == nil {
+		t.Skip("the device multiplies no matrices of bytes")
+	}
+	const m, n, depth = 140, 150, 100
+	r := rand.New(rand.NewPCG(9, 9))
+	for _, c := range []struct {
+		name   string
+		change func(a, out []float32)
+		left   bool
+	}{
+		{"ordinary", func(a, out []float32) {}, false},
+		{"large", func(a, out []float32) { a[5] = 0x1p60 }, false},
+		{"a product that may overflow", func(a, out []float32) { a[5] = 0x1p69 }, true},
+		{"no number", func(a, out []float32) { a[5] = float32(math.Inf(-1)) }, true},
+		{"a small sum", func(a, out []float32) { out[7] = 0x1p-110 }, k.Mode&Guarded != 0},
+	} {
+		a, b, out := numbers(r, m*depth, false), numbers(r, n*depth, false), numbers(r, m*n, false)
+		b[3] = 0x1p55
+		c.change(a, out)
+		blocks := exact8.Blocks(depth, depth)
+		at, bt, to := put(t, k, a), put(t, k, b), put(t, k, out)
+		left, right := put(t, k, make([]uint32, PackedLen(m, blocks))), put(t, k, make([]uint32, PackedLen(n, blocks)))
+		run(t, k, func(s *gpu.Commands) {
+			x := k.Pack(s, left, Rows(at, depth), m, depth, depth)
+			k.Gemm8(s, x, k.Pack(s, right, Rows(bt, depth), n, depth, depth), to, n, true)
+		})
+		exact8.Gemm(m, n, depth, a, depth, 1, b, 1, depth, out, n, true)
+		compare(t, c.name, get(t, to), out)
+		flags := make([]uint32, 4)
+		if err := gpu.Read(flags, k.flags); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(flags, 1); got != c.left {
+			t.Errorf("%s: flags %v, want a tile left: %v", c.name, flags, c.left)
+		}
+	}
+}
+
 func TestRowsAreThoseOfTheProcessor(t *testing.T) {
 	k := kernels(t)
 	r := rand.New(rand.NewPCG(6, 6))

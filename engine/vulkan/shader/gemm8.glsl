@@ -12,7 +12,9 @@ layout(constant_id = 0) const uint each_ = 4u; // rows of an invocation, 4 or 8;
 layout(push_constant, scalar) uniform Args {
 	Words a, ea, b, eb;
 	Out c;
+	Flags unsafe; // of each tile of gemm8_matrix
 	uint m, n, blocks, ldc, acc, first, end; // of the blocks, those that are multiplied
+	uint tile; // 0, or rows and columns of the tiles, of which only those are computed whose flag is set
 };
 
 const uint depth = 2u; // blocks at a time
@@ -73,6 +75,7 @@ void multiply(uint q, uint ti, uint tj) {
 
 void main() {
 	uint row = gl_WorkGroupID.y * high, col = gl_WorkGroupID.x * wide, id = gl_LocalInvocationIndex, ti = id / 16u, tj = id % 16u;
+	if (tile != 0u && unsafe.at[row / tile * ((n + tile - 1u) / tile) + col / tile] == 0u) return;
 	[[unroll]] for (uint i = 0u; i < each_; i++)
 		[[unroll]] for (uint j = 0u; j < 4u; j++) {
 			uint r = row + place(ti, i), q = col + 4u * tj + j;

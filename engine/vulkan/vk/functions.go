@@ -23,8 +23,12 @@ type Functions struct {
 	GetPhysicalDeviceQueueFamilyProperties func(PhysicalDevice, *uint32, *QueueFamilyProperties)
 	GetPhysicalDeviceMemoryProperties      func(PhysicalDevice, *MemoryProperties)
 	EnumerateDeviceExtensionProperties     func(PhysicalDevice, *byte, *uint32, *ExtensionProperties) Result
-	CreateDevice                           func(PhysicalDevice, *DeviceCreateInfo, unsafe.Pointer, *Device) Result
-	GetDeviceProcAddr                      func(Device, string) uintptr
+
+	// nil where no driver has VK_KHR_cooperative_matrix
+	GetPhysicalDeviceCooperativeMatrixPropertiesKHR func(PhysicalDevice, *uint32, *MatrixProperties) Result `vk:"optional"`
+
+	CreateDevice      func(PhysicalDevice, *DeviceCreateInfo, unsafe.Pointer, *Device) Result
+	GetDeviceProcAddr func(Device, string) uintptr
 }
 
 // DeviceFunctions is the functions of one device. They are loaded with vkGetDeviceProcAddr, which

@@ -24,6 +24,8 @@ func TestStructuresHaveTheLayoutOfC(t *testing.T) {
 		{"FloatControlsProperties", unsafe.Sizeof(FloatControlsProperties{}), 88},
 		{"Features2", unsafe.Sizeof(Features2{}), 240},
 		{"Vulkan12Features", unsafe.Sizeof(Vulkan12Features{}), 208},
+		{"SubgroupProperties", unsafe.Sizeof(SubgroupProperties{}), 32}, {"MatrixProperties", unsafe.Sizeof(MatrixProperties{}), 56},
+		{"shaderInt8", 16 + 4*Feature12Int8, 48}, {"vulkanMemoryModel", 16 + 4*Feature12MemoryModel, 180},
 		{"scalarBlockLayout", 16 + 4*Feature12ScalarLayout, 140}, {"bufferDeviceAddress", 16 + 4*Feature12BufferAddress, 168},
 		{"QueueFamilyProperties", unsafe.Sizeof(QueueFamilyProperties{}), 24}, {"MemoryProperties", unsafe.Sizeof(MemoryProperties{}), 520},
 		{"DeviceQueueCreateInfo", unsafe.Sizeof(DeviceQueueCreateInfo{}), 40}, {"DeviceCreateInfo", unsafe.Sizeof(DeviceCreateInfo{}), 72},

@@ -56,7 +56,8 @@ func (f *Functions) Device(device Device) (*DeviceFunctions, error) {
 	return d, fill(d, func(name string) uintptr { return f.GetDeviceProcAddr(device, name) })
 }
 
-// fill sets the exported fields of a structure of functions: field X to the function vkX.
+// fill sets the exported fields of a structure of functions: field X to the function vkX. Optional
+// ones stay nil if there is none.
 func fill(functions any, address func(name string) uintptr) error {
 	v := reflect.ValueOf(functions).Elem()
 	for i := range v.NumField() {
@@ -65,6 +66,9 @@ func fill(functions any, address func(name string) uintptr) error {
 			continue
 		}
 		a := address("vk" + field.Name)
+		if a == 0 && field.Tag.Get("vk") == "optional" {
+			continue
+		}
 		if a == 0 {
 			return fmt.Errorf("vulkan: there is no vk%s", field.Name)
 		}

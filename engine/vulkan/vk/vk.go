@@ -54,6 +54,9 @@ const (
 	TypeFeatures2                     = 1000059000
 	TypeProperties2                   = 1000059001
 	TypeMemoryAllocateFlagsInfo       = 1000060000
+	TypeSubgroupProperties            = 1000094000
+	TypeMatrixFeatures                = 1000506000
+	TypeMatrixProperties              = 1000506001
 	TypeDriverProperties              = 1000196000
 	TypeFloatControlsProperties       = 1000197000
 	TypeBufferDeviceAddressInfo       = 1000244001
@@ -188,8 +191,10 @@ type Features2 struct {
 
 // Indices into the flags of features.
 const (
+	Feature12Int8          = 8
 	Feature12ScalarLayout  = 31
 	Feature12BufferAddress = 38
+	Feature12MemoryModel   = 41
 )
 
 // Vulkan12Features is VkPhysicalDeviceVulkan12Features.
@@ -206,6 +211,33 @@ type FlagFeatures struct {
 	PNext unsafe.Pointer
 	Flags [4]uint32
 }
+
+// SubgroupProperties is VkPhysicalDeviceSubgroupProperties.
+type SubgroupProperties struct {
+	SType                    uint32
+	PNext                    unsafe.Pointer
+	Size, Stages, Operations uint32
+	QuadsInAllStages         uint32
+}
+
+// MatrixProperties is VkCooperativeMatrixPropertiesKHR.
+type MatrixProperties struct {
+	SType     uint32
+	PNext     unsafe.Pointer
+	M, N, K   uint32
+	A, B, C   uint32 // types of components
+	Result    uint32
+	Saturates uint32
+	Scope     uint32
+	_         uint32
+}
+
+// Types of components of matrices, and the scope of a subgroup.
+const (
+	ComponentInt8  = 3
+	ComponentInt32 = 5
+	ScopeSubgroup  = 3
+)
 
 // QueueFamilyProperties is VkQueueFamilyProperties.
 type QueueFamilyProperties struct {
