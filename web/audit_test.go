@@ -42,6 +42,17 @@ const audit = `(() => {
 	for (const id of new Set(ids)) if (ids.filter((x) => x === id).length > 1) faults.push("id twice: " + id);
 	for (const e of document.querySelectorAll("[aria-labelledby]")) if (!byId(e.getAttribute("aria-labelledby")).trim()) faults.push("label is not there: " + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll("table")) if (!e.querySelector("th[scope=col]")) faults.push("table without headers");
+	// A table that is wider than its card scrolls in a box, which does not reach beyond the window.
+	for (const e of document.querySelectorAll("table")) if (shown(e)) {
+		const box = e.closest(".tablebox");
+		if (!box || !["auto", "scroll"].includes(getComputedStyle(box).overflowX) || box.getBoundingClientRect().right > innerWidth + 1) faults.push("table that runs past its card: " + e.textContent.slice(0, 60));
+	}
+	// Every number has a label that explains it, on hover, focus and tap.
+	const explains = (e) => e && (e.matches("[data-why], [title]") || e.querySelector("[data-why], [title]"));
+	for (const e of document.querySelectorAll(".tiles dt")) if (shown(e) && !explains(e)) faults.push("number without an explanation: " + e.textContent);
+	for (const e of document.querySelectorAll(".facts > div")) if (shown(e) && /\d/.test([...e.querySelectorAll("dd")].map((d) => { const c = d.cloneNode(true); for (const x of c.querySelectorAll("code, a, .person, .copyable")) x.remove(); return c.textContent; }).join("")) && !explains(e.querySelector("dt")))
+		faults.push("number without an explanation: " + e.textContent.slice(0, 80));
+	for (const e of document.querySelectorAll("th.num")) if (shown(e) && !explains(e)) faults.push("column of numbers without an explanation: " + e.textContent);
 	for (const e of document.querySelectorAll("svg")) if (e.getAttribute("aria-hidden") !== "true") faults.push("picture without a name");
 	for (const e of document.querySelectorAll("[aria-hidden=true]")) if (e.querySelector("a:not([tabindex='-1']), button, input, [tabindex='0']")) faults.push("hidden, but reached by Tab: " + e.outerHTML.slice(0, 120));
 	if (document.documentElement.scrollWidth > innerWidth) faults.push("wider than the window: " + document.documentElement.scrollWidth + " > " + innerWidth);

@@ -90,9 +90,11 @@ export function term(label) {
   return meaning[label] ? h("button", { type: "button", class: "term", "data-why": meaning[label] }, label) : label;
 }
 
-// table is a table that scrolls by itself; columns are the label and the class of each.
-export const table = (label, columns, body) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": `${label}, scrolls` },
-  h("table", {}, h("thead", {}, h("tr", {}, columns.map(([x, c]) => h("th", { scope: "col", class: c }, term(x))))), body));
+// scrolls is a table that scrolls by itself, and so is never wider than its card.
+export const scrolls = (label, ...parts) => h("div", { class: "tablebox auto", tabindex: 0, role: "region", "aria-label": `${label}, scrolls` }, h("table", {}, parts));
+
+// table is such a table; columns are the label and the class of each.
+export const table = (label, columns, body) => scrolls(label, h("thead", {}, h("tr", {}, columns.map(([x, c]) => h("th", { scope: "col", class: c }, term(x))))), body);
 
 // facts is a list of names and values.
 export function facts(...pairs) {

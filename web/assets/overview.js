@@ -1,6 +1,6 @@
 // The overview of a run, live.
 
-import { h, text, attr, fill, list, card, facts, copyable, term, person, setPerson } from "./dom.js";
+import { h, text, attr, fill, list, card, facts, copyable, scrolls, term, person, setPerson } from "./dom.js";
 import { count, si, bytes, loss, span, clock, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
 import { ask } from "./live.js";
@@ -76,7 +76,7 @@ function build(run) {
       timeline.el,
       strip.el,
       card("Leaderboard", "board", counts,
-        h("table", {}, h("thead", {}, heads), top),
+        scrolls("Leaderboard", h("thead", {}, heads), top),
         h("p", {}, h("a", { href: `${base}/members` }, "All members"))),
       trust.el,
       card("Agreed", "agreed", hashes)));

@@ -1,6 +1,6 @@
 // The table of rounds, and the page of one.
 
-import { h, fill, text, attr, list, card, facts, copyable } from "./dom.js";
+import { h, fill, text, attr, list, card, facts, copyable, table as tableOf } from "./dom.js";
 import { ask } from "./live.js";
 import { Table } from "./table.js";
 import { memberLink, checkChip, throttle } from "./members.js";
@@ -61,7 +61,7 @@ export function round(main, context) {
   function show(d) {
     shown = true;
     const parts = [card("Audit", "", h("p", {}, "Anybody can compute what members did in this round again, with nothing but the chain's address, while members keep what it takes:"), h("p", { class: "command-line" }, copyable(d.audit, "the command"))), h("div", { class: "columns" }, card("Hashes", "", about),
-      card("Witnesses", "", h("table", {}, h("thead", {}, h("tr", {}, [["Member"], ["Report"], ["After", "num"], ["Its parameters", "hide-s"]].map(([x, c]) => h("th", { scope: "col", class: c }, x)))), seats)))];
+      card("Witnesses", "", tableOf("Witnesses", [["Member"], ["Report"], ["After", "num"], ["Its parameters", "hide-s"]], seats)))];
     if (d.detailed && d.total) {
       table = new Table([
         { label: "Member", cell: (r, td) => memberLink(td, base, r.key) },

@@ -1,6 +1,6 @@
 // The front page of a chain: its runs, how to take part, and who has done the most.
 
-import { h, fill, list, text, attr, card, copyable, term, setPerson } from "./dom.js";
+import { h, fill, list, text, attr, card, copyable, scrolls, table, term, setPerson } from "./dom.js";
 import { ask } from "./live.js";
 import { count, si, loss, span, phase, plural } from "./text.js";
 
@@ -14,9 +14,9 @@ export function runs(main, context) {
   const take = card("Take part in two lines", "take", h("div", { class: "command" }, copyable(install, "the line that installs")), command,
     h("p", { class: "quiet" }, "Any 64-bit machine will do; no port needs to be open. Ctrl-C leaves cleanly."));
   const heads = h("tr", {}), top = h("tbody", {}), of = h("p", { class: "quiet" });
-  const board = card("Leaderboard of all runs", "board", h("table", {}, h("thead", {}, heads), top), of);
+  const board = card("Leaderboard of all runs", "board", scrolls("Leaderboard of all runs", h("thead", {}, heads), top), of);
   const teams = h("tbody", {});
-  const teamBoard = card("Teams", "board", h("table", {}, h("thead", {}, h("tr", {}, ["Rank", "Team", "Keys", "Tokens"].map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))))), teams),
+  const teamBoard = card("Teams", "board", table("Teams", [["Rank"], ["Team"], ["Keys", "num"], ["Tokens", "num"]], teams),
     h("p", { class: "quiet" }, "Anyone may join a team: ", h("code", {}, "entrain key --name NAME --team TEAM"), "."));
   let timer, closed = false, first = true;
   async function again() {
