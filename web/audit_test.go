@@ -49,7 +49,7 @@ const audit = `(() => {
 	}
 	// Every number has a label that explains it, on hover, focus and tap.
 	const explains = (e) => e && (e.matches("[data-why], [title]") || e.querySelector("[data-why], [title]"));
-	for (const e of document.querySelectorAll(".tiles dt")) if (shown(e) && !explains(e)) faults.push("number without an explanation: " + e.textContent);
+	for (const e of document.querySelectorAll(".tiles dt, .chart h2, .stages .name")) if (shown(e) && !explains(e)) faults.push("number without an explanation: " + e.textContent);
 	for (const e of document.querySelectorAll(".facts > div")) if (shown(e) && /\d/.test([...e.querySelectorAll("dd")].map((d) => { const c = d.cloneNode(true); for (const x of c.querySelectorAll("code, a, .person, .copyable")) x.remove(); return c.textContent; }).join("")) && !explains(e.querySelector("dt")))
 		faults.push("number without an explanation: " + e.textContent.slice(0, 80));
 	for (const e of document.querySelectorAll("th.num")) if (shown(e) && !explains(e)) faults.push("column of numbers without an explanation: " + e.textContent);

@@ -1,6 +1,6 @@
 // Curves, as SVG: a line for the mean of each bucket, a band from its least to its greatest value. Colours come from the style sheet.
 
-import { h, text, attr, fill } from "./dom.js";
+import { h, text, attr, fill, term } from "./dom.js";
 import { count, si } from "./text.js";
 
 const [FROM, TO, TOKENS, MEAN, MIN, MAX] = [0, 1, 2, 3, 4, 5];
@@ -28,7 +28,7 @@ export class Chart {
     this.slider.addEventListener("focus", () => this.read(Number(this.slider.value)));
     this.slider.addEventListener("blur", () => this.unread());
     this.plot = h("div", { class: "plot" }, this.svg, this.note, this.slider);
-    this.el = h("figure", { class: "chart" }, h("figcaption", {}, h("h2", {}, o.title), this.legend), this.plot, this.empty);
+    this.el = h("figure", { class: "chart" }, h("figcaption", {}, h("h2", {}, term(o.title, o.why)), this.legend), this.plot, this.empty);
     this.plot.style.height = `${o.height || 180}px`;
     this.plot.addEventListener("pointermove", (e) => this.point(e));
     this.plot.addEventListener("pointerleave", () => this.unread());

@@ -86,8 +86,9 @@ export function copyable(value, label, shown) {
 }
 
 // term is a label that explains itself if its meaning is known: app.js shows data-why on hover, focus and tap.
-export function term(label) {
-  return meaning[label] ? h("button", { type: "button", class: "term", "data-why": meaning[label] }, label) : label;
+// why is for labels that meaning does not have.
+export function term(label, why = meaning[label]) {
+  return why ? h("button", { type: "button", class: "term", "data-why": why }, label) : label;
 }
 
 // scrolls is a table that scrolls by itself, and so is never wider than its card.

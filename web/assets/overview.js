@@ -1,7 +1,7 @@
 // The overview of a run, live.
 
 import { h, text, attr, fill, list, card, facts, copyable, scrolls, term, person, setPerson } from "./dom.js";
-import { count, si, bytes, loss, span, clock, percent, phase, plural, moment } from "./text.js";
+import { count, si, bytes, loss, span, clock, meaning, percent, phase, plural, moment } from "./text.js";
 import { Chart } from "./chart.js";
 import { ask } from "./live.js";
 import { Timeline, Strip } from "./timeline.js";
@@ -125,7 +125,7 @@ function build(run) {
       for (const name of Object.keys(curves).sort()) {
         const task = /^eval\/(.+)\/acc$/.exec(name);
         if (!task || charts.some((c) => c.series[0].name === name)) continue;
-        const c = new Chart([{ name, label: "accuracy" }, { name: name + "_norm", label: "normalized" }], { title: task[1], unit: "", height: 132, format: (v) => v.toFixed(3) });
+        const c = new Chart([{ name, label: "accuracy" }, { name: name + "_norm", label: "normalized" }], { title: task[1], why: meaning.Accuracy, unit: "", height: 132, format: (v) => v.toFixed(3) });
         charts.push(c);
         small.append(c.el);
       }

@@ -1,6 +1,6 @@
 // A round as it happens: when its phases were, who has reported, whose results are held.
 
-import { h, text, attr, fill, list } from "./dom.js";
+import { h, text, attr, fill, list, term } from "./dom.js";
 import { count, span, plural, short, bytes, phase } from "./text.js";
 
 const states = { ".": "no share", e: "computing", c: "committed", f: "result here", a: "accepted", m: "missed", v: "computed again, right", x: "convicted" };
@@ -50,7 +50,7 @@ export class Timeline {
     ].filter(Boolean);
     attr(this.stages, "data-count", stages.length);
     list(this.stages, stages, (s) => s.key,
-      (s) => h("li", {}, h("span", { class: "name" }, s.name), h("span", { class: "value" }), h("span", { class: "unit" }), h("span", { class: "meter", "aria-hidden": "true" }, h("i", {}))),
+      (s) => h("li", {}, h("span", { class: "name" }, term(s.name)), h("span", { class: "value" }), h("span", { class: "unit" }), h("span", { class: "meter", "aria-hidden": "true" }, h("i", {}))),
       (e, s) => {
         attr(e, "class", s.state);
         text(e.children[1], s.value);
