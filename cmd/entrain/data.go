@@ -82,11 +82,11 @@ times while a large one is read once. The files are linked, not copied, where th
 	outputFlag(cmd, &p.Out, "data set")
 	f.StringVar(&p.Name, "name", "", "`name` of the data set (default: the directory's)")
 	f.StringArrayVar(&p.Mix, "mix", nil, "`WEIGHT:SET`: mix prepared data sets instead of preparing files; once for each")
-	f.StringVar(&p.Format, "format", "auto", "what the files hold: "+strings.Join(source.FormatNames(), ", "))
+	f.StringVar(&p.Format, "format", "auto", "`format` of the files: "+strings.Join(source.FormatNames(), ", "))
 	fieldFlag(cmd, &p.Field)
-	f.StringVar(&p.Split, "split", "train", "which files of directories to take: train, validation or test")
-	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "\"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template renders conversations and goes with the data set")
-	f.Float64Var(&p.HeldOut, "held-out", 0.05, "share that is not trained on, 0 to 0.5")
+	f.StringVar(&p.Split, "split", "train", "`part` of a data set whose files to take from directories: train, validation or test")
+	f.StringVar(&p.Tokenizer, "tokenizer", "bytes", "`tokenizer`: \"bytes\", \"train:VOCAB\", or a tokenizer.json or\nthe directory of one, such as a checkpoint, whose chat template renders conversations and goes with the data set")
+	f.Float64Var(&p.HeldOut, "held-out", 0.05, "`part` that is not trained on, 0 to 0.5")
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(source.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -138,7 +138,7 @@ Megatron) it shows what "data prepare" would find in it.`,
 	f := cmd.Flags()
 	jsonFlag(cmd, &asJSON)
 	f.BoolVar(&verify, "verify", false, "read and verify every shard")
-	f.StringVar(&format, "format", "auto", "what the file holds: "+strings.Join(source.FormatNames(), ", "))
+	f.StringVar(&format, "format", "auto", "`format` of the file: "+strings.Join(source.FormatNames(), ", "))
 	fieldFlag(cmd, &field)
 	return cmd
 }

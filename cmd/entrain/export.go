@@ -82,7 +82,7 @@ PEFT and needs no export for programs that read it.
 	from.flags(cmd)
 	f := cmd.Flags()
 	outputFlag(cmd, &out, "file")
-	f.StringVar(&typeName, "type", "f16", "how matrices are held: f32 (exactly the model), f16, bf16 or q8_0; hf-bf16 and hf-f32 make a directory for transformers")
-	f.StringVar(&base, "base", "", "directory of the model that the adapters belong to")
+	f.StringVar(&typeName, "type", "f16", "`type` of the numbers in matrices: f32 (exactly the model), f16, bf16 or q8_0; hf-bf16 and hf-f32 make a directory for transformers")
+	f.StringVar(&base, "base", "", "`directory` of the model that the adapters belong to")
 	return cmd
 }

@@ -59,7 +59,7 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 	f := cmd.Flags()
 	f.StringVar(&prompt, "prompt", "", "`text` to continue")
 	f.IntVar(&tokens, "tokens", 400, "`number` of tokens to write")
-	f.Float32Var(&g.Sampling.Temperature, "temperature", 0.8, "0 always takes the likeliest token, 1 draws as the model says")
+	f.Float32Var(&g.Sampling.Temperature, "temperature", 0.8, "`temperature`: 0 always takes the likeliest token, 1 draws as the model says")
 	f.IntVar(&g.Sampling.TopK, "top-k", 40, "draw among the `K` likeliest tokens; 0: all")
 	f.BoolVar(&g.Special, "special", false, "special tokens that the prompt spells out are what they say")
 	f.StringVar(&seed, "seed", "", "any `text`; the same seed gives the same text (default: another each time)")

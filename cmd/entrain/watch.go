@@ -66,7 +66,7 @@ names the directory, which knows the run.
 	f := cmd.Flags()
 	stateFlag(cmd, &o.state, "that of the run on this machine, if there is one")
 	f.StringVar(&o.replay, "replay", "", "show the log in this `path`")
-	f.Float64Var(&o.speed, "speed", 1, "how many times faster than it happened; 0: all at once")
+	f.Float64Var(&o.speed, "speed", 1, "`factor` by which it is faster than it happened; 0: all at once")
 	plainFlag(cmd, &o.plain)
 	return cmd
 }
