@@ -27,10 +27,20 @@ type Dataset struct {
 	// Tokenizer is "bytes", "train:VOCAB" for one that is learnt from the files, or a tokenizer.json.
 	Tokenizer string
 	Say       func(format string, args ...any) // tells the progress
+	// Fetch brings files of the split from an address here; nil leaves paths as they are.
+	Fetch func(ctx context.Context, path, split string) (string, error)
 }
 
-// Prepare makes the data set.
+// Prepare makes the data set of files at paths, which it changes to where they are.
 func (d Dataset) Prepare(ctx context.Context, paths []string) (m data.Manifest, err error) {
+	for i := range paths {
+		if d.Fetch == nil {
+			break
+		}
+		if paths[i], err = d.Fetch(ctx, paths[i], d.Split); err != nil {
+			return m, err
+		}
+	}
 	if d.Out == "" {
 		return m, errors.New("say where the data set goes with -o DIR")
 	}

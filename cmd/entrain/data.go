@@ -68,7 +68,8 @@ times while a large one is read once. The files are linked, not copied, where th
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			m, err := c.prepare(cmd.Context(), p, files)
+			p.Fetch = c.dataFetcher().Dataset
+			m, err := p.Prepare(cmd.Context(), files)
 			if errors.Is(err, context.Canceled) {
 				c.say("interrupted; the same command goes on from here")
 			}
@@ -90,16 +91,6 @@ times while a large one is read once. The files are linked, not copied, where th
 	jsonFlag(cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(source.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// prepare makes a data set of files, and of sets on a hub, which it fetches.
-func (c console) prepare(ctx context.Context, p founding.Dataset, paths []string) (m data.Manifest, err error) {
-	for i := range paths {
-		if paths[i], err = c.dataFetcher().Dataset(ctx, paths[i], p.Split); err != nil {
-			return m, err
-		}
-	}
-	return p.Prepare(ctx, paths)
 }
 
 func dataShowCommand(c console) *cobra.Command {
