@@ -143,7 +143,7 @@ func (i *Instance) describe(p vk.PhysicalDevice) Info {
 		dotProducts:   dot.Flags[0] != 0,
 	}
 	info.float.PNext = nil
-	if matrix.Flags[0] != 0 && f12.Flags[vk.Feature12Int8] != 0 && f12.Flags[vk.Feature12MemoryModel] != 0 {
+	if matrix.Flags[0] != 0 && f12.Flags[vk.Feature12Int8] != 0 && f12.Flags[vk.Feature12MemoryModel] != 0 && info.sharedMemory >= matrixShared {
 		info.matrices = i.matrices(p)
 	}
 	mem := new(vk.MemoryProperties)
@@ -191,6 +191,7 @@ const (
 const (
 	leastInvocations = 256
 	leastShared      = 20 << 10
+	matrixShared     = 24 << 10 // of those that multiply matrices of bytes
 )
 
 // A Device computes. One goroutine at a time may use it.
