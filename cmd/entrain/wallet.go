@@ -42,8 +42,10 @@ what it owes to whom. pool: alone lists the pools of the chain.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var who key.Public
 			if len(args) == 0 {
-				var own key.Private
-				own, err = c.loadKey(a.keyFile)
+				own, err := c.loadKey(a.keyFile)
+				if err != nil {
+					return err
+				}
 				who = own.Public()
 			} else if pool, ok := strings.CutPrefix(args[0], onchain.PoolPrefix); ok {
 				return c.showPool(cmd.Context(), a.chain, pool, asJSON)
