@@ -29,7 +29,10 @@ func (v *Validator) writes() bool {
 // announce has the ledger say where the validator's bucket is, until it does. A miner's
 // announcement has more addresses, and stays.
 func (v *Validator) announce(found []host.Peer) {
-	if _, seated := v.state.Validator(v.self); !seated || !v.writes() {
+	if !v.writes() { // also before the run's state is known
+		return
+	}
+	if _, seated := v.state.Validator(v.self); !seated {
 		return
 	}
 	own := []string{v.cfg.Registered}
