@@ -80,7 +80,7 @@ func shelve(t *testing.T) shelved {
 	if s.address, err = Shelve(t.Context(), getenv, s.dir); err != nil {
 		t.Fatal(err)
 	}
-	// Who may write is nobody's business: credentials that can are not put into a specification.
+	// A specification is public, so credentials that can write are not put into one.
 	env["ENTRAIN_BUCKET_READ"] = own.URL()
 	if _, err := Shelve(t.Context(), getenv, s.dir); err == nil || !strings.Contains(err.Error(), "can write to your bucket") {
 		t.Errorf("announced credentials that write: %v", err)

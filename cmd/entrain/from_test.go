@@ -307,10 +307,18 @@ func TestARunGoesOnWithACheckpointThatIsBrought(t *testing.T) {
 		}
 		return r
 	}
-	for made := 0; made < 2; time.Sleep(replicaBlock) { // the chain knows the one before the last
+	for look := time.Tick(replicaBlock); ; {
 		steps, err := model.Dir(filepath.Join(first, model.CheckpointsDir)).Steps()
-		if made = len(steps); err != nil {
+		if err != nil {
 			t.Fatal(err)
+		}
+		if len(steps) > 1 { // the chain knows the one before the last
+			break
+		}
+		select {
+		case m := <-member:
+			t.Fatalf("it ended before it had two checkpoints: %v", m.err)
+		case <-look:
 		}
 	}
 	leave()

@@ -32,17 +32,24 @@ func (counted) Read(i uint64, dst []uint32) error {
 	return nil
 }
 
-// TestCopiesOfTheSameWindow has a thief commit to what another member has just committed to, and show what that shows: the root opens, and only
-// the work does not, whatever the thief writes there.
-func TestCopiesOfTheSameWindow(t *testing.T) {
-	engine, err := cpu.New(engine.Run{
+// newEngine returns the engine of a run by buckets.
+func newEngine(t *testing.T) *cpu.Engine {
+	t.Helper()
+	e, err := cpu.New(engine.Run{
 		Model: model, Codec: slice.Config{Compression: 4, Leaf: 16, Decay: 1, ClipNorm: 1}, Data: counted{}, Sequence: 12,
 		Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3},
 	}, cpu.Options{Workers: 1, Micro: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer engine.Close()
+	t.Cleanup(e.Close)
+	return e
+}
+
+// TestCopiesOfTheSameWindow has a thief commit to what another member has just committed to, and show what that shows: the root opens, and only
+// the work does not, whatever the thief writes there.
+func TestCopiesOfTheSameWindow(t *testing.T) {
+	engine := newEngine(t)
 	codec, _ := engine.Slicer()
 	run, seed := wire.Sum("run"), wire.Sum("slice")
 	params := llama.Init(model, wire.Sum("judge-test"))
