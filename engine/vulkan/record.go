@@ -107,7 +107,7 @@ func (r *recorder) attendTexts(l int, a *activations) {
 		n, qkv, turn := len(t.Tokens), a.qkv.At(row*width), t.At*r.HeadDim/2
 		r.Rotate(r.c, qkv, r.m.cosine.At(turn), r.m.sine.At(turn), n, r.seq, width, r.turned(), r.HeadDim, false)
 		keys := r.m.texts[t.Slot].At(l * r.seq * kept)
-		r.c.CopyRows(keys.At(t.At*kept), qkv.At(r.q()), n, width, kept)
+		r.c.Gather(keys.At(t.At*kept), qkv.At(r.q()), n, width, kept)
 		for at := 0; at < n; { // up to the end of a block, behind which a row of scores has no +0
 			size := min(n-at, block-(t.At+at)%block)
 			r.attendBlock(a.att.At((row+at)*r.q()), qkv.At(at*width), keys, t.At+at, size)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/engine/vulkan/vk"
 )
 
@@ -260,15 +259,9 @@ func ReadRows(dst []float32, src Words, stride, width int) error {
 	if err != nil {
 		return err
 	}
-	if d.gather == nil { // a copy of as many regions takes milliseconds
-		if d.gather, err = d.NewKernel("gather", shader.SPIRV("gather"), 0); err != nil {
-			return err
-		}
-	}
 	for len(dst) > 0 {
 		n := min(len(dst), len(host)/width*width)
-		x, y := Line((n + 63) / 64)
-		if err := d.Run(func(c *Commands) { c.Dispatch(d.gather, x, y, 1, src, Words{s, 0, n}, n, stride, width) }); err != nil {
+		if err := d.Run(func(c *Commands) { c.Gather(Words{s, 0, n}, src, n/width, stride, width) }); err != nil {
 			return err
 		}
 		copy(dst, host[:n])

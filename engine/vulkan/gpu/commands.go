@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/engine/vulkan/vk"
 )
 
@@ -239,16 +240,19 @@ func (c *Commands) copy(dst, src Words, n int) {
 	}
 }
 
-// CopyRows packs n rows of width numbers that are stride numbers apart.
-func (c *Commands) CopyRows(dst, src Words, n, stride, width int) {
-	regions := make([]vk.BufferCopy, n)
-	for i := range regions {
-		regions[i] = vk.BufferCopy{Src: src.offset + 4*uint64(i*stride), Dst: dst.offset + 4*uint64(i*width), Size: 4 * uint64(width)}
+// Gather packs n rows of width numbers that are stride numbers apart. A copy of as many regions
+// takes milliseconds, a kernel does not.
+func (c *Commands) Gather(dst, src Words, n, stride, width int) {
+	if c.d.gather == nil {
+		k, err := c.d.NewKernel("gather", shader.SPIRV("gather"), 0)
+		if err != nil {
+			c.Fail(err)
+			return
+		}
+		c.d.gather = k
 	}
-	if n > 0 && c.err == nil {
-		c.d.f.CmdCopyBuffer(c.now(), src.b.handle, dst.b.handle, uint32(n), &regions[0])
-		c.barrier()
-	}
+	x, y := Line((n*width + 63) / 64)
+	c.Dispatch(c.d.gather, x, y, 1, src, dst, n*width, stride, width)
 }
 
 // Clear sets x to +0.

@@ -208,7 +208,7 @@ type Device struct {
 	staging *Buffer
 	traffic Traffic
 	kernels []*Kernel
-	gather  *Kernel // of ReadRows
+	gather  *Kernel // made when it is first needed
 	lost    bool    // it may still write to memory, which must not be freed
 }
 
