@@ -13,12 +13,23 @@ import (
 
 // ExchangeOptions bound concurrency; 0 selects the default given for each field.
 type ExchangeOptions struct {
-	Parallel  int // operations at once: default 16
+	Parallel  int // operations at once in others' buckets: default 16; see slowAfter
 	PerBucket int // at once in one bucket, so that a slow one delays only itself: default 4
 	// virtual loop: operations take no time, and results arrive after the stores' delays (see
 	// Wait)
 	Simulated bool
 }
+
+// Members whose buckets accept connections and serve nothing must not hold up the objects of all
+// others. So an operation that has run for slowAfter no longer counts against Parallel, though at
+// most slowFactor times as many may be under way, and buckets that ran into time limits share half
+// of the places, each until lateOps operations in it have ended in time.
+const (
+	slowAfter  = 2 * time.Second
+	slowFactor = 8
+	lateOps    = 8
+	lateMax    = 1 << 12 // buckets remembered
+)
 
 // Exchange is a Writer and a Reader on a participant's loop. Its methods are called on the loop and
 // return at once. Each result arrives later on the loop, exactly once, unless stop is called first.
@@ -32,16 +43,24 @@ type Exchange struct {
 	reader  *Reader
 	options ExchangeOptions
 	waiting []*operation
-	running int
 	at      map[Location]int // running in each bucket
+	// Running in others' buckets: all, those that count against Parallel, and those in late buckets.
+	running, recent, delayed int
+	// Of each late bucket, how many operations must end in time before it is not late any more.
+	late map[Location]int
 }
 
 // operation is work to be done away from the loop.
 type operation struct {
 	location Location // zero for the member's own bucket
+	within   time.Duration
 	deadline time.Time
-	do       func(ctx context.Context) // sets the result
-	done     func()                    // takes the result, after do
+	started  time.Time
+	recent   bool                            // it counts against Parallel
+	delayed  bool                            // it counts as one in a late bucket
+	do       func(ctx context.Context) error // sets the result
+	done     func()                          // takes the result, after do
+	failed   bool                            // do did
 	// called instead of done after the deadline; do may still be running
 	late   func()
 	over   bool               // one of them has been called, or none will be
@@ -58,7 +77,7 @@ func NewExchange(l loop.Loop, w *Writer, r *Reader, o ExchangeOptions) *Exchange
 	if o.PerBucket <= 0 {
 		o.PerBucket = 4
 	}
-	return &Exchange{loop: l, writer: w, reader: r, options: o, at: make(map[Location]int)}
+	return &Exchange{loop: l, writer: w, reader: r, options: o, at: make(map[Location]int), late: make(map[Location]int)}
 }
 
 // Writer returns the writer, whose Traffic counts what was sent.
@@ -71,9 +90,12 @@ func (e *Exchange) Reader() *Reader { return e.reader }
 func (e *Exchange) Put(n Name, body []byte, within time.Duration, done func(error)) (stop func()) {
 	var err error
 	return e.begin(&operation{
-		do:   func(ctx context.Context) { err = e.writer.Put(ctx, n, body) },
+		do: func(ctx context.Context) error {
+			err = e.writer.Put(ctx, n, body)
+			return err
+		},
 		done: func() { done(err) },
-		late: func() { done(e.late("put", Location{}, n.Path())) },
+		late: func() { done(e.slow("put", Location{}, n.Path())) },
 	}, within)
 }
 
@@ -83,9 +105,12 @@ func (e *Exchange) Get(w Want, within time.Duration, done func([]byte, error)) (
 	var err error
 	return e.begin(&operation{
 		location: w.Location,
-		do:       func(ctx context.Context) { body, err = e.reader.Get(ctx, w) },
-		done:     func() { done(body, err) },
-		late:     func() { done(nil, e.late("get", w.Location, w.Name.Path())) },
+		do: func(ctx context.Context) error {
+			body, err = e.reader.Get(ctx, w)
+			return err
+		},
+		done: func() { done(body, err) },
+		late: func() { done(nil, e.slow("get", w.Location, w.Name.Path())) },
 	}, within)
 }
 
@@ -95,9 +120,12 @@ func (e *Exchange) List(l Location, prefix string, max int, within time.Duration
 	var err error
 	return e.begin(&operation{
 		location: l,
-		do:       func(ctx context.Context) { names, err = e.reader.List(ctx, l, prefix, max) },
-		done:     func() { done(names, err) },
-		late:     func() { done(nil, e.late("list", l, prefix)) },
+		do: func(ctx context.Context) error {
+			names, err = e.reader.List(ctx, l, prefix, max)
+			return err
+		},
+		done: func() { done(names, err) },
+		late: func() { done(nil, e.slow("list", l, prefix)) },
 	}, within)
 }
 
@@ -107,14 +135,17 @@ func (e *Exchange) DeleteBefore(run wire.Hash, window coordinator.Round, keep fu
 	var n int
 	var err error
 	return e.begin(&operation{
-		do:   func(ctx context.Context) { n, err = e.writer.DeleteBefore(ctx, run, window, keep) },
+		do: func(ctx context.Context) error {
+			n, err = e.writer.DeleteBefore(ctx, run, window, keep)
+			return err
+		},
 		done: func() { done(n, err) },
-		late: func() { done(0, e.late("delete", Location{}, RunPrefix(run))) },
+		late: func() { done(0, e.slow("delete", Location{}, RunPrefix(run))) },
 	}, within)
 }
 
-// late returns the error of an operation whose deadline has passed.
-func (e *Exchange) late(op string, l Location, key string) error {
+// slow returns the error of an operation whose deadline has passed.
+func (e *Exchange) slow(op string, l Location, key string) error {
 	at := "of one's own"
 	if l != (Location{}) {
 		at = l.String()
@@ -124,8 +155,11 @@ func (e *Exchange) late(op string, l Location, key string) error {
 
 // begin starts an operation, or queues it.
 func (e *Exchange) begin(o *operation, within time.Duration) (stop func()) {
-	o.deadline = e.loop.Now().Add(within)
-	o.timer = e.loop.After(within, func() { e.end(o, o.late) })
+	o.within, o.deadline = within, e.loop.Now().Add(within)
+	o.timer = e.loop.After(within, func() {
+		e.judge(o)
+		e.end(o, o.late)
+	})
 	e.waiting = append(e.waiting, o)
 	e.next()
 	return func() { e.end(o, nil) }
@@ -137,7 +171,7 @@ func (e *Exchange) next() {
 	for _, o := range e.waiting {
 		switch {
 		case o.over:
-		case e.running < e.options.Parallel && e.at[o.location] < e.options.PerBucket:
+		case e.at[o.location] < e.options.PerBucket && e.room(o.location):
 			e.start(o)
 		default:
 			kept = append(kept, o)
@@ -147,9 +181,54 @@ func (e *Exchange) next() {
 	e.waiting = kept
 }
 
+// room reports whether another operation in a bucket may run. The own bucket needs no room.
+func (e *Exchange) room(l Location) bool {
+	most := e.options.Parallel
+	return l == Location{} || e.recent < most && e.running < slowFactor*most && (e.late[l] == 0 || e.delayed < max(1, most/2))
+}
+
+// judge notes whether a bucket is late: whether an operation in it ran for slowAfter, and then into
+// its time limit or failed. One that began shortly before its time limit says nothing.
+func (e *Exchange) judge(o *operation) {
+	if o.over || o.started.IsZero() || o.location == (Location{}) {
+		return
+	}
+	now := e.loop.Now()
+	ran, timed := now.Sub(o.started), !now.Before(o.deadline)
+	if timed && ran >= min(slowAfter, o.within/2) || !timed && o.failed && ran >= slowAfter {
+		if len(e.late) >= lateMax {
+			clear(e.late)
+		}
+		e.late[o.location] = lateOps
+	} else if !timed {
+		if e.late[o.location]--; e.late[o.location] <= 0 {
+			delete(e.late, o.location)
+		}
+	}
+}
+
+// pass notes that an operation no longer counts against Parallel.
+func (e *Exchange) pass(o *operation) {
+	if o.recent {
+		o.recent = false
+		e.recent--
+	}
+}
+
 func (e *Exchange) start(o *operation) {
-	e.running++
 	e.at[o.location]++
+	o.started = e.loop.Now()
+	settled := func() {}
+	if (o.location != Location{}) {
+		e.running, e.recent, o.recent = e.running+1, e.recent+1, true
+		if o.delayed = e.late[o.location] > 0; o.delayed {
+			e.delayed++
+		}
+		settled = e.loop.After(slowAfter, func() {
+			e.pass(o)
+			e.next()
+		})
+	}
 	var ctx context.Context
 	if e.options.Simulated {
 		ctx, o.cancel = context.WithCancel(context.Background())
@@ -160,14 +239,22 @@ func (e *Exchange) start(o *operation) {
 	// An abandoned operation runs until it notices that its context has ended. Only then is its
 	// slot free; its result is dropped.
 	finish := func() {
-		e.running--
+		settled()
 		if e.at[o.location]--; e.at[o.location] == 0 {
 			delete(e.at, o.location)
 		}
+		if (o.location != Location{}) {
+			e.running--
+			e.pass(o)
+		}
+		if o.delayed {
+			e.delayed--
+		}
+		e.judge(o)
 		e.end(o, o.done)
 		e.next()
 	}
-	e.loop.Work(0, func() { o.do(ctx) }, func() {
+	e.loop.Work(0, func() { o.failed = o.do(ctx) != nil }, func() {
 		if took := retry.Spent(ctx); took > 0 {
 			e.loop.After(took, finish)
 			return

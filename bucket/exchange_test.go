@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -152,6 +153,46 @@ func TestSlowBucketHoldsUpOnlyItself(t *testing.T) {
 	n.run()
 	if !quick || slow != 10 {
 		t.Errorf("done is called %d times of 10, and the other's: %t", slow, quick)
+	}
+}
+
+// Forty buckets that accept connections and serve nothing hold up another one's object, and the own uploads, for seconds at first. Once
+// they have run into their time limits they hold up nothing.
+func TestManySlowBucketsHoldUpOnlyThemselves(t *testing.T) {
+	const members, slow, limit = 42, 40, 10 * time.Second
+	n := newNetwork(t, members, bucket.ExchangeOptions{})
+	reader := n.exchanges[members-1]
+	for _, s := range n.sources[:slow] {
+		n.world.Break(s.Location, mem.Faults{Silent: true})
+	}
+	for k, most := range []time.Duration{4 * time.Second, 0, 0} {
+		window := k + 1
+		name := reveal(slow, coordinator.Round(window))
+		n.put(t, slow, name, []byte("x"))
+		began := n.loop.Now()
+		late := 0
+		for i := range slow {
+			reader.Get(n.want(i, reveal(byte(i), coordinator.Round(window))), limit, func(_ []byte, err error) {
+				late++
+				expectKind(t, err, bucket.ErrSlow)
+			})
+		}
+		ended := 0
+		took := func(what string, most time.Duration) func(error) {
+			return func(err error) {
+				ended++
+				if took := n.loop.Now().Sub(began); err != nil || took > most {
+					t.Errorf("window %d: %s takes %v, want at most %v: %v", window, what, took, most, err)
+				}
+			}
+		}
+		read, write := took("another's object", most), took("an upload", 0)
+		reader.Get(n.want(slow, name), limit, func(_ []byte, err error) { read(err) })
+		reader.Put(reveal(members-1, coordinator.Round(window)), []byte("y"), limit, write)
+		n.run()
+		if late != slow || ended != 2 {
+			t.Errorf("window %d: %d of %d slow ones and %d of 2 others end", window, late, slow, ended)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ const triesInWindow = 16
 
 // whom returns nobody: each commitment is looked for in its author's bucket.
 func (m *bucketExchange) whom(rs *results) (to key.Public, ok bool) {
-	return to, m.due(&rs.askedAt, m.patience(reAskMs, rs.asks))
+	return to, m.due(&rs.askedAt, m.patience(reAskMs, rs.passes))
 }
 
 func (m *bucketExchange) outdated(agreed coordinator.Round) bool { return agreed > m.model.round }

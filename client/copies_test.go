@@ -99,3 +99,29 @@ func hiding(b *testing.B, n uint32) {
 	b.ReportMetric(100*missed(others), "%others-missed")
 	b.ReportMetric(100*missed(gang), "%gang-missed")
 }
+
+// TestHiddenCommitmentsTakeNoRoom has 300 of 1,000 members hide their commitments. A member that asks for 256 at a time asks for those of all
+// others, without a pause longer than the first, before it asks for a hidden one again.
+func TestHiddenCommitmentsTakeNoRoom(t *testing.T) {
+	const members, hidden = 1000, 300
+	m := New(Config{})
+	m.run.RoundTrainMs = 64_000
+	m.exchange = &bucketExchange{Machine: m}
+	rs := &results{number: 1, members: members}
+	asked := map[coordinator.Member]int{}
+	for range (members + askMax - 1) / askMax {
+		m.out = nil
+		m.now += reAskMs
+		m.askMissing(rs, func(i coordinator.Member) bool { return i < hidden || asked[i] == 0 })
+		for _, a := range m.out {
+			for _, i := range a.(AskCommitments).Of {
+				asked[i]++
+			}
+		}
+	}
+	for i := range coordinator.Member(members) {
+		if asked[i] == 0 || i >= hidden && asked[i] > 1 {
+			t.Errorf("member %d was asked for %d times", i, asked[i])
+		}
+	}
+}

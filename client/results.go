@@ -51,6 +51,8 @@ type results struct {
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
 	asks      uint32
+	passes    uint32             // how often all that were wanted have been asked after
+	askFrom   coordinator.Member // the next request begins here: the last one had no room for more
 	// The members before these were found to lack nothing: see lacks.
 	unknown, unheld coordinator.Member
 	accepting       *accepting // nil until the accepted set is wanted
@@ -369,10 +371,11 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	return true
 }
 
-// askMissing asks for the commitments of the wanted members. After a crash the own one may be among
-// them.
+// askMissing asks for the commitments of the wanted members, each time after those that it named
+// last, so that members which hide theirs take no room from the others. After a crash the own one
+// may be among them.
 func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member) bool) {
-	wait := m.exchange.patience(reAskMs, rs.asks)
+	wait := m.exchange.patience(reAskMs, rs.passes)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
 		return
 	}
@@ -384,10 +387,17 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 		most = bulkMax
 	}
 	var of []coordinator.Member
-	for i := coordinator.Member(0); i < rs.members && len(of) < most; i++ {
-		if wanted(i) {
-			of = append(of, i)
+	var next coordinator.Member
+	for k := range rs.members {
+		i := (rs.askFrom + k) % rs.members
+		if !wanted(i) {
+			continue
 		}
+		if len(of) == most {
+			next = i
+			break
+		}
+		of = append(of, i)
 	}
 	if len(of) == 0 {
 		rs.askedAt = max(m.now, 1) // this looked at all members: not at every event
@@ -396,6 +406,9 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	to, ok := m.exchange.whom(rs)
 	if !ok {
 		return
+	}
+	if rs.askFrom = next; next == 0 {
+		rs.passes++
 	}
 	var elected []key.Public
 	if bulk {
