@@ -17,11 +17,29 @@ type BlobWant struct {
 	Window coordinator.Round
 	Root   wire.Hash // merkle.BlobRoot
 	Bytes  uint64    // its size
-	From   []Source  // whose buckets have it; parts are spread over all of them
+	From   []Source  // whose buckets may have it, the likeliest first
 }
 
-// blobParallel is the number of parts of a blob in transfer at once.
-const blobParallel = 8
+const (
+	// blobParallel is the number of parts of a blob in transfer at once.
+	blobParallel = 8
+	// indexParallel is the number of buckets that are asked for the index at once. Parts are spread
+	// over those that have it.
+	indexParallel = 4
+	// blobTry bounds the first attempt at a part in a bucket while there are others to try: one that
+	// serves nothing must not take the time of the transfer.
+	blobTry = 30 * time.Second
+)
+
+// standing is what is known of a source in a transfer, the best first.
+type standing uint8
+
+const (
+	serves  standing = iota // the last object came
+	unknown                 // nothing
+	late                    // the last object did not come in time
+	fails                   // it was missing, or wrong
+)
 
 // carrying is a blob in transfer.
 type carrying struct {
@@ -34,6 +52,7 @@ type carrying struct {
 	started  int
 	over     bool
 	finish   func(error)
+	sources  []standing // of a blob that is fetched
 }
 
 func (e *Exchange) carry(within time.Duration, finish func(error)) *carrying {
@@ -64,11 +83,7 @@ func (c *carrying) end(err error) {
 func (c *carrying) run(start func(ended func()) (stop func())) {
 	id := c.started
 	c.started++
-	c.running++
-	c.stops[id] = start(func() {
-		delete(c.stops, id)
-		c.running--
-	})
+	c.stops[id] = start(func() { delete(c.stops, id) })
 }
 
 // advance starts parts while there is room, and runs last when none remains.
@@ -85,9 +100,11 @@ func (c *carrying) advance() {
 
 // put publishes one object, then calls then.
 func (c *carrying) put(n Name, body []byte, then func()) {
+	c.running++
 	c.run(func(ended func()) func() {
 		return c.exchange.Put(n, body, c.left(), func(err error) {
 			ended()
+			c.running--
 			if err != nil {
 				c.end(err)
 				return
@@ -97,35 +114,102 @@ func (c *carrying) put(n Name, body []byte, then func()) {
 	})
 }
 
-// get fetches one object from the first source that has it, starting at source number first, then
-// calls then.
-func (c *carrying) get(b BlobWant, first int, w Want, then func([]byte)) {
+// get fetches one object: from the sources that serve, beginning with another one for each object,
+// and then from the others. Then it calls then.
+func (c *carrying) get(b BlobWant, object int, w Want, then func([]byte)) {
 	var faults []error
-	var try func(int)
-	try = func(k int) {
-		if k == len(b.From) {
-			c.end(fmt.Errorf("none of %d buckets has %s %s of window %d: %w", len(b.From), w.Name.Kind, w.Name.Content, b.Window, errors.Join(faults...)))
+	tried := map[int]bool{}
+	var try func()
+	try = func() {
+		k := c.source(object, tried)
+		if k < 0 {
+			c.end(noneHas(b, w, faults))
 			return
 		}
-		s := b.From[(first+k)%len(b.From)]
-		w.Location, w.Name.Member = s.Location, s.Member
-		within := c.left()
-		if k+1 < len(b.From) { // reserve time for the other sources in case this one is slow
-			within /= 3
-		}
-		c.run(func(ended func()) func() {
-			return c.exchange.Get(w, within, func(body []byte, err error) {
-				ended()
-				if err != nil {
-					faults = append(faults, err)
-					try(k + 1)
-					return
-				}
-				then(body)
-			})
+		tried[k] = true
+		c.ask(b, k, w, len(tried) == len(b.From), func(body []byte, err error) {
+			if err != nil {
+				faults = append(faults, err)
+				try()
+				return
+			}
+			c.running--
+			then(body)
 		})
 	}
-	try(0)
+	c.running++
+	try()
+}
+
+// source returns the best source that was not tried, -1 if there is none.
+func (c *carrying) source(object int, tried map[int]bool) int {
+	best := -1
+	for i := range c.sources {
+		k := (object + i) % len(c.sources)
+		if !tried[k] && (best < 0 || c.sources[k] < c.sources[best]) {
+			best = k
+		}
+	}
+	return best
+}
+
+// ask fetches one object from source k.
+func (c *carrying) ask(b BlobWant, k int, w Want, last bool, done func([]byte, error)) {
+	w.Location, w.Name.Member = b.From[k].Location, b.From[k].Member
+	within := c.left()
+	if !last { // reserve time for the other sources in case this one is slow
+		if within /= 3; c.sources[k] != late {
+			within = min(within, blobTry)
+		}
+	}
+	c.run(func(ended func()) func() {
+		return c.exchange.Get(w, within, func(body []byte, err error) {
+			ended()
+			switch {
+			case err == nil:
+				c.sources[k] = serves
+			case errors.Is(err, ErrSlow):
+				c.sources[k] = late
+			default:
+				c.sources[k] = fails
+			}
+			done(body, err)
+		})
+	})
+}
+
+func noneHas(b BlobWant, w Want, faults []error) error {
+	return fmt.Errorf("none of %d buckets has %s %s of window %d: %w", len(b.From), w.Name.Kind, w.Name.Content, b.Window, errors.Join(faults...))
+}
+
+// index fetches the index of a blob from several sources at once, and calls then with the first
+// that comes.
+func (c *carrying) index(b BlobWant, w Want, then func([]byte)) {
+	var faults []error
+	asked, found := 0, false
+	var try func()
+	try = func() {
+		k := asked
+		asked++
+		c.ask(b, k, w, k+1 == len(b.From), func(body []byte, err error) {
+			switch {
+			case err == nil && !found:
+				found = true
+				then(body)
+			case found: // it serves too
+			case asked < len(b.From):
+				faults = append(faults, err)
+				try()
+			default:
+				if faults = append(faults, err); len(faults) == len(b.From) {
+					c.end(noneHas(b, w, faults))
+				}
+			}
+		})
+	}
+	for range min(indexParallel, len(b.From)) {
+		try()
+	}
 }
 
 // PutBlob publishes a blob: its parts first and then its index, so that a reader who finds the
@@ -167,8 +251,12 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 		return c.stop
 	}
 	c.last = func() { c.end(nil) }
+	c.sources = make([]standing, len(b.From))
+	for k := range c.sources {
+		c.sources[k] = unknown
+	}
 	n := Name{Run: b.Run, Window: b.Window, Kind: KindIndex, Content: b.Root}
-	c.get(b, 0, Want{Name: n, Max: Parts(b.Bytes) * len(wire.Hash{})}, func(body []byte) {
+	c.index(b, Want{Name: n, Max: Parts(b.Bytes) * len(wire.Hash{})}, func(body []byte) {
 		roots, err := parseIndex(body, b.Root)
 		if err != nil || len(roots) != Parts(b.Bytes) {
 			c.end(fmt.Errorf("blob %s: its index has %d parts, want %d", b.Root, len(roots), Parts(b.Bytes)))

@@ -319,6 +319,44 @@ func TestBlobComesFromWhoeverIsHonest(t *testing.T) {
 	}
 }
 
+// A model of which three of a hundred members have the parts comes in seconds though ten others, and one of the three once it has served
+// its index, accept connections and serve nothing.
+func TestSilentBucketsHoldUpNoBlob(t *testing.T) {
+	const members, silent = 100, 10
+	n := newNetwork(t, members+1, bucket.ExchangeOptions{})
+	data, run := blob(), wire.Sum("run")
+	root := merkle.BlobRoot(data)
+	for _, i := range []int{0, 40, 80} {
+		n.exchanges[i].PutBlob(run, 9, data, time.Minute, func(_ wire.Hash, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	n.run()
+	n.world.Break(n.sources[0].Location, mem.Faults{Serve: func(key string, body []byte) []byte {
+		if strings.Contains(key, "/index/") {
+			return body
+		}
+		return nil
+	}, Delay: time.Minute})
+	for i := range silent {
+		n.world.Break(n.sources[1+i].Location, mem.Faults{Silent: true})
+	}
+	w := bucket.BlobWant{Run: run, Window: 9, Root: root, Bytes: uint64(len(data)), From: n.sources[:members]}
+	begin, done := n.loop.Now(), false
+	n.exchanges[members].Blob(w, 30*time.Minute, func(got []byte, err error) {
+		done = true
+		if took := n.loop.Now().Sub(begin); err != nil || !bytes.Equal(got, data) || took > 3*time.Minute {
+			t.Errorf("after %v: %d bytes, %v", took, len(got), err)
+		}
+	})
+	n.run()
+	if !done {
+		t.Fatal("it never came")
+	}
+}
+
 // The same on the clock of the wall and a real server, where operations end while others are given up.
 func TestExchangeOnARealLoop(t *testing.T) {
 	s := startServer(t, t.TempDir(), "")

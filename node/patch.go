@@ -100,7 +100,7 @@ func (b *buckets) ways(a client.Heal, have *base, c catalog) []way {
 		ways = append(ways, func(done func(base, error)) { done(*have, nil) })
 	}
 	whole := func(round coordinator.Round, root wire.Hash) way {
-		return func(done func(base, error)) { b.whole(round, root, done) }
+		return func(done func(base, error)) { b.whole(c, round, root, done) }
 	}
 	ways = append(ways, whole(a.Round, a.Params))
 	if saved, ok := n.state.LastCheckpoint(); ok && saved.Params != a.Params {
@@ -127,14 +127,15 @@ func (b *buckets) cheap(from, to coordinator.Round) bool {
 // cheapTimes is up to how many times the size of the model slices are fetched.
 const cheapTimes = 4
 
-// whole fetches parameters whose hash is known.
-func (b *buckets) whole(round coordinator.Round, root wire.Hash, done func(base, error)) {
+// whole fetches parameters whose hash is known, from the buckets that list them if they can.
+func (b *buckets) whole(c catalog, round coordinator.Round, root wire.Hash, done func(base, error)) {
 	n := b.node
 	want := bucket.BlobWant{Run: b.run(), Window: round, Root: root, Bytes: 4 * uint64(n.cfg.Engine.ParamsLen()), From: b.sources()}
 	if len(want.From) == 0 {
 		done(base{}, errNoBucket)
 		return
 	}
+	slices.SortStableFunc(want.From, func(x, y bucket.Source) int { return c.lists(y, root) - c.lists(x, root) })
 	b.blob(want, func(data []byte, err error) {
 		done(base{round: round, text: "the model of round " + fmt.Sprint(round) + ", verified", values: func() []float32 {
 			values := make([]float32, n.cfg.Engine.ParamsLen())
@@ -211,6 +212,14 @@ func (c catalog) models(root wire.Hash) (rounds []coordinator.Round) {
 	slices.Sort(rounds)
 	slices.Reverse(rounds)
 	return rounds[:min(len(rounds), 2)]
+}
+
+// lists returns 1 if a bucket lists the model with a hash, or else 0.
+func (c catalog) lists(s bucket.Source, root wire.Hash) int {
+	if slices.ContainsFunc(c.found, func(f found) bool { return f.Source == s && f.Kind == bucket.KindIndex && f.Content == root }) {
+		return 1
+	}
+	return 0
 }
 
 // states lists the slices of a window that lead to the agreed hash, or if that is not known to the
