@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // Apply changes s by one message. If it refuses the message it returns an Error and leaves the
 // bytes unchanged. It costs O(members) or less, however much time has passed.
@@ -30,7 +33,7 @@ func (s State) Apply(env Env, m Message) error {
 // twice.
 const transitionsMax = 4
 
-func (s State) tick(Env, Tick) Error { return OK }
+func (Tick) apply(State, Env) Error { return OK }
 
 // presentMember returns the place of the member known by pub, if it is present.
 func (s State) presentMember(pub key.Public) (Member, Error) {
@@ -41,7 +44,7 @@ func (s State) presentMember(pub key.Public) (Member, Error) {
 	return i, OK
 }
 
-func (s State) withdraw(env Env, _ Withdraw) Error {
+func (Withdraw) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e
@@ -53,7 +56,7 @@ func (s State) withdraw(env Env, _ Withdraw) Error {
 	return OK
 }
 
-func (s State) ready(env Env, m Ready) Error {
+func (m Ready) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e
@@ -73,7 +76,7 @@ func (s State) ready(env Env, m Ready) Error {
 	return OK
 }
 
-func (s State) checkpoint(env Env, m Checkpoint) Error {
+func (m Checkpoint) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e
@@ -93,12 +96,7 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 		return ErrDuplicate
 	}
 	s.h().SetCheckpointNamed(at, m.Manifest)
-	words := uint8(0)
-	for p := range uint32(checkpointersMax) {
-		if s.h().CheckpointNamed(p) == m.Manifest {
-			words++
-		}
-	}
+	words := s.wordsFor(m.Manifest)
 	switch saved := s.h().HasCheckpoint() && s.h().CheckpointEpoch() == m.Epoch; {
 	case saved && words <= s.h().CheckpointWords():
 		return OK // another one has as many words, and came first
@@ -113,17 +111,24 @@ func (s State) checkpoint(env Env, m Checkpoint) Error {
 	return OK
 }
 
+// wordsFor returns how many of the places for checkpointers name this manifest; places that
+// name none yet hold zero.
+func (s State) wordsFor(manifest wire.Hash) uint8 {
+	words := uint8(0)
+	for p := range uint32(checkpointersMax) {
+		if s.h().CheckpointNamed(p) == manifest {
+			words++
+		}
+	}
+	return words
+}
+
 // checkpointed reports whether nothing more is to be said of the epoch's checkpoint: two of those
 // chosen to make it named the same manifest, or all of them named one.
 func (s State) checkpointed() bool {
 	if !s.h().HasCheckpoint() || s.h().CheckpointEpoch() != s.Epoch() {
 		return false
 	}
-	named := 0
-	for p := range uint32(checkpointersMax) {
-		if !s.h().CheckpointNamed(p).IsZero() {
-			named++
-		}
-	}
-	return s.h().CheckpointWords() >= checkpointWords || named >= len(s.Checkpointers())
+	named := checkpointersMax - s.wordsFor(wire.Hash{})
+	return s.h().CheckpointWords() >= checkpointWords || int(named) >= len(s.Checkpointers())
 }

@@ -38,38 +38,38 @@ func (s State) Convictions() []dispute.Conviction { return s.cases().LastConvict
 // ConvictionsTotal returns the number of convictions so far, which is the number of the last one.
 func (s State) ConvictionsTotal() uint32 { return s.h().Convictions() }
 
-func (s State) pass(env Env, m Pass) Error {
+func (m Pass) apply(s State, env Env) Error {
 	return s.cases().Pass(env.dispute(m), m.Round, m.Member, m.Commitment, m.Gradient)
 }
 
-func (s State) accuse(env Env, m Accuse) Error {
+func (m Accuse) apply(s State, env Env) Error {
 	return s.cases().Accuse(env.dispute(m), m.Round, m.Member, m.Commitment, m.Trace)
 }
 
-func (s State) unserved(env Env, m Unserved) Error {
+func (m Unserved) apply(s State, env Env) Error {
 	return s.cases().Unserved(env.dispute(m), m.Round, m.Member)
 }
 
-func (s State) tieBreak(env Env, m TieBreak) Error {
+func (m TieBreak) apply(s State, env Env) Error {
 	return s.cases().TieBreak(env.dispute(m), m.Dispute, m.Vote, m.Trace)
 }
 
-func (s State) defend(env Env, m Defend) Error {
+func (m Defend) apply(s State, env Env) Error {
 	return s.cases().Defend(env.dispute(m), m.Dispute, m.Trace, m.Proof)
 }
 
-func (s State) reveal(env Env, m Reveal) Error {
+func (m Reveal) apply(s State, env Env) Error {
 	return s.cases().Reveal(env.dispute(m), m.Dispute, m.Nodes)
 }
 
-func (s State) evidence(env Env, m Evidence) Error {
+func (m Evidence) apply(s State, env Env) Error {
 	return s.cases().Evidence(env.dispute(m), m.Dispute, m.Bytes)
 }
 
-func (s State) concede(env Env, m Concede) Error {
+func (m Concede) apply(s State, env Env) Error {
 	return s.cases().Concede(env.dispute(m), m.Dispute)
 }
 
-func (s State) equivocation(env Env, m Equivocation) Error {
+func (m Equivocation) apply(s State, env Env) Error {
 	return s.cases().Equivocation(env.dispute(m), m.A, m.B)
 }

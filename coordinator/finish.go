@@ -84,11 +84,10 @@ func (s State) next(env Env, r RoundState, agreed bool) {
 
 // mustDrain reports whether the epoch must end after the training round r.
 func (s State) mustDrain(env Env, r RoundState) bool {
-	since := s.h().EpochSince()
 	_, agreedIn := s.Params()
 	base := max(agreedIn+1, s.h().EpochRound()) + 1 // the epoch began with agreed parameters
 	switch {
-	case env.NowMs >= since && env.NowMs-since >= s.h().EpochMs():
+	case reached(env.NowMs, s.h().EpochSince(), s.h().EpochMs()):
 	case s.Step() >= s.h().TotalSteps():
 	case s.PausePending(), s.EndPending():
 	case s.tally().active < s.h().MinMembers():

@@ -6,9 +6,9 @@ import (
 	"github.com/entrain-network/entrain/key"
 )
 
-// join makes the sender a member. A newcomer, or a member that was replaced, pays the cost of
-// registering. If all slots are taken, join replaces a member.
-func (s State) join(env Env, m Join) Error {
+// apply makes the sender a member. A newcomer, or a member that was replaced, pays the cost of
+// registering. If all slots are taken, it replaces a member.
+func (m Join) apply(s State, env Env) Error {
 	if env.Sender.IsZero() {
 		return ErrSender
 	}

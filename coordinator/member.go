@@ -22,21 +22,9 @@ const (
 
 // String returns a one-word name.
 func (s Status) String() string {
-	switch s {
-	case StatusWaiting:
-		return "waiting"
-	case StatusReady:
-		return "ready"
-	case StatusActive:
-		return "active"
-	case StatusDropped:
-		return "dropped"
-	case StatusWithdrawn:
-		return "withdrawn"
-	case StatusEjected:
-		return "ejected"
-	case StatusReplaced:
-		return "replaced"
+	names := [...]string{"none", "waiting", "ready", "active", "dropped", "withdrawn", "ejected", "replaced"}
+	if int(s) < len(names) {
+		return names[s]
 	}
 	return "none"
 }

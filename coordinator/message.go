@@ -9,9 +9,8 @@ import (
 
 // Message is a message from a participant or a host to a run. Env names its sender.
 type Message interface {
-	kind() uint8
 	name() string
-	append(dst []byte) []byte
+	append(dst []byte) []byte // Append
 	apply(s State, env Env) Error
 }
 
@@ -24,7 +23,7 @@ const (
 )
 
 // Append appends the canonical encoding of m, which the package comment lists.
-func Append(dst []byte, m Message) []byte { return m.append(wire.AppendU8(dst, m.kind())) }
+func Append(dst []byte, m Message) []byte { return m.append(dst) }
 
 // ParseMessage is the inverse of Append. It fails with a wire.Error if b is malformed, oversized or
 // not canonical, and with ErrMessage if the kind is unknown. The result holds views of b.
@@ -134,5 +133,5 @@ func readScores(r *wire.Reader, most uint32) []score.Score {
 // the period and a secret salt, so that no other validator can copy the commitment or guess the
 // scores.
 func ScoresHash(run wire.Hash, validator key.Public, m RevealScores) wire.Hash {
-	return wire.Sum("entrain/scores", run[:], validator[:], m.append(nil))
+	return wire.Sum("entrain/scores", run[:], validator[:], m.append(nil)[1:])
 }

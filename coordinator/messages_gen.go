@@ -252,37 +252,27 @@ type Refund struct {
 	Amount uint64
 }
 
-func (Tick) kind() uint8                    { return 0 }
-func (Tick) name() string                   { return "tick" }
-func (m Tick) apply(s State, env Env) Error { return s.tick(env, m) }
-func (Tick) append(dst []byte) []byte       { return dst }
+func (Tick) name() string             { return "tick" }
+func (Tick) append(dst []byte) []byte { return wire.AppendU8(dst, 0) }
 
-func (Join) kind() uint8                    { return 1 }
-func (Join) name() string                   { return "join" }
-func (m Join) apply(s State, env Env) Error { return s.join(env, m) }
+func (Join) name() string { return "join" }
 func (m Join) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Speed)
+	dst = wire.AppendU32(wire.AppendU8(dst, 1), m.Speed)
 	return append(dst, m.Payee[:]...)
 }
 
-func (Withdraw) kind() uint8                    { return 2 }
-func (Withdraw) name() string                   { return "withdraw" }
-func (m Withdraw) apply(s State, env Env) Error { return s.withdraw(env, m) }
-func (Withdraw) append(dst []byte) []byte       { return dst }
+func (Withdraw) name() string             { return "withdraw" }
+func (Withdraw) append(dst []byte) []byte { return wire.AppendU8(dst, 2) }
 
-func (Ready) kind() uint8                    { return 3 }
-func (Ready) name() string                   { return "ready" }
-func (m Ready) apply(s State, env Env) Error { return s.ready(env, m) }
+func (Ready) name() string { return "ready" }
 func (m Ready) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Epoch))
+	dst = wire.AppendU32(wire.AppendU8(dst, 3), uint32(m.Epoch))
 	return wire.AppendHash(dst, m.Params)
 }
 
-func (Witness) kind() uint8                    { return 4 }
-func (Witness) name() string                   { return "witness report" }
-func (m Witness) apply(s State, env Env) Error { return s.witness(env, m) }
+func (Witness) name() string { return "witness report" }
 func (m Witness) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(wire.AppendU8(dst, 4), uint32(m.Round))
 	dst = wire.AppendBool(dst, m.Complete)
 	dst = wire.AppendHash(dst, m.Params)
 	dst = wire.AppendHash(dst, m.Prev)
@@ -290,162 +280,118 @@ func (m Witness) append(dst []byte) []byte {
 	return wire.AppendVar(dst, m.Commitments)
 }
 
-func (Checkpoint) kind() uint8                    { return 5 }
-func (Checkpoint) name() string                   { return "checkpoint" }
-func (m Checkpoint) apply(s State, env Env) Error { return s.checkpoint(env, m) }
+func (Checkpoint) name() string { return "checkpoint" }
 func (m Checkpoint) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Epoch))
+	dst = wire.AppendU32(wire.AppendU8(dst, 5), uint32(m.Epoch))
 	dst = wire.AppendHash(dst, m.Params)
 	return wire.AppendHash(dst, m.Manifest)
 }
 
-func (Pause) kind() uint8                    { return 6 }
-func (Pause) name() string                   { return "pause" }
-func (m Pause) apply(s State, env Env) Error { return s.pause(env, m) }
-func (Pause) append(dst []byte) []byte       { return dst }
+func (Pause) name() string             { return "pause" }
+func (Pause) append(dst []byte) []byte { return wire.AppendU8(dst, 6) }
 
-func (Resume) kind() uint8                    { return 7 }
-func (Resume) name() string                   { return "resume" }
-func (m Resume) apply(s State, env Env) Error { return s.resume(env, m) }
-func (Resume) append(dst []byte) []byte       { return dst }
+func (Resume) name() string             { return "resume" }
+func (Resume) append(dst []byte) []byte { return wire.AppendU8(dst, 7) }
 
-func (Pass) kind() uint8                    { return 8 }
-func (Pass) name() string                   { return "verdict on a check" }
-func (m Pass) apply(s State, env Env) Error { return s.pass(env, m) }
+func (Pass) name() string { return "verdict on a check" }
 func (m Pass) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(wire.AppendU8(dst, 8), uint32(m.Round))
 	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
 	return wire.AppendHash(dst, m.Gradient)
 }
 
-func (Accuse) kind() uint8                    { return 9 }
-func (Accuse) name() string                   { return "verdict on a check" }
-func (m Accuse) apply(s State, env Env) Error { return s.accuse(env, m) }
+func (Accuse) name() string { return "verdict on a check" }
 func (m Accuse) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(wire.AppendU8(dst, 9), uint32(m.Round))
 	dst = wire.AppendU32(dst, uint32(m.Member))
 	dst = m.Commitment.Append(dst)
 	return wire.AppendHash(dst, m.Trace)
 }
 
-func (Unserved) kind() uint8                    { return 10 }
-func (Unserved) name() string                   { return "verdict on a check" }
-func (m Unserved) apply(s State, env Env) Error { return s.unserved(env, m) }
+func (Unserved) name() string { return "verdict on a check" }
 func (m Unserved) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, uint32(m.Round))
+	dst = wire.AppendU32(wire.AppendU8(dst, 10), uint32(m.Round))
 	return wire.AppendU32(dst, uint32(m.Member))
 }
 
-func (TieBreak) kind() uint8                    { return 11 }
-func (TieBreak) name() string                   { return "vote of a tie-breaker" }
-func (m TieBreak) apply(s State, env Env) Error { return s.tieBreak(env, m) }
+func (TieBreak) name() string { return "vote of a tie-breaker" }
 func (m TieBreak) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Dispute)
+	dst = wire.AppendU32(wire.AppendU8(dst, 11), m.Dispute)
 	dst = wire.AppendU8(dst, uint8(m.Vote))
 	return wire.AppendHash(dst, m.Trace)
 }
 
-func (Defend) kind() uint8                    { return 12 }
-func (Defend) name() string                   { return "move in a dispute" }
-func (m Defend) apply(s State, env Env) Error { return s.defend(env, m) }
+func (Defend) name() string { return "move in a dispute" }
 func (m Defend) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Dispute)
+	dst = wire.AppendU32(wire.AppendU8(dst, 12), m.Dispute)
 	dst = wire.AppendHash(dst, m.Trace)
 	return appendHashes(dst, m.Proof)
 }
 
-func (Reveal) kind() uint8                    { return 13 }
-func (Reveal) name() string                   { return "move in a dispute" }
-func (m Reveal) apply(s State, env Env) Error { return s.reveal(env, m) }
+func (Reveal) name() string { return "move in a dispute" }
 func (m Reveal) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Dispute)
+	dst = wire.AppendU32(wire.AppendU8(dst, 13), m.Dispute)
 	return appendNodes(dst, &m.Nodes)
 }
 
-func (Evidence) kind() uint8                    { return 14 }
-func (Evidence) name() string                   { return "move in a dispute" }
-func (m Evidence) apply(s State, env Env) Error { return s.evidence(env, m) }
+func (Evidence) name() string { return "move in a dispute" }
 func (m Evidence) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Dispute)
+	dst = wire.AppendU32(wire.AppendU8(dst, 14), m.Dispute)
 	return wire.AppendVar(dst, m.Bytes)
 }
 
-func (Concede) kind() uint8                    { return 15 }
-func (Concede) name() string                   { return "move in a dispute" }
-func (m Concede) apply(s State, env Env) Error { return s.concede(env, m) }
-func (m Concede) append(dst []byte) []byte     { return wire.AppendU32(dst, m.Dispute) }
+func (Concede) name() string               { return "move in a dispute" }
+func (m Concede) append(dst []byte) []byte { return wire.AppendU32(wire.AppendU8(dst, 15), m.Dispute) }
 
-func (Equivocation) kind() uint8                    { return 16 }
-func (Equivocation) name() string                   { return "proof of two commitments" }
-func (m Equivocation) apply(s State, env Env) Error { return s.equivocation(env, m) }
+func (Equivocation) name() string { return "proof of two commitments" }
 func (m Equivocation) append(dst []byte) []byte {
-	dst = m.A.Append(dst)
+	dst = m.A.Append(wire.AppendU8(dst, 16))
 	return m.B.Append(dst)
 }
 
-func (Deposit) kind() uint8                    { return 17 }
-func (Deposit) name() string                   { return "deposit" }
-func (m Deposit) apply(s State, env Env) Error { return s.deposit(env, m) }
-func (m Deposit) append(dst []byte) []byte     { return append(dst, m.Member[:]...) }
+func (Deposit) name() string               { return "deposit" }
+func (m Deposit) append(dst []byte) []byte { return append(wire.AppendU8(dst, 17), m.Member[:]...) }
 
-func (Claim) kind() uint8                    { return 18 }
-func (Claim) name() string                   { return "claim" }
-func (m Claim) apply(s State, env Env) Error { return s.claim(env, m) }
-func (Claim) append(dst []byte) []byte       { return dst }
+func (Claim) name() string             { return "claim" }
+func (Claim) append(dst []byte) []byte { return wire.AppendU8(dst, 18) }
 
-func (Fund) kind() uint8                    { return 19 }
-func (Fund) name() string                   { return "fund" }
-func (m Fund) apply(s State, env Env) Error { return s.fund(env, m) }
-func (Fund) append(dst []byte) []byte       { return dst }
+func (Fund) name() string             { return "fund" }
+func (Fund) append(dst []byte) []byte { return wire.AppendU8(dst, 19) }
 
-func (Commit) kind() uint8                    { return 20 }
-func (Commit) name() string                   { return "commitment" }
-func (m Commit) apply(s State, env Env) Error { return s.commit(env, m) }
-func (m Commit) append(dst []byte) []byte     { return m.Signed.Append(dst) }
+func (Commit) name() string               { return "commitment" }
+func (m Commit) append(dst []byte) []byte { return m.Signed.Append(wire.AppendU8(dst, 20)) }
 
-func (RegisterValidator) kind() uint8                    { return 21 }
-func (RegisterValidator) name() string                   { return "registration as a validator" }
-func (m RegisterValidator) apply(s State, env Env) Error { return s.registerValidator(env, m) }
-func (m RegisterValidator) append(dst []byte) []byte     { return append(dst, m.Payee[:]...) }
+func (RegisterValidator) name() string { return "registration as a validator" }
+func (m RegisterValidator) append(dst []byte) []byte {
+	return append(wire.AppendU8(dst, 21), m.Payee[:]...)
+}
 
-func (RetireValidator) kind() uint8                    { return 22 }
-func (RetireValidator) name() string                   { return "retirement as a validator" }
-func (m RetireValidator) apply(s State, env Env) Error { return s.retireValidator(env, m) }
-func (RetireValidator) append(dst []byte) []byte       { return dst }
+func (RetireValidator) name() string             { return "retirement as a validator" }
+func (RetireValidator) append(dst []byte) []byte { return wire.AppendU8(dst, 22) }
 
-func (CommitScores) kind() uint8                    { return 23 }
-func (CommitScores) name() string                   { return "commitment to scores" }
-func (m CommitScores) apply(s State, env Env) Error { return s.commitScores(env, m) }
+func (CommitScores) name() string { return "commitment to scores" }
 func (m CommitScores) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Period)
+	dst = wire.AppendU32(wire.AppendU8(dst, 23), m.Period)
 	return wire.AppendHash(dst, m.Hash)
 }
 
-func (RevealScores) kind() uint8                    { return 24 }
-func (RevealScores) name() string                   { return "scores" }
-func (m RevealScores) apply(s State, env Env) Error { return s.revealScores(env, m) }
+func (RevealScores) name() string { return "scores" }
 func (m RevealScores) append(dst []byte) []byte {
-	dst = wire.AppendU32(dst, m.Period)
+	dst = wire.AppendU32(wire.AppendU8(dst, 24), m.Period)
 	dst = wire.AppendHash(dst, m.Salt)
 	return appendScores(dst, m.Scores)
 }
 
-func (SetSpeed) kind() uint8                    { return 25 }
-func (SetSpeed) name() string                   { return "speed" }
-func (m SetSpeed) apply(s State, env Env) Error { return s.setSpeed(env, m) }
-func (m SetSpeed) append(dst []byte) []byte     { return wire.AppendU32(dst, m.Speed) }
+func (SetSpeed) name() string               { return "speed" }
+func (m SetSpeed) append(dst []byte) []byte { return wire.AppendU32(wire.AppendU8(dst, 25), m.Speed) }
 
-func (End) kind() uint8                    { return 26 }
-func (End) name() string                   { return "end" }
-func (m End) apply(s State, env Env) Error { return s.end(env, m) }
-func (End) append(dst []byte) []byte       { return dst }
+func (End) name() string             { return "end" }
+func (End) append(dst []byte) []byte { return wire.AppendU8(dst, 26) }
 
-func (Change) kind() uint8                    { return 27 }
-func (Change) name() string                   { return "change of the run's terms" }
-func (m Change) apply(s State, env Env) Error { return s.change(env, m) }
+func (Change) name() string { return "change of the run's terms" }
 func (m Change) append(dst []byte) []byte {
-	dst = wire.AppendU64(dst, m.Rate)
+	dst = wire.AppendU64(wire.AppendU8(dst, 27), m.Rate)
 	dst = wire.AppendU64(dst, m.Emission)
 	dst = wire.AppendU64(dst, m.WaitingMs)
 	dst = wire.AppendU64(dst, m.WarmupMs)
@@ -455,10 +401,8 @@ func (m Change) append(dst []byte) []byte {
 	return wire.AppendU64(dst, m.EpochMs)
 }
 
-func (Refund) kind() uint8                    { return 28 }
-func (Refund) name() string                   { return "refund" }
-func (m Refund) apply(s State, env Env) Error { return s.refund(env, m) }
-func (m Refund) append(dst []byte) []byte     { return wire.AppendU64(dst, m.Amount) }
+func (Refund) name() string               { return "refund" }
+func (m Refund) append(dst []byte) []byte { return wire.AppendU64(wire.AppendU8(dst, 28), m.Amount) }
 
 // readMessage reads the fields of a message; nil if the kind is unknown.
 func readMessage(kind uint8, r *wire.Reader) Message {

@@ -36,7 +36,7 @@ func (s State) releaseMs(i Member) uint64 {
 	return 0
 }
 
-func (s State) deposit(env Env, m Deposit) Error {
+func (m Deposit) apply(s State, env Env) Error {
 	i, ok := s.Find(m.Member)
 	switch {
 	case env.Value == 0 || !s.h().CanHold(env.Value):
@@ -56,7 +56,7 @@ func (s State) addStake(i Member, value uint64) {
 	s.h().SetEscrow(s.Escrow() + value)
 }
 
-func (s State) fund(env Env, _ Fund) Error {
+func (Fund) apply(s State, env Env) Error {
 	if env.Value == 0 || !s.h().CanHold(env.Value) {
 		return ErrValue
 	}
@@ -65,8 +65,8 @@ func (s State) fund(env Env, _ Fund) Error {
 	return OK
 }
 
-// claim pays what the run owes the sender to the sender's payee.
-func (s State) claim(env Env, _ Claim) Error {
+// apply pays what the run owes the sender to the sender's payee.
+func (Claim) apply(s State, env Env) Error {
 	i, ok := s.Find(env.Sender)
 	if !ok || s.due(env, i).amount() == 0 {
 		if ok && s.book().Claim(env.score()) != record.OK {

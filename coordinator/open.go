@@ -45,8 +45,7 @@ func Attach(b []byte) (State, error) {
 	if h.Version() != version {
 		return State{}, ErrVersion
 	}
-	l := Limits{Members: h.LimitMembers(), Witnesses: h.LimitWitnesses(), Validators: h.LimitValidators()}
-	l.setRoom(h.Room())
+	l := State{b: b}.Limits()
 	if e := l.check(); e != OK {
 		return State{}, e
 	}
@@ -232,37 +231,26 @@ func ones(bitmap []byte) uint32 {
 // tokensOK checks that the escrow is the sum of its parts, and checks the numbers that may only
 // grow.
 func (s State) tokensOK() bool {
-	sum := s.Treasury()
-	if sum > TokensMax || s.Escrow() > TokensMax {
-		return false
-	}
+	sum := uint64(0)
+	ok := addTokens(&sum, s.Treasury())
 	for i := range s.Count() {
 		b := s.place(i)
-		stake, balance := b.Stake(), b.Balance()
-		if stake > TokensMax || balance > TokensMax {
-			return false
-		}
-		sum += stake
-		if sum > TokensMax {
-			return false
-		}
-		sum += balance
-		if sum > TokensMax {
-			return false
-		}
-		unvested := b.Unvested()
-		if unvested > TokensMax-sum {
-			return false
-		}
-		sum += unvested
+		ok = ok && addTokens(&sum, b.Stake(), b.Balance(), b.Unvested())
 	}
 	for k := range 2 * s.l.Validators {
 		b := s.buffer().Seat(k) // or a bench
-		stake, balance := b.Stake(), b.Balance()
-		if stake > TokensMax-sum || balance > TokensMax-sum-stake {
+		ok = ok && addTokens(&sum, b.Stake(), b.Balance())
+	}
+	return ok && sum == s.Escrow()
+}
+
+// addTokens adds parts to a sum, and reports whether it stays within TokensMax.
+func addTokens(sum *uint64, parts ...uint64) bool {
+	for _, v := range parts {
+		if v > TokensMax-*sum {
 			return false
 		}
-		sum += stake + balance
+		*sum += v
 	}
-	return sum == s.Escrow()
+	return true
 }

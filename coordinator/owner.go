@@ -13,7 +13,7 @@ import (
 // members can leave with all that they have: a day.
 const NoticeMs = 24 * 3600 * 1000
 
-func (s State) pause(env Env, _ Pause) Error {
+func (Pause) apply(s State, env Env) Error {
 	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}
@@ -34,7 +34,7 @@ func (s State) pause(env Env, _ Pause) Error {
 	return OK
 }
 
-func (s State) resume(env Env, _ Resume) Error {
+func (Resume) apply(s State, env Env) Error {
 	if env.Sender != s.h().Owner() {
 		return ErrNotOwner
 	}
@@ -51,7 +51,7 @@ func (s State) resume(env Env, _ Resume) Error {
 // EndPending reports whether the run will finish at the end of this epoch.
 func (s State) EndPending() bool { return s.h().EndPending() }
 
-func (s State) end(env Env, _ End) Error {
+func (End) apply(s State, env Env) Error {
 	switch {
 	case env.Sender != s.h().Owner():
 		return ErrNotOwner
@@ -88,13 +88,18 @@ func (s State) Quiet() bool {
 	return true
 }
 
-// unpaid returns what the treasury owes for points, at most limit+1.
-func (s State) unpaid(limit uint64) uint64 {
+// unclaimed returns the points of all members that were not paid.
+func (s State) unclaimed() uint64 {
 	points := uint64(0)
 	for i := range s.Count() {
 		points += s.place(i).Points() - s.place(i).Claimed()
 	}
-	over, tokens := bits.Mul64(points, s.h().Rate())
+	return points
+}
+
+// unpaid returns what the treasury owes for points, at most limit+1.
+func (s State) unpaid(limit uint64) uint64 {
+	over, tokens := bits.Mul64(s.unclaimed(), s.h().Rate())
 	if over > 0 || tokens > limit {
 		return limit + 1
 	}
@@ -117,7 +122,7 @@ func (s State) Spare() uint64 {
 	return have - min(have, emission)
 }
 
-func (s State) refund(env Env, m Refund) Error {
+func (m Refund) apply(s State, env Env) Error {
 	switch {
 	case env.Sender != s.h().Owner():
 		return ErrNotOwner
@@ -135,7 +140,7 @@ func (s State) refund(env Env, m Refund) Error {
 	return OK
 }
 
-func (s State) change(env Env, m Change) Error {
+func (m Change) apply(s State, env Env) Error {
 	old := s.Config()
 	c := old
 	c.Rate, c.Emission = m.Rate, m.Emission
@@ -159,14 +164,7 @@ func (s State) change(env Env, m Change) Error {
 		}
 		s.payPoints(old.Rate)
 	}
-	s.h().SetRate(c.Rate)
-	s.h().SetEmission(c.Emission)
-	s.h().SetWaitingMs(c.WaitingMs)
-	s.h().SetWarmupMs(c.WarmupMs)
-	s.h().SetRoundTrainMs(c.RoundTrainMs)
-	s.h().SetRoundWitnessMs(c.RoundWitnessMs)
-	s.h().SetCooldownMs(c.CooldownMs)
-	s.h().SetEpochMs(c.EpochMs)
+	s.putConfig(c)
 	s.h().SetTrainLimitMs(min(s.h().TrainLimitMs(), c.RoundTrainMs))
 	if c.Rate < old.Rate || c.WarmupMs < old.WarmupMs || c.RoundTrainMs < old.RoundTrainMs || c.RoundWitnessMs < old.RoundWitnessMs || c.CooldownMs < old.CooldownMs {
 		s.h().SetNoticeMs(env.NowMs + NoticeMs)
@@ -202,11 +200,7 @@ func (s State) Closable(nowMs uint64) bool {
 // the owner, which comes last. If the treasury cannot pay all points it pays each the same part of
 // its points.
 func (s State) Debts() []Debt {
-	treasury := s.Treasury()
-	points := uint64(0)
-	for i := range s.Count() {
-		points += s.place(i).Points() - s.place(i).Claimed()
-	}
+	treasury, points := s.Treasury(), s.unclaimed()
 	short := s.unpaid(treasury) > treasury
 	var list []Debt
 	for i := range s.Count() {

@@ -321,7 +321,7 @@ func (sc *scenario) sendWith(name string, value uint64, m Message) {
 		sc.fail(err)
 		return
 	}
-	sc.seen.messages[m.kind()] = true
+	sc.seen.messages[Append(nil, m)[0]] = true
 	if after := sc.world.s.Phase(); after != before {
 		sc.seen.edges[[2]Phase{before, after}] = true
 	}

@@ -56,18 +56,18 @@ func (s State) MayScore(pub key.Public, period uint32) bool {
 // Validator returns the validator with this key: in a seat, or else on a bench.
 func (s State) Validator(pub key.Public) (score.Validator, bool) { return s.book().Validator(pub) }
 
-func (s State) registerValidator(env Env, m RegisterValidator) Error {
+func (m RegisterValidator) apply(s State, env Env) Error {
 	return s.book().Register(env.score(), m.Payee)
 }
 
-func (s State) retireValidator(env Env, _ RetireValidator) Error {
+func (RetireValidator) apply(s State, env Env) Error {
 	return s.book().Retire(env.score())
 }
 
-func (s State) commitScores(env Env, m CommitScores) Error {
+func (m CommitScores) apply(s State, env Env) Error {
 	return s.book().Commit(env.score(), m.Period, m.Hash)
 }
 
-func (s State) revealScores(env Env, m RevealScores) Error {
+func (m RevealScores) apply(s State, env Env) Error {
 	return s.book().Reveal(env.score(), m.Period, m.Scores, ScoresHash(s.ID(), env.Sender, m))
 }

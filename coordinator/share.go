@@ -185,9 +185,9 @@ func (r RoundState) sharesOK() bool {
 	return total == uint64(r.Batch())
 }
 
-// setSpeed records a member's new speed, at most once an epoch. It takes effect with the next
+// apply records a member's new speed, at most once an epoch. It takes effect with the next
 // epoch.
-func (s State) setSpeed(env Env, m SetSpeed) Error {
+func (m SetSpeed) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e

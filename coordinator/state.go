@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
@@ -37,23 +39,9 @@ const (
 
 // String returns the phase's name.
 func (p Phase) String() string {
-	switch p {
-	case Uninitialized:
-		return "Uninitialized"
-	case WaitingForMembers:
-		return "WaitingForMembers"
-	case Warmup:
-		return "Warmup"
-	case RoundTrain:
-		return "RoundTrain"
-	case RoundWitness:
-		return "RoundWitness"
-	case Cooldown:
-		return "Cooldown"
-	case Finished:
-		return "Finished"
-	case Paused:
-		return "Paused"
+	names := [...]string{"Uninitialized", "WaitingForMembers", "Warmup", "RoundTrain", "RoundWitness", "Cooldown", "Finished", "Paused"}
+	if int(p) < len(names) {
+		return names[p]
 	}
 	return "unknown phase"
 }
@@ -131,9 +119,9 @@ func (s State) Hash() wire.Hash {
 
 // Limits returns the capacity that the run was created with.
 func (s State) Limits() Limits {
-	return Limits{
-		Members: s.l.Members, Witnesses: uint16(s.l.Witnesses), Validators: uint16(s.l.Validators), Buckets: s.l.Buckets, Speeds: s.l.Speeds,
-	}
+	l := Limits{Members: s.h().LimitMembers(), Witnesses: s.h().LimitWitnesses(), Validators: s.h().LimitValidators()}
+	l.setRoom(s.h().Room())
+	return l
 }
 
 // ID returns the run's identity, to which commitments are bound. It is a hash of the limits, the
@@ -242,12 +230,8 @@ func (s State) Checkpointer(i Member) bool {
 }
 
 func (s State) checkpointerAt(i Member) (uint32, bool) {
-	for p, m := range s.Checkpointers() {
-		if m == i {
-			return uint32(p), true
-		}
-	}
-	return 0, false
+	p := slices.Index(s.Checkpointers(), i)
+	return uint32(p), p >= 0
 }
 
 // Saved is a reported checkpoint.
@@ -281,7 +265,7 @@ func (s State) enter(p Phase, env Env) {
 }
 
 // elapsed reports whether the phase has lasted ms milliseconds.
-func (s State) elapsed(env Env, ms uint64) bool {
-	since := s.PhaseSince()
-	return env.NowMs >= since && env.NowMs-since >= ms
-}
+func (s State) elapsed(env Env, ms uint64) bool { return reached(env.NowMs, s.PhaseSince(), ms) }
+
+// reached reports whether now is at least length after since.
+func reached(now, since, length uint64) bool { return now >= since && now-since >= length }

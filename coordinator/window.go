@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -31,8 +33,7 @@ func (s State) DeadlineHeight() uint64 {
 
 // windowOver reports whether the phase has lasted WindowBlocks blocks.
 func (s State) windowOver(env Env) bool {
-	since := s.h().PhaseHeight()
-	return env.Height >= since && env.Height-since >= uint64(s.h().WindowBlocks())
+	return reached(env.Height, s.h().PhaseHeight(), uint64(s.h().WindowBlocks()))
 }
 
 // windowed reports whether the round lasts a whole window. An epoch's last round does not, since
@@ -101,19 +102,14 @@ func (r RoundState) held() []byte {
 // selectCommitted is Select for a run whose commitments are on the ledger.
 func (r RoundState) selectCommitted(member Member, candidates []wire.Hash) (int, bool) {
 	want, ok := r.Committed(member)
-	if !ok {
-		return 0, false
-	}
-	for c, id := range candidates {
-		if id == want {
-			return c, true
-		}
+	if i := slices.Index(candidates, want); ok && i >= 0 {
+		return i, true
 	}
 	return 0, false
 }
 
-// commit records the sender's commitment for the current round, in RoundTrain. Each member has one.
-func (s State) commit(env Env, m Commit) Error {
+// apply records the sender's commitment for the current round, in RoundTrain. Each member has one.
+func (m Commit) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e

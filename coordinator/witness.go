@@ -7,8 +7,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// witness stores the report of an elected witness and counts the results that it holds.
-func (s State) witness(env Env, m Witness) Error {
+// apply stores the report of an elected witness and counts the results that it holds.
+func (m Witness) apply(s State, env Env) Error {
 	i, e := s.presentMember(env.Sender)
 	if e != OK {
 		return e

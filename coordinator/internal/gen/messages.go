@@ -48,9 +48,6 @@ func partType(f field) (t [3]string, manual string) {
 	return t, manual
 }
 
-// method returns the name of the method that applies the message.
-func (m message) method() string { return strings.ToLower(m.name[:1]) + m.name[1:] }
-
 // messageCode returns the code of the messages.
 func (s schema) messageCode() string {
 	var types, methods, read strings.Builder
@@ -71,14 +68,15 @@ func (s schema) messageCode() string {
 			reads = append(reads, f.name+": "+t[2])
 		}
 		types.WriteString("}\n")
-		fmt.Fprintf(&methods, "\nfunc (%s) kind() uint8 { return %d }\nfunc (%s) name() string { return %q }\n", m.name, m.kind, m.name, m.noun)
-		fmt.Fprintf(&methods, "func (m %s) apply(s State, env Env) Error { return s.%s(env, m) }\n", m.name, m.method())
+		fmt.Fprintf(&methods, "\nfunc (%s) name() string { return %q }\n", m.name, m.noun)
+		kind := fmt.Sprintf("wire.AppendU8(dst, %d)", m.kind)
 		switch n := len(appends); n {
 		case 0:
-			fmt.Fprintf(&methods, "func (%s) append(dst []byte) []byte { return dst }\n", m.name)
+			fmt.Fprintf(&methods, "func (%s) append(dst []byte) []byte { return %s }\n", m.name, kind)
 		case 1:
-			fmt.Fprintf(&methods, "func (m %s) append(dst []byte) []byte { return %s }\n", m.name, appends[0])
+			fmt.Fprintf(&methods, "func (m %s) append(dst []byte) []byte { return %s }\n", m.name, strings.Replace(appends[0], "dst", kind, 1))
 		default:
+			appends[0] = strings.Replace(appends[0], "dst", kind, 1)
 			fmt.Fprintf(&methods, "func (m %s) append(dst []byte) []byte {\ndst = %s\nreturn %s\n}\n", m.name,
 				strings.Join(appends[:n-1], "\ndst = "), appends[n-1])
 		}

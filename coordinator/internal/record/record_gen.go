@@ -31,7 +31,7 @@ const HeaderBytes = 1024
 func (b Header) Magic() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
 func (b Header) SetMagic(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
 
-// Version: 4.
+// Version: 5.
 func (b Header) Version() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
 func (b Header) SetVersion(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
 
