@@ -207,13 +207,14 @@ func (s Settings) Check() error {
 	switch {
 	case s.Chain != "" && s.Chain != Solana:
 		return fmt.Errorf("chain %q: want %s", s.Chain, Solana)
-	case s.Chain == Solana && (s.Verification > 0 || s.Adversary != "" && !s.buckets()):
-		return fmt.Errorf("chain %s: it has no referee yet, which a cheat takes to convict: leave out --verification and --adversary", Solana)
+	case s.Chain == Solana && s.Verification > 0:
+		return fmt.Errorf("chain %s: it has no referee yet for checks of results: leave out --verification", Solana)
 	}
 	if s.Exchange != Peers && s.Exchange != Buckets {
 		return fmt.Errorf("exchange %q: want %s or %s", s.Exchange, Peers, Buckets)
 	}
-	if _, ok := s.kind(); s.Adversary != "" && !ok {
+	kind, ok := s.kind()
+	if s.Adversary != "" && !ok {
 		names := adversary.Names()
 		if s.buckets() {
 			names = adversary.MinerNames()
@@ -229,7 +230,9 @@ func (s Settings) Check() error {
 		return fmt.Errorf("verification %d: want 0 to 100", s.Verification)
 	case s.Rounds < 1:
 		return errors.New("rounds 0: want at least 1")
-	case !s.buckets() && n > 0 && s.Verification == 0:
+	case !s.buckets() && n > 0 && s.Verification == 0 && s.Chain == Solana && !kind.Signed():
+		return fmt.Errorf("adversary %s: its conviction takes a referee, which %s does not have yet; only %s is convicted there", s.Adversary, Solana, signed())
+	case !s.buckets() && n > 0 && s.Verification == 0 && !kind.Signed():
 		return errors.New("verification 0: without it no cheat is found; leave out the adversary too")
 	case s.Validators < 0 || s.Validators > validatorsMax:
 		return fmt.Errorf("validators %d: want 0 to %d", s.Validators, validatorsMax)
@@ -242,6 +245,17 @@ func (s Settings) Check() error {
 		return fmt.Errorf("preset: %w", err)
 	}
 	return nil
+}
+
+// signed names the kinds of cheats that are convicted without checks of results.
+func signed() string {
+	var names []string
+	for _, k := range adversary.Kinds() {
+		if k.Signed() {
+			names = append(names, k.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Specification returns the specification of the run, without its data.

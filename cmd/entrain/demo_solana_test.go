@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,33 +11,47 @@ import (
 	"github.com/entrain-network/entrain/chain/solana/svm"
 )
 
-// Three clients on a cluster of Solana. The cluster and a client are killed in the middle, and all end with the same parameters.
+// A cheat that signs twice is convicted on a cluster of Solana, where no referee is. The cluster and a client are killed in the middle,
+// then everything at once, and the honest end with the same parameters.
 func TestDemoOnSolana(t *testing.T) {
 	t.Parallel()
 	svm.Folder(t)
-	d := startDemo(t, t.TempDir(), append(tinyArgs(t, "6"), "--chain", "solana", "--clients", "3")...)
+	d := startDemo(t, t.TempDir(), append(tinyArgs(t, "8"), "--chain", "solana", "--clients", "4", "--adversary", "equivocate")...)
 	pids := map[string]int{}
-	d.until("a step", func(ev printed) bool {
-		if ev.PID != 0 {
-			pids[ev.Process] = ev.PID
-		}
-		return ev.Kind == "applied" && ev.Process == "client-1" && ev.Step >= 2
-	})
+	step := func(n uint32) {
+		d.until(fmt.Sprintf("step %d", n), func(ev printed) bool {
+			if ev.PID != 0 {
+				pids[ev.Process] = ev.PID
+			}
+			return ev.Kind == "applied" && ev.Process == "client-1" && ev.Step >= n
+		})
+	}
+	step(2)
 	kill(t, pids["chain"])
 	kill(t, pids["client-2"])
+	step(4)
+	for _, pid := range pids {
+		if alive(pid) {
+			kill(t, pid)
+		}
+	}
 	if err := d.end(); err != nil {
 		t.Fatalf("%v\n%s", err, d.words)
 	}
 	d.nothingRuns()
-	if s := d.final; !s.HashesEqual || s.HeldOutLast >= s.HeldOutFirst || len(s.Members) != 3 || s.Members[0].Points == 0 {
-		t.Errorf("%+v", s)
+	s := d.final
+	if !s.HashesEqual || s.HeldOutLast >= s.HeldOutFirst || s.Rounds != 8 || len(s.Members) != 4 || s.Members[0].Points == 0 || !s.AdversaryConvicted || s.HonestConvicted {
+		t.Fatalf("%+v", s)
+	}
+	if v := s.Trust.Convictions; len(v) != 1 || v[0].Name != "client-4" || v[0].Offence != "equivocation" || v[0].Slashed != 1000 || s.Members[3].Stake != 0 {
+		t.Errorf("convictions %+v of %+v", v, s.Members[3])
 	}
 }
 
 func TestDemoOnSolanaRefusesWhatMakesNoSense(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--chain mars", "want solana"},
-		{"--chain solana --adversary sign-flip", "no referee"},
+		{"--chain solana --adversary sign-flip", "only equivocate is convicted there"},
 		{"--chain solana --verification 5", "no referee"},
 		{"--chain solana --exchange bucket --verification 5", "no referee"},
 		{"--chain solana", "make solana"},

@@ -35,6 +35,10 @@ func (k Kind) Convicts(o dispute.Offence) bool { return slices.Contains(k.Offenc
 // being useless.
 func (k Kind) Provable() bool { return len(k.Offences) > 0 && !k.Offences[0].Lesser() }
 
+// Signed reports whether what the kind signs convicts it, in runs without checks of results as in
+// others.
+func (k Kind) Signed() bool { return slices.Equal(k.Offences, []dispute.Offence{dispute.Equivocated}) }
+
 // Find returns the named kind among those of runs that exchange between peers. The name "a+b" is
 // that of a member that is an a for two rounds and a b for the next two, in turn; neither may need
 // a gang or be among the [Misleaders].
