@@ -14,7 +14,8 @@ import (
 
 // Run serves s on l, over TLS if s has a TLS configuration, until ctx ends, and then closes l. It
 // gives requests under way the time grace to finish, cuts off the others, and returns nil. It sets
-// limits that s does not set. Contexts of requests end with ctx, unless s has a BaseContext.
+// limits that s does not set, and bounds the connections unless l comes from Limit. Contexts of
+// requests end with ctx, unless s has a BaseContext.
 func Run(ctx context.Context, l net.Listener, s *http.Server, grace time.Duration) error {
 	s.ReadHeaderTimeout = cmp.Or(s.ReadHeaderTimeout, 10*time.Second)
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, 2*time.Minute)
@@ -25,6 +26,7 @@ func Run(ctx context.Context, l net.Listener, s *http.Server, grace time.Duratio
 	if s.ErrorLog == nil {
 		s.ErrorLog = log.New(io.Discard, "", 0) // broken requests of strangers are not worth a line
 	}
+	l = bounded(l)
 	ended := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {

@@ -314,44 +314,6 @@ func TestStalledBodiesAreCutOff(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreLimited(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inner.Close()
-	l := &limitedListener{Listener: inner, slots: make(chan struct{}, 1)}
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	defer dial().Close()
-	defer dial().Close()
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := make(chan net.Conn)
-	go func() {
-		c, _ := l.Accept()
-		second <- c
-	}()
-	select {
-	case <-second:
-		t.Error("a second connection is accepted")
-	case <-time.After(50 * time.Millisecond):
-		first.Close()
-		first.Close() // gives back one slot, not two
-		(<-second).Close()
-	}
-	if len(l.slots) != 0 {
-		t.Errorf("%d slots are taken", len(l.slots))
-	}
-}
-
 func FuzzAuthorization(f *testing.F) {
 	f.Add(signed("GET", "/box/x", "", true).Header.Get("Authorization"), "x-id=1")
 	f.Add("AWS4-HMAC-SHA256 Credential=a/20200101/r/s3/aws4_request, SignedHeaders=host, Signature=00", "X-Amz-Signature=1&X-Amz-Expires=3")

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/entrain-network/entrain/bucket"
@@ -29,12 +28,11 @@ type Config struct {
 // Limits of the server. A client that stays within them can still fill the disk, so write
 // credentials are for people who may.
 const (
-	connectionsMax = 4096
-	headBytesMax   = 32 << 10
-	headTime       = 10 * time.Second // to send a request's header
-	idleTime       = 2 * time.Minute  // between requests
-	stallTime      = time.Minute      // without a byte of a body, in either direction
-	stopTime       = 2 * time.Second  // for requests under way when the server is closed
+	headBytesMax = 32 << 10
+	headTime     = 10 * time.Second // to send a request's header
+	idleTime     = 2 * time.Minute  // between requests
+	stallTime    = time.Minute      // without a byte of a body, in either direction
+	stopTime     = 2 * time.Second  // for requests under way when the server is closed
 )
 
 // Server is a running server.
@@ -73,11 +71,10 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("start S3 server: %w", err)
 	}
 	s.addr = l.Addr().String()
-	l = &limitedListener{Listener: l, slots: make(chan struct{}, connectionsMax)}
 	ctx, s.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(s.ended)
-		_ = httpserve.Run(ctx, l, &http.Server{
+		_ = httpserve.Run(ctx, httpserve.Limit(l, httpserve.Conns(2), httpserve.Stranger), &http.Server{
 			Handler: s, TLSConfig: secure, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytesMax,
 		}, stopTime)
 	}()
@@ -134,35 +131,6 @@ func secretOf(root, access string) string {
 	h := hmac.New(sha256.New, []byte(root))
 	h.Write([]byte("entrain/bucket/server/" + access))
 	return hex.EncodeToString(h.Sum(nil)[:20])
-}
-
-// limitedListener accepts a connection only when fewer than its slots are open.
-type limitedListener struct {
-	net.Listener
-	slots chan struct{}
-}
-
-// Accept waits for a slot and a connection.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-// limitedConn gives back its slot when it is closed.
-type limitedConn struct {
-	net.Conn
-	release func()
-}
-
-// Close closes the connection.
-func (c *limitedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }
 
 // openStore prepares the directories.

@@ -41,7 +41,7 @@ const (
 type api struct {
 	app       *app
 	pool      cmtmempool.Mempool
-	watchers  *places // open streams
+	watchers  *httpserve.Places // open streams
 	proxies   proxies
 	waiters   semaphore
 	rates     *rates
@@ -54,14 +54,14 @@ type api struct {
 
 // serve answers clients until ctx ends, then waits for the answers in progress.
 func serve(ctx context.Context, r *Replica, e *engine) error {
-	conns := connsOf(descriptors())
+	conns := connsOf(httpserve.Descriptors())
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.behind,
-		watchers: newPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
+		watchers: httpserve.NewPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
 	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
 	// cut off.
-	return httpserve.Run(ctx, &limitListener{r.listener, newPlaces(conns, conns/addrPart), a.proxies}, &http.Server{
+	return httpserve.Run(ctx, httpserve.Limit(r.listener, httpserve.NewPlaces(conns, conns/addrPart), a.proxies.bounded), &http.Server{
 		Handler: a.routes(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerMax, ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}, time.Second)
@@ -110,7 +110,7 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 		s.Runs = []string{}
 	}
 	s.Chain, s.Height, s.TimeMs, s.Version, s.BlockMs = a.app.genesis.Chain, height, timeMs, appVersion, a.app.blockMs
-	s.Watchers, s.Current = a.watchers.count(), a.current()
+	s.Watchers, s.Current = a.watchers.Count(), a.current()
 	reply(w, http.StatusOK, s)
 }
 
@@ -203,11 +203,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	from := a.proxies.bounded(a.proxies.client(r))
-	if !a.watchers.take(from) {
-		fail(w, http.StatusServiceUnavailable, "all %d streams, or the %d for one address, are in use: try another replica", a.watchers.all, a.watchers.each)
+	if !a.watchers.Take(from) {
+		fail(w, http.StatusServiceUnavailable, "all %d streams, or the %d for one address, are in use: try another replica", a.watchers.All, a.watchers.Each)
 		return
 	}
-	defer a.watchers.give(from)
+	defer a.watchers.Give(from)
 	w.Header().Set("Content-Type", octets)
 	patient(w)
 	control := http.NewResponseController(w)

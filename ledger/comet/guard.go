@@ -1,13 +1,14 @@
 package comet
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // semaphore bounds how many hold it at once: its capacity.
@@ -24,47 +25,6 @@ func (s semaphore) take() bool {
 }
 
 func (s semaphore) give() { <-s }
-
-// places bounds how many hold a place at once: in all, and those of one address.
-type places struct {
-	all, each int
-	mu        sync.Mutex // guards what follows
-	taken     int
-	by        map[string]int
-}
-
-func newPlaces(all, each int) *places { return &places{all: all, each: each, by: map[string]int{}} }
-
-// take takes a place for an address, if one is free. The address "" has no bound of its own.
-func (p *places) take(addr string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken >= p.all || addr != "" && p.by[addr] >= p.each {
-		return false
-	}
-	p.taken++
-	p.by[addr]++
-	return true
-}
-
-// count returns how many places are taken.
-func (p *places) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken
-}
-
-func (p *places) give(addr string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken--
-	if p.by[addr]--; p.by[addr] == 0 {
-		delete(p.by, addr)
-	}
-}
-
-// descriptorsUsual is the limit on descriptors that most systems set.
-const descriptorsUsual = 1024
 
 // connsOf returns how many connections of clients a process takes, given its limit on descriptors:
 // half of it. The others are for blocks, state and replicas.
@@ -87,7 +47,7 @@ func newProxies(list []string) proxies {
 // client returns the address of a request's client: what the proxy nearest to it says, if all on
 // the way are proxies, and else who sent the request.
 func (p proxies) client(r *http.Request) string {
-	from := hostOf(r.RemoteAddr)
+	from := httpserve.Host(r.RemoteAddr)
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, next := range slices.Backward(forwarded) {
 		a, err := netip.ParseAddr(from)
@@ -103,51 +63,11 @@ func (p proxies) client(r *http.Request) string {
 // bounded returns the address of a connection by which connections are counted, "" for those of
 // proxies and of this machine.
 func (p proxies) bounded(remote string) string {
-	from := hostOf(remote)
-	if a, err := netip.ParseAddr(from); err == nil && (p[a.Unmap()] || a.Unmap().IsLoopback()) {
+	from := httpserve.Stranger(remote)
+	if a, err := netip.ParseAddr(from); err == nil && p[a.Unmap()] {
 		return ""
 	}
 	return from
-}
-
-// hostOf returns an address without its port.
-func hostOf(addr string) string {
-	h, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	return h
-}
-
-// limitListener closes connections beyond its capacity, or beyond one address's part of it, as they
-// come.
-type limitListener struct {
-	net.Listener
-	places  *places
-	proxies proxies
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if from := l.proxies.bounded(c.RemoteAddr().String()); l.places.take(from) {
-			return &limitConn{Conn: c, give: sync.OnceFunc(func() { l.places.give(from) })}, nil
-		}
-		c.Close()
-	}
-}
-
-type limitConn struct {
-	net.Conn
-	give func()
-}
-
-func (c *limitConn) Close() error {
-	defer c.give()
-	return c.Conn.Close()
 }
 
 // rates is a token bucket for each client address. Tokens are counted in nanoseconds of the time

@@ -1,14 +1,14 @@
 //go:build unix
 
-package comet
+package httpserve
 
 import "syscall"
 
-// descriptors returns how many files and connections this process may have open.
-func descriptors() uint64 {
+// Descriptors returns how many files and connections this process may have open.
+func Descriptors() uint64 {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return descriptorsUsual
+		return 1024
 	}
 	return uint64(l.Cur)
 }
