@@ -21,14 +21,16 @@ type ExchangeOptions struct {
 }
 
 // Members whose buckets accept connections and serve nothing must not hold up the objects of all
-// others. So an operation that has run for slowAfter no longer counts against Parallel, though at
-// most slowFactor times as many may be under way, and buckets that ran into time limits share half
-// of the places, each until lateOps operations in it have ended in time.
+// others. So an operation that has run for slowAfter, and slowPerByte more for each byte that it
+// may bring, no longer counts against Parallel, though at most slowFactor times as many may be
+// under way. Buckets that ran into time limits share half of the places, each until lateOps
+// operations in it have ended in time.
 const (
-	slowAfter  = 2 * time.Second
-	slowFactor = 8
-	lateOps    = 8
-	lateMax    = 1 << 12 // buckets remembered
+	slowAfter   = 2 * time.Second
+	slowPerByte = time.Microsecond
+	slowFactor  = 8
+	lateOps     = 8
+	lateMax     = 1 << 12 // buckets remembered
 )
 
 // Exchange is a Writer and a Reader on a participant's loop. Its methods are called on the loop and
@@ -52,7 +54,8 @@ type Exchange struct {
 
 // operation is work to be done away from the loop.
 type operation struct {
-	location Location // zero for the member's own bucket
+	location Location      // zero for the member's own bucket
+	slow     time.Duration // after which it is: see slowAfter
 	within   time.Duration
 	deadline time.Time
 	started  time.Time
@@ -105,6 +108,7 @@ func (e *Exchange) Get(w Want, within time.Duration, done func([]byte, error)) (
 	var err error
 	return e.begin(&operation{
 		location: w.Location,
+		slow:     slowAfter + slowPerByte*time.Duration(w.most()),
 		do: func(ctx context.Context) error {
 			body, err = e.reader.Get(ctx, w)
 			return err
@@ -120,6 +124,7 @@ func (e *Exchange) List(l Location, prefix string, max int, within time.Duration
 	var err error
 	return e.begin(&operation{
 		location: l,
+		slow:     slowAfter,
 		do: func(ctx context.Context) error {
 			names, err = e.reader.List(ctx, l, prefix, max)
 			return err
@@ -187,15 +192,15 @@ func (e *Exchange) room(l Location) bool {
 	return l == Location{} || e.recent < most && e.running < slowFactor*most && (e.late[l] == 0 || e.delayed < max(1, most/2))
 }
 
-// judge notes whether a bucket is late: whether an operation in it ran for slowAfter, and then into
-// its time limit or failed. One that began shortly before its time limit says nothing.
+// judge notes whether a bucket is late: whether an operation in it ran into its time limit, or
+// failed after slowAfter. One that began shortly before its time limit says nothing.
 func (e *Exchange) judge(o *operation) {
 	if o.over || o.started.IsZero() || o.location == (Location{}) {
 		return
 	}
 	now := e.loop.Now()
 	ran, timed := now.Sub(o.started), !now.Before(o.deadline)
-	if timed && ran >= min(slowAfter, o.within/2) || !timed && o.failed && ran >= slowAfter {
+	if timed && ran >= min(o.slow, o.within/2) || !timed && o.failed && ran >= slowAfter {
 		if len(e.late) >= lateMax {
 			clear(e.late)
 		}
@@ -224,7 +229,7 @@ func (e *Exchange) start(o *operation) {
 		if o.delayed = e.late[o.location] > 0; o.delayed {
 			e.delayed++
 		}
-		settled = e.loop.After(slowAfter, func() {
+		settled = e.loop.After(o.slow, func() {
 			e.pass(o)
 			e.next()
 		})

@@ -15,6 +15,14 @@ type Want struct {
 	Check    func([]byte) error // checks the body beyond the package's own checks; nil: none
 }
 
+// most is the largest body in bytes.
+func (w Want) most() int {
+	if w.Max <= 0 || w.Max > ObjectBytesMax {
+		return ObjectBytesMax
+	}
+	return w.Max
+}
+
 // Opener opens the store at a location.
 type Opener func(Location) (Store, error)
 
@@ -76,10 +84,7 @@ func (r *Reader) once(ctx context.Context, s Store, w Want) ([]byte, error) {
 	fault := func(kind, cause error) error {
 		return &Error{Op: "get", At: w.Location.String(), Key: w.Name.Path(), Kind: kind, Cause: cause}
 	}
-	most := w.Max
-	if most <= 0 || most > ObjectBytesMax {
-		most = ObjectBytesMax
-	}
+	most := w.most()
 	object, size, err := s.Get(ctx, w.Name.Path(), 0, int64(most+EnvelopeBytes))
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ type Bucket struct {
 const (
 	// putFor bounds writing an object. The machine has it written again while it is of use.
 	putFor = 30 * time.Second
-	// lookFor bounds one attempt to get an object.
+	// lookFor bounds one attempt to get an object, with fetchForByte for each byte of a reveal.
 	lookFor = 10 * time.Second
 	// modelFor bounds fetching a model.
 	modelFor = 30 * time.Minute
@@ -163,7 +163,7 @@ func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done fu
 	}
 	name := bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindReveal, Member: author, Content: a.Payload}
 	w := bucket.Want{Location: at, Name: name, Max: int(a.PayloadBytes), Check: func(body []byte) error { return b.node.opens(body, a.Payload, a.Seed) }}
-	b.get(w, func(body []byte, err error) {
+	b.getWithin(w, lookFor+time.Duration(a.PayloadBytes)*fetchForByte, func(body []byte, err error) {
 		if err != nil {
 			b.complain("reveal", a.Member, err)
 		}
