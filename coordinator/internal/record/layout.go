@@ -1,6 +1,8 @@
 package record
 
 import (
+	"encoding/binary"
+
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/internal/tally"
@@ -102,6 +104,12 @@ func up(n, to uint32) uint32 { return (n + to - 1) / to * to }
 
 // Zero reports whether b has no bit set.
 func Zero(b []byte) bool {
+	for len(b) >= 8 {
+		if binary.LittleEndian.Uint64(b) != 0 {
+			return false
+		}
+		b = b[8:]
+	}
 	for _, v := range b {
 		if v != 0 {
 			return false
