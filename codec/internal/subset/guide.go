@@ -32,19 +32,26 @@ func (g *guide) below(length int, highest uint64) int {
 
 // belowNumber is below for a Number.
 func (g *guide) belowNumber(r *Number) int {
-	length := r.bitLen()
-	highest := *r
-	for n := 64*NumberWords - length; n > 0; n -= 64 {
-		highest.shl(uint(min(n, 64)), NumberWords)
+	for w := NumberWords; w > 1; w-- {
+		if r[w-1] != 0 {
+			return g.below(leading(r[w-1], r[w-2], w))
+		}
 	}
-	return g.below(length, highest[NumberWords-1])
+	if r[0] == 0 {
+		return g.below(0, 0)
+	}
+	return g.below(leading(r[0], 0, 1))
 }
 
 // newGuide makes the guide for the cells C(0, i), C(1, i), ..., with the least sufficient number of
 // leading bits: up to 7 for the blocks of any Config.
 func newGuide(cells []Number, i int) guide {
+	floats := make([]float64, len(cells))
+	for c := range cells {
+		floats[c] = cells[c].float()
+	}
 	for lead := uint(2); lead < guideFraction; lead++ {
-		if g := newGuideOf(cells, i, lead); g.proven(cells, i) {
+		if g := newGuideOf(floats, cells[len(cells)-1].bitLen(), i, lead); g.proven(cells, i) {
 			return g
 		}
 	}
@@ -52,10 +59,9 @@ func newGuide(cells []Number, i int) guide {
 }
 
 // newGuideOf makes the guide with the given number of leading bits. It computes in binary64; proven
-// accounts for its errors.
-func newGuideOf(cells []Number, i int, lead uint) guide {
+// accounts for its errors. length is that of the last cell in bits.
+func newGuideOf(cells []float64, length, i int, lead uint) guide {
 	last := len(cells) - 1
-	length := cells[last].bitLen()
 	g := guide{lead: lead, values: make([]uint32, 0, (length+1)<<lead+1)}
 	c := min(i-1, last)    // C(i-1, i) = 0
 	low, width := 0.0, 1.0 // the cell and the distance to the next
@@ -66,9 +72,9 @@ func newGuideOf(cells []Number, i int, lead uint) guide {
 		}
 		for c < last && from >= low+width {
 			c++
-			low = cells[c].float()
+			low = cells[c]
 			if c < last { // extends the last but one, so that the function stays concave
-				width = cells[c+1].float() - low
+				width = cells[c+1] - low
 			}
 		}
 		at := float64(c) + (from-low)/width
