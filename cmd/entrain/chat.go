@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/tui"
 )
 
 func chatCommand(c console) *cobra.Command {
@@ -41,7 +42,7 @@ A line "/new" begins another conversation. Ctrl-D ends.
 			if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 				prompt = "> "
 			}
-			return talk.Converse(cmd.Context(), c.in, c.out, c.err, prompt)
+			return talk.Converse(cmd.Context(), c.in, tui.Shown(c.out), c.err, prompt)
 		},
 	}
 	textDeviceFlag(cmd, &on.Device)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/tui"
 )
 
 func generateCommand(c console) *cobra.Command {
@@ -46,10 +47,8 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 				return err
 			}
 			defer free()
-			if _, err := fmt.Fprint(c.out, prompt); err != nil {
-				return err
-			}
-			_, err = g.Text(cmd.Context(), prompt, tokens, c.out)
+			fmt.Fprint(c.out, prompt)
+			_, err = g.Text(cmd.Context(), prompt, tokens, tui.Shown(c.out))
 			fmt.Fprintln(c.out)
 			return err
 		},

@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/tui"
 )
 
 func main() {
@@ -28,7 +29,7 @@ func main() {
 	// The first signal requests a clean end. From then on signals have their default effect, so a
 	// second one ends the process at once.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, console{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, places: participant.FindPlaces(os.Getenv)}, os.Args[1:])
+	err := run(ctx, console{in: os.Stdin, out: os.Stdout, err: tui.Legible(os.Stderr), env: os.Getenv, places: participant.FindPlaces(os.Getenv)}, os.Args[1:])
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -36,7 +37,7 @@ func main() {
 	case interrupted && errors.Is(err, context.Canceled):
 		os.Exit(exitInterrupted)
 	default:
-		fmt.Fprintln(os.Stderr, "entrain:", advise(err))
+		fmt.Fprintln(tui.Legible(os.Stderr), "entrain:", advise(err))
 		os.Exit(statusOf(err))
 	}
 }
