@@ -21,6 +21,8 @@ import (
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // newHost returns a libp2p host that listens.
@@ -230,7 +232,7 @@ func newLimits() (network.ResourceManager, error) {
 		System: rcmgr.ResourceLimits{
 			Conns: connsMax, ConnsInbound: connsMax, ConnsOutbound: connsMax,
 			Streams: streamsMax, StreamsInbound: streamsMax, StreamsOutbound: streamsMax,
-			Memory: memoryMax,
+			Memory: memoryMax, FD: rcmgr.LimitVal(httpserve.Descriptors() / fdPart),
 		},
 		Transient:       rcmgr.ResourceLimits{Conns: connsHigh, ConnsInbound: connsHigh, ConnsOutbound: connsHigh},
 		ProtocolDefault: streams, ServiceDefault: streams,

@@ -12,6 +12,9 @@ const (
 	// connsMax is the resource manager's limit of connections, including handshakes.
 	connsMax = 512
 
+	// fdPart is the part of the process's descriptors that connections may take.
+	fdPart = 4
+
 	// connsPerPeer lets both ends dial at once over both transports.
 	connsPerPeer = 8
 
