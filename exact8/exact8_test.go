@@ -25,12 +25,15 @@ var forced *kernel
 func products(t *testing.T, f func(t *testing.T, multiply product)) {
 	t.Run("definition", func(t *testing.T) { f(t, Gemm) })
 	for _, k := range exact.Kernels() {
-		for _, workers := range []int{1, 3} {
-			pool := exact.NewPoolOf(workers, k)
+		kernels := kernelsOf(k)
+		if forced != nil {
+			kernels = []kernel{*forced}
+		}
+		for i := range 2 * len(kernels) {
+			pool := exact.NewPoolOf(1+i%2*2, k)
 			m := NewMultiplier(pool)
-			if forced != nil {
-				m.kernel = *forced
-			}
+			m.kernel = kernels[i/2]
+			workers := pool.Workers()
 			name := fmt.Sprintf("%s of a pool of %s, %d workers", m.Kernel(), k.Name(), workers)
 			t.Run(name, func(t *testing.T) { f(t, m.Gemm) })
 			var p Packed
@@ -81,6 +84,16 @@ func nearNumbers(n int, seed uint64) []float32 {
 			v /= 2
 		}
 		x[i] = v
+	}
+	return x
+}
+
+// normal returns normally distributed numbers.
+func normal(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 0))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
 	}
 	return x
 }
@@ -266,11 +279,7 @@ func TestAProductOfOneBlockIsTheDefinitions(t *testing.T) {
 
 func TestEightBitsAreCloseToBinary32(t *testing.T) {
 	const m, n, k = 64, 64, 512
-	r := rand.New(rand.NewPCG(3, 4))
-	a, b := make([]float32, m*k), make([]float32, k*n)
-	for i := range a {
-		a[i], b[i] = float32(r.NormFloat64()), float32(r.NormFloat64())
-	}
+	a, b := normal(m*k, 3), normal(k*n, 4)
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	exact.Gemm(nil, m, n, k, a, k, 1, b, n, 1, want, n, false)
 	Gemm(m, n, k, a, k, 1, b, n, 1, got, n, false)
@@ -363,7 +372,7 @@ func BenchmarkGemm(b *testing.B) {
 			{"square", 1024, 1024, 1024, false, true}, {"square", 2048, 2048, 2048, false, true},
 			{"forward", 2048, 2816, 512, false, true}, {"input", 2048, 512, 2816, false, false}, {"weight", 2816, 512, 2048, true, false},
 		} {
-			x, y, c := numbers(s.m*s.k, 1), numbers(s.k*s.n, 2), make([]float32, s.m*s.n)
+			x, y, c := normal(s.m*s.k, 1), normal(s.k*s.n, 2), make([]float32, s.m*s.n)
 			ars, acs := strides(s.m, s.k, s.tA)
 			brs, bcs := strides(s.k, s.n, s.tB)
 			run := func(name string, multiply func()) {
@@ -375,7 +384,9 @@ func BenchmarkGemm(b *testing.B) {
 				})
 			}
 			run("exact", func() { exact.Gemm(pool, s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
-			run("exact8", func() { multiplier.Gemm(s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
+			for _, multiplier.kernel = range kernelsOf(k) {
+				run(multiplier.Kernel(), func() { multiplier.Gemm(s.m, s.n, s.k, x, ars, acs, y, brs, bcs, c, s.n, false) })
+			}
 		}
 		pool.Close()
 	}

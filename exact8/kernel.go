@@ -16,6 +16,8 @@ import (
 // definition.
 type kernel struct {
 	name          string
+	tileRows      int    // rows of C in a tile; panelA is a multiple
+	rowBytes      int    // of a row of A that lie together in a panel: four, or a block
 	flip          uint32 // four times what is added to q, mod 256, in the bytes of A: 128 or 0
 	tile          func(t *tileArgs)
 	near          func(t *tileArgs) // tile for exponents of at most nearExponent; nil if not faster
@@ -29,7 +31,7 @@ type kernel struct {
 
 // plain is the kernel in portable Go.
 var plain = kernel{
-	name: "plain", flip: 0x80808080, tile: func(t *tileArgs) { tilePlain(t, tileRows) }, row: func(t *tileArgs) { tilePlain(t, 1) }, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
+	name: "plain", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: func(t *tileArgs) { tilePlain(t, 6) }, row: func(t *tileArgs) { tilePlain(t, 1) }, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
 	transpose: transposePlain, sums: sumsPlain,
 }
 
@@ -46,6 +48,21 @@ type tileArgs struct {
 	acc                         int     // 1 to add to C
 	count                       int     // of tiles
 	next                        uintptr // C of the tile after the last, for its cache lines
+	blockStep                   uintptr // of a, to the next block of k
+	scratch                     *float32
+}
+
+// inRows says that rows of A lie stride bytes apart.
+func (t *tileArgs) inRows(k *kernel, stride int) {
+	t.rowStep, t.fourStep, t.blockStep, t.tileStep = uintptr(stride), four, Block, uintptr(k.tileRows*stride)
+}
+
+// inPanels says that A lies in panels.
+func (t *tileArgs) inPanels(k *kernel) {
+	t.rowStep, t.fourStep, t.blockStep, t.tileStep = uintptr(k.rowBytes), four, Block*panelA, uintptr(k.tileRows*k.rowBytes)
+	if k.rowBytes == four {
+		t.fourStep = four * panelA
+	}
 }
 
 // at returns the element of type T that lies n bytes beyond p.

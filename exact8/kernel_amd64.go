@@ -6,35 +6,51 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
+// amx is for processors with matrix units.
+var amx = kernel{
+	name: "amx", tileRows: 16, rowBytes: Block, tile: tileAMX, row: rowAMX, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftAMX,
+	quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI,
+}
+
+// vnni is for processors with dot products of bytes in AVX-512.
+var vnni = kernel{
+	name: "avx512vnni", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: tileVNNI, row: rowVNNI, quantizeRow: quantizeRowVNNI,
+	quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI,
+}
+
 // avxVNNI is for processors with dot products of bytes and without AVX-512.
 var avxVNNI = kernel{
-	name: "avxvnni", flip: 0x80808080, tile: tileAVXVNNI, row: rowAVXVNNI, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVXVNNI,
+	name: "avxvnni", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: tileAVXVNNI, row: rowAVXVNNI, quantizeRow: quantizeRowAVX2,
+	quantizeLeft: quantizeLeftAVXVNNI, quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2,
+}
+
+var avx2 = kernel{
+	name: "avx2", tileRows: 6, rowBytes: four, tile: tileAVX2, row: rowAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2,
 	quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2,
 }
 
-// addsBeside reports whether additions take no time from the units that multiply bytes: on Zen 4
-// and later, which these features tell from processors whose two units do both.
-var addsBeside = cpu.X86.HasAVX512BF16 && cpu.X86.HasAVX512VBMI2 && !cpu.X86.HasAMXTile
-
-// kernelOf returns the kernel for pools with a kernel of package exact.
-func kernelOf(k exact.Kernel) kernel {
-	switch name := k.Name(); {
-	case name == "avx512" && cpu.X86.HasAVX512VNNI:
-		k := kernel{
-			name: "avx512vnni", flip: 0x80808080, tile: tileVNNI, row: rowVNNI, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI,
-			transpose: transposeAVX2, sums: sumsVNNI,
-		}
-		if addsBeside {
-			k.near = nearVNNI
-		}
-		return k
-	case (name == "avx512" || name == "avx2") && cpu.X86.HasAVXVNNI:
-		return avxVNNI
-	case name == "avx512" || name == "avx2":
-		return kernel{
-			name: "avx2", tile: tileAVX2, row: rowAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2, quantizeRight: quantizeRightAVX2,
-			transpose: transposeAVX2, sums: sumsAVX2,
-		}
+func init() {
+	// Additions take no time from the units that multiply bytes on Zen 4 and later, which these
+	// features tell from processors whose two units do both.
+	if cpu.X86.HasAVX512BF16 && cpu.X86.HasAVX512VBMI2 && !cpu.X86.HasAMXTile {
+		vnni.near = nearVNNI
 	}
-	return plain
+}
+
+// kernelsOf returns the kernels for pools with a kernel of package exact, the fastest first.
+func kernelsOf(k exact.Kernel) (kernels []kernel) {
+	name := k.Name()
+	if name == "avx512" && cpu.X86.HasAVX512VNNI {
+		if cpu.X86.HasAMXInt8 && amxAllowed() {
+			kernels = append(kernels, amx)
+		}
+		return append(kernels, vnni)
+	}
+	switch {
+	case (name == "avx512" || name == "avx2") && cpu.X86.HasAVXVNNI:
+		return []kernel{avxVNNI}
+	case name == "avx512" || name == "avx2":
+		return []kernel{avx2}
+	}
+	return []kernel{plain}
 }

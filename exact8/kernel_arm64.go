@@ -6,13 +6,13 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// kernelOf returns the kernel for pools with a kernel of package exact.
-func kernelOf(k exact.Kernel) kernel {
+// kernelsOf returns the kernels for pools with a kernel of package exact, the fastest first.
+func kernelsOf(k exact.Kernel) []kernel {
 	if k.Name() == "neon" && cpu.ARM64.HasASIMDDP {
-		return kernel{
-			name: "neon", tile: tileNEON, row: rowNEON, quantizeRow: quantizeRowNEON, quantizeLeft: quantizeLeftNEON, quantizeRight: quantizeRightNEON,
+		return []kernel{{
+			name: "neon", tileRows: 6, rowBytes: four, tile: tileNEON, row: rowNEON, quantizeRow: quantizeRowNEON, quantizeLeft: quantizeLeftNEON, quantizeRight: quantizeRightNEON,
 			transpose: transposePlain, sums: func(int, *byte, *uint32) {},
-		}
+		}}
 	}
-	return plain
+	return []kernel{plain}
 }

@@ -4,5 +4,5 @@ package exact8
 
 import "github.com/entrain-network/entrain/exact"
 
-// kernelOf returns the kernel for pools with a kernel of package exact.
-func kernelOf(exact.Kernel) kernel { return plain }
+// kernelsOf returns the kernels for pools with a kernel of package exact, the fastest first.
+func kernelsOf(exact.Kernel) []kernel { return []kernel{plain} }

@@ -42,6 +42,21 @@ func transposeAVX2(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 //go:noescape
 func sumsVNNI(n int, src *byte, sums *uint32)
 
+// tileAMX is the tile kernel for AMX; see tilePlain.
+//
+//go:noescape
+func tileAMX(t *tileArgs)
+
+// rowAMX is tileAMX for a tile of one row.
+//
+//go:noescape
+func rowAMX(t *tileArgs)
+
+// quantizeLeftAMX is quantizeLeftPlain.
+//
+//go:noescape
+func quantizeLeftAMX(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+
 // tileAVX2 is the tile kernel for AVX2, of an A whose bytes are q; see tilePlain.
 //
 //go:noescape

@@ -10,8 +10,8 @@ import (
 
 // Shapes of tiles and panels. They change speed and nothing else.
 const (
-	tileRows = 6  // rows of C in a tile
-	panelA   = 48 // rows of A in a panel: 8 tiles, or 3 vectors of rows
+	mostRows = 16 // rows of C in a tile: 6, or 16
+	panelA   = 48 // rows of A in a panel: 8 or 3 tiles, and 3 vectors of rows
 	panelB   = 32 // columns of B in a panel, and of C in a tile
 	// A piece of work is a panel of rows and wideColumns columns of C. If k has more blocks than
 	// depth, it is deepRows by deepColumns, so that both operands are read from memory few times, and
@@ -69,22 +69,26 @@ type operands struct {
 type worker struct {
 	floats  []float32
 	bytes   []byte
-	scratch [2 * Block * panelB]float32 // of the kernels
-	edge    [tileRows * panelB]float32  // a tile of C that is not whole
-	rest    [together * Block]byte      // the last blocks of a row
-	scales  [together]uint32            // and what is stored for their exponents
+	scratch []float32                  // of the kernels
+	edge    [mostRows * panelB]float32 // a tile of C that is not whole
+	rest    [together * Block]byte     // the last blocks of a row
+	scales  [together]uint32           // and what is stored for their exponents
 	args    tileArgs
 }
 
 // NewMultiplier returns a Multiplier that works on pool, with the kernels for the pool's processor.
 func NewMultiplier(pool *exact.Pool) *Multiplier {
-	m := &Multiplier{pool: pool, kernel: kernelOf(pool.Kernel()), worker: exact.NewWorker(pool.Kernel())}
+	m := &Multiplier{pool: pool, kernel: kernelsOf(pool.Kernel())[0], worker: exact.NewWorker(pool.Kernel())}
 	for range pool.Workers() {
-		m.workers = append(m.workers, new(worker))
+		m.workers = append(m.workers, &worker{scratch: newScratch()})
 	}
 	m.quantize, m.quantizeRows, m.multiply = m.quantizePiece, m.quantizeBlockOfRows, m.multiplyPiece
 	return m
 }
+
+// newScratch returns scratch memory for kernels. It begins with a cache line, as all memory does that
+// is as large and has no pointers.
+func newScratch() []float32 { return make([]float32, 2*Block*panelB) }
 
 // Kernel returns the name of the kernels that m computes with.
 func (m *Multiplier) Kernel() string { return m.kernel.name }
@@ -93,7 +97,7 @@ func (m *Multiplier) Kernel() string { return m.kernel.name }
 func (m *Multiplier) Memory() (bytes int) {
 	bytes = m.a.Memory() + m.b.Memory()
 	for _, w := range m.workers {
-		bytes += int(unsafe.Sizeof(*w)) + 4*cap(w.floats) + cap(w.bytes)
+		bytes += int(unsafe.Sizeof(*w)) + 4*(cap(w.floats)+cap(w.scratch)) + cap(w.bytes)
 	}
 	return bytes
 }
@@ -204,7 +208,7 @@ func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc b
 			g := &own.args
 			*g = tileArgs{
 				b: &r.data[j/panelB*r.stride+t*Block*panelB], scaleB: &r.scales[at], sums: &r.sums[at],
-				blocks: min(m.to-t, depth),
+				blocks: min(m.to-t, depth), scratch: &own.scratch[0],
 			}
 			if acc || t > m.from {
 				g.acc = 1
@@ -218,7 +222,7 @@ func (m *Multiplier) part(own *worker, row, col int, c []float32, ldc int, acc b
 
 // column computes the tiles of a panel of A and a panel of B, from block t on.
 func (m *Multiplier) column(own *worker, row, last, t, j int, c []float32, ldc int) {
-	r := m.right
+	r, tileRows := m.right, m.kernel.tileRows
 	whole := (last - row) / tileRows
 	if j+panelB > r.cols {
 		whole = 0
@@ -242,11 +246,11 @@ func (m *Multiplier) tile(kernel func(*tileArgs), g *tileArgs, row, t int, c *fl
 	panel, in := row/panelA, row%panelA
 	g.scaleA = address(&l.scales[(panel*l.blocks+t)*panelA+in])
 	if l.columns {
-		g.a = address(&l.data[panel*l.stride+t*Block*panelA+four*in])
-		g.rowStep, g.fourStep, g.tileStep = four, four*panelA, four*tileRows
+		g.a = address(&l.data[panel*l.stride+t*Block*panelA+m.kernel.rowBytes*in])
+		g.inPanels(&m.kernel)
 	} else {
 		g.a = address(&l.data[row*l.stride+t*Block])
-		g.rowStep, g.fourStep, g.tileStep = uintptr(l.stride), four, uintptr(tileRows*l.stride)
+		g.inRows(&m.kernel, l.stride)
 	}
 	g.c, g.ldc, g.count = address(c), uintptr(4*ldc), count
 	kernel(g)

@@ -10,7 +10,7 @@ import (
 // Left is a matrix A quantized, as bytes q or q+128, whatever the kernel multiplies. If the rows of
 // A lie one after another in memory, so do the bytes; if its columns do, A is kept in panels of
 // panelA rows, in which the bytes of a row for four k lie together, and those of all rows for the
-// same k. The zero value is empty.
+// same k; or, if the kernel wants it so, those of a row for a block. The zero value is empty.
 type Left struct {
 	rows    int
 	blocks  int  // of a row
@@ -284,7 +284,7 @@ func (m *Multiplier) leftColumns(own *worker, l *Left, t int, x []float32, n, ac
 		from, stride := own.block(x[i:], n, l.rows-i, acs, wide)
 		panel, row := i/panelA, i%panelA
 		scales := l.scales[(panel*l.blocks+t)*panelA+row:][:wide]
-		m.kernel.quantizeLeft(from, uintptr(4*stride), &l.data[panel*l.stride+t*Block*panelA+four*row], &scales[0], &own.scratch[0])
+		m.kernel.quantizeLeft(from, uintptr(4*stride), &l.data[panel*l.stride+t*Block*panelA+m.kernel.rowBytes*row], &scales[0], &own.scratch[0])
 	}
 }
 

@@ -8,23 +8,20 @@ import (
 	"github.com/entrain-network/entrain/exact"
 )
 
-// singleRows is a block's length rounded up to whole tiles.
-const singleRows = (Block + tileRows - 1) / tileRows * tileRows
-
 // single is the memory of a product of one block of k.
 type single struct {
+	scratch      []float32
 	padded       [2][Block * Block]float32 // operands that are smaller
 	bytes        [Block * Block]byte
 	a            [Block * panelA]byte
 	b            [Block * panelB]byte
 	scaleA       [panelA]uint32
 	scaleB, sums [panelB]uint32
-	c            [singleRows * panelB]float32
-	scratch      [2 * Block * panelB]float32
+	c            [panelA * panelB]float32 // whole tiles
 	args         tileArgs
 }
 
-var singles = sync.Pool{New: func() any { return new(single) }}
+var singles = sync.Pool{New: func() any { return &single{scratch: newScratch()} }}
 
 // GemmOn is Gemm with a worker's kernel, for m, n and k of at most Block.
 func GemmOn(w *exact.Worker, m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c []float32, ldc int, acc bool) {
@@ -35,7 +32,7 @@ func GemmOn(w *exact.Worker, m, n, k int, a []float32, ars, acs int, b []float32
 		Gemm(m, n, k, a, ars, acs, b, brs, bcs, c, ldc, acc)
 		return
 	}
-	kernel := kernelOf(w.Kernel())
+	kernel := kernelsOf(w.Kernel())[0]
 	s := singles.Get().(*single)
 	defer singles.Put(s)
 	s.left(&kernel, m, k, a, ars, acs)
@@ -49,7 +46,7 @@ func GemmOn(w *exact.Worker, m, n, k int, a []float32, ars, acs int, b []float32
 	g := &s.args
 	g.b, g.scaleB, g.sums = &s.b[0], &s.scaleB[0], &s.sums[0]
 	g.a, g.scaleA, g.c, g.next, g.ldc = address(&s.a[0]), address(&s.scaleA[0]), address(&s.c[0]), address(&s.c[0]), 4*panelB
-	g.blocks, g.acc, g.count = 1, 0, (m+tileRows-1)/tileRows
+	g.blocks, g.acc, g.count, g.scratch = 1, 0, (m+kernel.tileRows-1)/kernel.tileRows, &s.scratch[0]
 	if acc {
 		g.acc = 1
 		for i := range m {
@@ -84,13 +81,13 @@ func (s *single) left(kernel *kernel, rows, k int, x []float32, xrs, xcs int) {
 	from, byRows := s.whole(0, rows, k, x, xrs, xcs)
 	if byRows {
 		kernel.quantizeRow(Block/together, from, &s.a[0], kernel.flip, 133, &s.scaleA[0], 4, &s.scratch[0])
-		g.rowStep, g.fourStep, g.tileStep = Block, four, tileRows*Block
+		g.inRows(kernel, Block)
 		return
 	}
 	for i := 0; i < Block; i += 16 {
-		kernel.quantizeLeft(offset(from, i), 4*Block, &s.a[four*i], &s.scaleA[i], &s.scratch[0])
+		kernel.quantizeLeft(offset(from, i), 4*Block, &s.a[kernel.rowBytes*i], &s.scaleA[i], &s.scratch[0])
 	}
-	g.rowStep, g.fourStep, g.tileStep = four, four*panelA, four*tileRows
+	g.inPanels(kernel)
 }
 
 // right quantizes B, given as its transpose.

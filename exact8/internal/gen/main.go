@@ -32,6 +32,7 @@ func amd64Of(d dot) *asm.File {
 	f := asm.New("exact8/internal/gen", "exact8")
 	constants(f)
 	writeVNNI(f)
+	writeAMX(f)
 	writeAVX2(f)
 	writeAVXVNNI(f, d)
 	return f

@@ -11,6 +11,7 @@ const (
 	argA, argRowStep, argFourStep, argTileStep, argScaleA = 0, 8, 16, 24, 32
 	argB, argScaleB, argSums, argC, argLDC                = 40, 48, 56, 64, 72
 	argBlocks, argAcc, argCount, argNext                  = 80, 88, 96, 104
+	argBlockStep, argScratch                              = 112, 120
 )
 
 // Shapes that package exact8 has too.
@@ -26,7 +27,7 @@ func writeVNNI(f *asm.File) {
 	tileVNNI(f, "nearVNNI", "is tileVNNI for exponents of at most nearExponent.", rows, addScaled)
 	tileVNNI(f, "rowVNNI", "is tileVNNI for a tile of one row.", 1, scaleAndAdd)
 	quantizeRow(f)
-	quantizeLeft(f)
+	quantizeLeft(f, "quantizeLeftVNNI", false)
 	quantizeRight(f)
 	transpose(f)
 	sums(f)
@@ -47,6 +48,10 @@ func constants(f *asm.File) {
 		f.Text("DATA order<>+%d(SB)/4, $%d\n", 4*i, 4*(i%4)+i/4)
 	}
 	f.Text("GLOBL order<>(SB), RODATA|NOPTR, $64\n")
+	for i, quarter := range []int{0, 2, 1, 3} { // from two halves of two rows to two rows
+		f.Text("DATA orderRows<>+%d(SB)/8, $%d\nDATA orderRows<>+%d(SB)/8, $%d\n", 16*i, 2*quarter, 16*i+8, 2*quarter+1)
+	}
+	f.Text("GLOBL orderRows<>(SB), RODATA|NOPTR, $64\n")
 	for i := range 8 {
 		f.Text("DATA orderAVX2<>+%d(SB)/4, $%d\n", 4*i, 4*(i%2)+i/2)
 	}
@@ -294,9 +299,10 @@ var (
 )
 
 // quantizeLeft quantizes a block of 16 columns. Rows of memory may lie a power of two apart and
-// share few places in a cache, so they are copied while their greatest magnitudes are taken.
-func quantizeLeft(f *asm.File) {
-	f.Function("quantizeLeftVNNI", "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, "is quantizeLeftPlain.")
+// share few places in a cache, so they are copied while their greatest magnitudes are taken. The
+// bytes are q+128, or q in rows if whole is set.
+func quantizeLeft(f *asm.File, name string, whole bool) {
+	f.Function(name, "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, "is quantizeLeftPlain.")
 	load(f, "src stride dst scale scratch", "SI", "R9", "DI", "DX", "R14")
 	f.Op("LEAQ (R9)(R9*2), R11")
 	f.Op("MOVQ R9, CX")
@@ -327,10 +333,39 @@ func quantizeLeft(f *asm.File) {
 			f.Op("VCVTPS2DQ Z%d, Z%d", 12+i, 12+i)
 		}
 		combine(f, 12)
+		if whole {
+			f.Op("VPXORD Z28, Z12, Z%d", 16+s)
+			continue
+		}
 		f.Op("VMOVDQU32 Z12, %d(DI)", 4*panelA*s)
+	}
+	if whole {
+		storeRows(f)
 	}
 	f.Op("VZEROUPPER")
 	f.Op("RET")
+}
+
+// storeRows stores the bytes of 16 rows of a block, whose words for fours of k are in Z16-Z23, one
+// row after the other.
+func storeRows(f *asm.File) {
+	for s := 0; s < fours; s += 2 { // two words of rows 4l and 4l+1, and of rows 4l+2 and 4l+3, in quarter l
+		f.Op("VPUNPCKLDQ Z%d, Z%d, Z%d", 17+s, 16+s, s)
+		f.Op("VPUNPCKHDQ Z%d, Z%d, Z%d", 17+s, 16+s, s+1)
+	}
+	f.Op("VMOVDQU64 orderRows<>(SB), Z15")
+	for row := range 4 {
+		unpack := []string{"VPUNPCKLQDQ", "VPUNPCKHQDQ"}[row%2]
+		f.Op("%s Z%d, Z%d, Z8", unpack, 2+row/2, row/2)   // words 0 to 3 of row 4l+row
+		f.Op("%s Z%d, Z%d, Z9", unpack, 6+row/2, 4+row/2) // and 4 to 7
+		f.Op("VSHUFI32X4 $0x44, Z9, Z8, Z10")             // of rows row and 4+row
+		f.Op("VSHUFI32X4 $0xee, Z9, Z8, Z11")             // of 8+row and 12+row
+		for half := range 2 {
+			f.Op("VPERMQ Z%d, Z15, Z%d", 10+half, 10+half)
+			f.Op("VMOVDQU Y%d, %d(DI)", 10+half, 32*(8*half+row))
+			f.Op("VEXTRACTI64X4 $1, Z%d, %d(DI)", 10+half, 32*(8*half+4+row))
+		}
+	}
 }
 
 // quantizeRight quantizes a block of 32 columns.

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Instructions of AVX-VNNI that are written by their bits are what GNU's assembler makes of their
-// text.
-func TestInstructionsOfAVXVNNIAreWhatTheyAreCalled(t *testing.T) {
+// Instructions of AVX-VNNI and AMX that are written by their bits are what GNU's assembler makes of
+// their text.
+func TestInstructionsByTheirBitsAreWhatTheyAreCalled(t *testing.T) {
 	assembler := ""
 	for _, name := range []string{"x86_64-linux-gnu-as", "as"} {
 		if help, err := exec.Command(name, "--help").Output(); err == nil && strings.Contains(string(help), "avx_vnni") {
@@ -25,13 +25,18 @@ func TestInstructionsOfAVXVNNIAreWhatTheyAreCalled(t *testing.T) {
 		t.Skip("no assembler that knows AVX-VNNI is installed (Debian's package binutils has one)")
 	}
 	var text, want strings.Builder
-	found := regexp.MustCompile(`(?m)^\t((?:BYTE \$0x[0-9a-f]{2}; ){5})// (\{vex\} vpdpbusd .*)$`).FindAllStringSubmatch(files()["amd64"], -1)
+	found := regexp.MustCompile(`(?m)^\t((?:BYTE \$0x[0-9a-f]{2}; )+)// (.*)$`).FindAllStringSubmatch(files()["amd64"], -1)
 	for _, m := range found {
 		want.WriteString(regexp.MustCompile(`BYTE \$0x|; `).ReplaceAllString(m[1], ""))
 		text.WriteString(m[2] + "\n")
 	}
-	if len(found) < 100 || strings.Count(files()["amd64"], "vpdpbusd") != len(found) {
-		t.Fatalf("%d instructions are found", len(found))
+	for name, least := range map[string]int{"vpdpbusd": 100, "tdpbssd": 2, "tileloadd": 4, "tilestored": 2, "tilezero": 2, "ldtilecfg": 2, "tilerelease": 2} {
+		if n := strings.Count(text.String(), name); n < least {
+			t.Fatalf("%d instructions %s are found", n, name)
+		}
+	}
+	if strings.Count(files()["amd64"], "\tBYTE ") != len(found) {
+		t.Fatalf("%d instructions have their text beside them", len(found))
 	}
 	dir := t.TempDir()
 	source, object, raw := filepath.Join(dir, "a.s"), filepath.Join(dir, "a.o"), filepath.Join(dir, "a.bin")
