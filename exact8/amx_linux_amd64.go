@@ -1,14 +1,11 @@
 package exact8
 
-import (
-	"sync"
-	"syscall"
-)
+import "syscall"
 
 // amxAllowed reports whether the system lets this process use the registers of AMX, which it must
 // ask for, as their size makes the frames of its signals larger.
-var amxAllowed = sync.OnceValue(func() bool {
+func amxAllowed() bool {
 	const requestPermission, tileData = 0x1023, 18
 	_, _, err := syscall.RawSyscall(syscall.SYS_ARCH_PRCTL, requestPermission, tileData, 0)
 	return err == 0
-})
+}

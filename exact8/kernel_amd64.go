@@ -1,6 +1,8 @@
 package exact8
 
 import (
+	"sync"
+
 	"golang.org/x/sys/cpu"
 
 	"github.com/entrain-network/entrain/exact"
@@ -37,16 +39,19 @@ func init() {
 	}
 }
 
-// kernelsOf returns the kernels for pools with a kernel of package exact, the fastest first.
-func kernelsOf(k exact.Kernel) (kernels []kernel) {
-	name := k.Name()
-	if name == "avx512" && cpu.X86.HasAVX512VNNI {
-		if cpu.X86.HasAMXInt8 && amxAllowed() {
-			kernels = append(kernels, amx)
-		}
-		return append(kernels, vnni)
+// withAVX512 are the kernels for processors with dot products of bytes in AVX-512.
+var withAVX512 = sync.OnceValue(func() []kernel {
+	if cpu.X86.HasAMXInt8 && amxAllowed() {
+		return []kernel{amx, vnni}
 	}
-	switch {
+	return []kernel{vnni}
+})
+
+// kernelsOf returns the kernels for pools with a kernel of package exact, the fastest first.
+func kernelsOf(k exact.Kernel) []kernel {
+	switch name := k.Name(); {
+	case name == "avx512" && cpu.X86.HasAVX512VNNI:
+		return withAVX512()
 	case (name == "avx512" || name == "avx2") && cpu.X86.HasAVXVNNI:
 		return []kernel{avxVNNI}
 	case name == "avx512" || name == "avx2":
