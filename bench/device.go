@@ -56,6 +56,9 @@ func (d Devices) String() string {
 	}
 	_ = t.Flush() // a Builder takes everything
 	for _, r := range d.Devices {
+		if r.Matrices != "" {
+			fmt.Fprintf(&text, "%s: %s\n", r.Name, r.Matrices)
+		}
 		for i, by := range []map[int]float64{r.Products, r.Products8} {
 			for n, side := range slices.Sorted(maps.Keys(by)) {
 				if n == 0 {

@@ -358,5 +358,9 @@ func fastest(cache string, n llama.Numerics, explain func(text string)) Devices 
 
 // String describes the device in a line.
 func (d *Device) String() string {
-	return fmt.Sprintf("vulkan:%d (%s, %s, %v)", d.Number, d.Name, strings.TrimSpace(d.Driver+" "+d.DriverInfo), d.Proof.Mode)
+	mode := d.Proof.Mode.String()
+	if d.k != nil && d.k.Matrices != "" {
+		mode += ", " + d.k.Matrices
+	}
+	return fmt.Sprintf("vulkan:%d (%s, %s, %s)", d.Number, d.Name, strings.TrimSpace(d.Driver+" "+d.DriverInfo), mode)
 }

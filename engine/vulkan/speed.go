@@ -113,7 +113,8 @@ type Row struct {
 	Kind          string  `json:"kind"`
 	Driver        string  `json:"driver"`
 	Memory        uint64  `json:"memory_bytes"`
-	Mode          string  `json:"mode,omitempty"` // "" if no mode gives the right bits
+	Mode          string  `json:"mode,omitempty"`     // "" if no mode gives the right bits
+	Matrices      string  `json:"matrices,omitempty"` // as kernel.Kernels has it
 	OperationsSec float64 `json:"operations_per_second,omitempty"`
 	EightSec      float64 `json:"exact8_operations_per_second,omitempty"` // of products in 8 bits
 	// Products and Products8 are operations a second by the side of the product, up to the first that
@@ -157,7 +158,7 @@ func List() ([]Row, error) {
 			Driver: strings.TrimSpace(info.Driver + " " + info.DriverInfo)}
 		d, err := Open(n, "")
 		if err == nil {
-			r.Mode, r.Proof = d.Proof.Mode.String(), d.Proof
+			r.Mode, r.Matrices, r.Proof = d.Proof.Mode.String(), d.k.Matrices, d.Proof
 			err = r.measure(d)
 			d.Close()
 		}

@@ -1,6 +1,10 @@
 package kernel
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+
 	"github.com/entrain-network/entrain/engine/vulkan/gpu"
 	"github.com/entrain-network/entrain/engine/vulkan/shader"
 	"github.com/entrain-network/entrain/exact8"
@@ -65,9 +69,11 @@ func (k *Kernels) newMatrix8() {
 	for i, c := range constants {
 		words[i] = uint32(c)
 	}
+	k.Matrices = fmt.Sprintf("matrices of %d by %d by %d bytes", m.M, m.N, m.K)
 	var err error
 	if k.matrix8, err = k.Device.NewKernel("gemm8_matrix", shader.SPIRV("gemm8_matrix"), uint32(k.Mode), words...); err != nil {
 		k.matrix8 = nil
+		k.Matrices += " are not used: " + err.Error()
 		return
 	}
 	random := prng.New(wire.Sum("entrain/prove"), "matrices")
@@ -76,6 +82,7 @@ func (k *Kernels) newMatrix8() {
 		err := f.product(k, &random, 260, 300, deep, false, true, ordinary)
 		if err != nil || f.Wrong > 0 {
 			k.matrix8 = nil
+			k.Matrices += fmt.Sprintf(" are not used: %v", cmp.Or(err, errors.New(f.String())))
 			return
 		}
 	}

@@ -35,8 +35,9 @@ func (m Mode) String() string {
 // Kernels is the kernels of one device in one mode. Each method is named after the function of
 // package exact that it computes for many rows.
 type Kernels struct {
-	Device *gpu.Device
-	Mode   Mode
+	Device   *gpu.Device
+	Mode     Mode
+	Matrices string // of bytes, which the device multiplies itself, or why they are not used; "" is none
 
 	small, large, soft       *gpu.Kernel // products: tiles of 64, of 128, and in integers
 	smallScaled, largeScaled *gpu.Kernel // of tiles in which the others may have flushed a subnormal
