@@ -14,6 +14,7 @@
 //	              cache holds (a copy counts what it reads and writes)
 //	sgemm         squares, and the products of a training step of the 10m preset, as shares of
 //	              the peak of as many threads
+//	8 bits        independent products of bytes in registers; squares, quantizing included
 //	training      forward, backward and AdamW on a batch of random tokens; Step counts the operations
 //	exchange      codec/distro and the hash of parameters, in bytes of binary32 parameters a second
 package bench
@@ -39,6 +40,8 @@ type Report struct {
 	Products Shares          `json:"products"` // by ProductNames
 	ProdOne  Shares          `json:"products_one_thread"`
 	Flops    map[string]Pair `json:"product_flops"` // of squares, by side, and of products
+	Peak8    Pair            `json:"peak_byte_ops"` // products and sums of bytes
+	Gemm8    map[string]Pair `json:"gemm8_ops"`     // in 8 bits, quantizing included, of squares by side
 	Training []Training      `json:"training"`
 	Exchange Exchange        `json:"exchange"`
 }
@@ -88,7 +91,7 @@ func (e effort) run(ctx context.Context, progress func(string)) (Report, error) 
 	b := newBench(e, progress)
 	defer b.close()
 	r := Report{Machine: thisMachine(b.all.Kernel().Name()), Threads: b.all.Workers()}
-	for _, part := range []func(context.Context, *Report) error{b.measureMemory, b.measureProducts, b.measureTraining, b.measureExchange} {
+	for _, part := range []func(context.Context, *Report) error{b.measureMemory, b.measureProducts, b.measure8, b.measureTraining, b.measureExchange} {
 		if err := ctx.Err(); err != nil {
 			return Report{}, err
 		}

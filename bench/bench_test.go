@@ -32,14 +32,14 @@ func TestReportHoldsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 4 {
-		t.Errorf("progress is %q, want a line for each of 4 parts", told)
+	if len(told) != 5 {
+		t.Errorf("progress is %q, want a line for each of 5 parts", told)
 	}
 	if r.Threads != runtime.GOMAXPROCS(0) || r.Machine.Kernel != exact.Kernels()[0].Name() || r.Machine.Cores < 1 {
 		t.Errorf("the report is from %+v with %d threads", r.Machine, r.Threads)
 	}
 	for name, p := range map[string]Pair{
-		"peak": r.Peak, "read": r.Read, "copy": r.Copy, "tokens": r.Training[0].Tokens, "share": r.Training[0].Share,
+		"peak": r.Peak, "read": r.Read, "copy": r.Copy, "peak of bytes": r.Peak8, "in 8 bits": r.Gemm8["2048"], "tokens": r.Training[0].Tokens, "share": r.Training[0].Share,
 		"encode": r.Exchange.Encode, "check": r.Exchange.Check, "apply": r.Exchange.Apply, "hash": r.Exchange.Hash,
 	} {
 		for _, x := range []float64{p.One, p.All} {

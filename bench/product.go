@@ -2,9 +2,11 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -64,6 +66,9 @@ func (p product) on(a, b, c []float32) func(pool *exact.Pool) func() error {
 // longer than waking the workers.
 const peakRounds = 1 << 20
 
+// peak8Rounds is the same for products of bytes.
+const peak8Rounds = 1 << 16
+
 // measureProducts measures matrix products and, before and after each, the peak: speed that
 // others take from the machine is missing in both.
 func (b *bench) measureProducts(ctx context.Context, r *Report) error {
@@ -98,6 +103,43 @@ func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 		} else {
 			r.Products[p.name], r.ProdOne[p.name] = both[i].share, one[i].share
 		}
+	}
+	return nil
+}
+
+// squares8 are the sides of the squares that are multiplied in 8 bits.
+var squares8 = []int{1024, 2048}
+
+// measure8 measures products in 8 bits, and the peak of products of bytes.
+func (b *bench) measure8(ctx context.Context, r *Report) error {
+	b.progress("products in 8 bits")
+	side := slices.Max(squares8)
+	x, y, z := random("a", side*side), random("b", side*side), make([]float32, side*side)
+	peak := b.both(0, func(pool *exact.Pool) func() error {
+		return func() error {
+			pool.RunOn(pool.Workers(), func(w *exact.Worker, _ int) { exact8.Peak(w, peak8Rounds) })
+			return nil
+		}
+	})
+	for pool, t := range map[*exact.Pool]*Trial{b.one: peak.one, b.all: peak.all} {
+		t.Work = float64(exact8.Peak(exact.NewWorker(pool.Kernel()), 1)) * peak8Rounds * float64(pool.Workers())
+	}
+	pairs := []pair{peak}
+	for _, n := range squares8 {
+		pairs = append(pairs, b.both(2*float64(n)*float64(n)*float64(n), func(pool *exact.Pool) func() error {
+			m := exact8.NewMultiplier(pool)
+			return func() error {
+				m.Gemm(n, n, n, x, n, 1, y, 1, n, z, n, false)
+				return nil
+			}
+		}))
+	}
+	if err := b.alternate(ctx, pairs...); err != nil {
+		return err
+	}
+	r.Peak8, r.Gemm8 = peak.rate(), map[string]Pair{}
+	for i, n := range squares8 {
+		r.Gemm8[strconv.Itoa(n)] = pairs[1+i].rate()
 	}
 	return nil
 }

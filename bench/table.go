@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/entrain-network/entrain/exact"
@@ -30,6 +31,11 @@ func (r Report) Write(out io.Writer) error {
 	}
 	for _, name := range ProductNames() {
 		t.product("product "+name, r.Flops[name], Pair{One: r.ProdOne[name], All: r.Products[name]})
+	}
+	t.rates("peak, products of bytes", r.Peak8, opsText)
+	for _, n := range squares8 {
+		p := r.Gemm8[strconv.Itoa(n)]
+		t.row(fmt.Sprintf("gemm in 8 bits %d", n), opsText(p.One), shareText(p.One/r.Peak8.One), opsText(p.All), shareText(p.All/r.Peak8.All), "")
 	}
 	t.row("", "", "", "", "", "")
 	t.row("training step", "tokens/s", "of peak", "tokens/s", "of peak", "memory")
@@ -84,6 +90,7 @@ func flopsText(x float64) string {
 	return fmt.Sprintf("%.1f GFLOP/s", x/1e9)
 }
 
+func opsText(x float64) string    { return fmt.Sprintf("%.1f GOP/s", x/1e9) }
 func rateText(x float64) string   { return fmt.Sprintf("%.2f GB/s", x/1e9) }
 func shareText(x float64) string  { return fmt.Sprintf("%.1f %%", 100*x) }
 func tokensText(x float64) string { return view.Thousands(uint64(x)) }

@@ -13,6 +13,7 @@ var benchReport = Report{
 	Sgemm: Shares{"256": .5, "512": .9, "1024": .95, "2048": 1}, SgemmOne: Shares{"256": .25, "512": .8, "1024": .85, "2048": .9},
 	Products: Shares{"qkv": .5, "head dw": .75}, ProdOne: Shares{"qkv": .25, "head dw": .6},
 	Flops: map[string]Pair{"512": {One: 161e9, All: 361e9}, "head dw": {One: 121e9, All: 301e9}}, // measured apart from shares
+	Peak8: Pair{One: 800e9, All: 1600e9}, Gemm8: map[string]Pair{"1024": {One: 400e9, All: 400e9}, "2048": {One: 600e9, All: 1200e9}},
 	Training: []Training{
 		{Model: "nano", Numerics: "exact8", Params: 988544, Batch: 16, Sequence: 128, Tokens: Pair{One: 1234, All: 2345}, Share: Pair{One: .5, All: .6}, Memory: 123e6},
 		{Model: "124m", Params: 123456789, Batch: 2, Sequence: 1024, Skipped: "not enough memory: it takes about 3.0 GB, and 1.0 GB are free"},
@@ -29,6 +30,8 @@ func TestBenchTable(t *testing.T) {
 	for _, want := range []string{
 		"Test Processor, 2 cores, 24.0 GB of memory, kernels avx512",
 		"peak, multiply-adds  200.0 GFLOP/s  400.0 GFLOP/s",
+		"peak, products of bytes  800.0 GOP/s  1600.0 GOP/s",
+		"gemm in 8 bits 1024  400.0 GOP/s  50.0 %  400.0 GOP/s  25.0 %",
 		"memory, copy  30.00 GB/s  40.00 GB/s",
 		"sgemm 512  161.0 GFLOP/s  80.0 %  361.0 GFLOP/s  90.0 %",
 		"product head dw  121.0 GFLOP/s  60.0 %  301.0 GFLOP/s  75.0 %",

@@ -2,6 +2,7 @@ package exact8
 
 import (
 	"math"
+	"runtime"
 	"unsafe"
 
 	"github.com/entrain-network/entrain/exact"
@@ -27,12 +28,38 @@ type kernel struct {
 	quantizeRight func(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
 	transpose     func(n int, src *byte, stride uintptr, dst *byte, wide uintptr)
 	sums          func(n int, src *byte, sums *uint32)
+	peak          func(n int) // n rounds of
+	peakProducts  int         // products of bytes
 }
 
 // plain is the kernel in portable Go.
 var plain = kernel{
 	name: "plain", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: func(t *tileArgs) { tilePlain(t, 6) }, row: func(t *tileArgs) { tilePlain(t, 1) }, quantizeRow: quantizeRowPlain, quantizeLeft: quantizeLeftPlain, quantizeRight: quantizeRightPlain,
-	transpose: transposePlain, sums: sumsPlain,
+	transpose: transposePlain, sums: sumsPlain, peak: peakPlain, peakProducts: peakPlainProducts,
+}
+
+// Peak does the given number of rounds of independent products of bytes with operands in registers,
+// and returns the number of operations, two for each product. Divided by the time taken, this is
+// the peak of w's processor on one core.
+func Peak(w *exact.Worker, rounds int) (operations int) {
+	k := kernelsOf(w.Kernel())[0]
+	k.peak(rounds)
+	return 2 * rounds * k.peakProducts
+}
+
+const peakPlainProducts = 8
+
+// peakPlain defines the loop: n rounds, at least one, of products that are added to sums.
+func peakPlain(n int) {
+	var sums [peakPlainProducts]int32
+	a, b := int8(1), int8(2)
+	for range n {
+		for i := range sums {
+			sums[i] += int32(a) * int32(b)
+		}
+		a, b = b, int8(sums[0])
+	}
+	runtime.KeepAlive(sums)
 }
 
 // tileArgs are the arguments of a tile kernel. Assembly knows where its fields lie. a, scaleA and c

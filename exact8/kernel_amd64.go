@@ -11,24 +11,24 @@ import (
 // amx is for processors with matrix units.
 var amx = kernel{
 	name: "amx", tileRows: 16, rowBytes: Block, tile: tileAMX, row: rowAMX, quantizeRow: quantizeRowVNNI, quantizeLeft: quantizeLeftAMX,
-	quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI,
+	quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI, peak: peakAMX, peakProducts: 4 * 16 * 16 * 64,
 }
 
 // vnni is for processors with dot products of bytes in AVX-512.
 var vnni = kernel{
 	name: "avx512vnni", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: tileVNNI, row: rowVNNI, quantizeRow: quantizeRowVNNI,
-	quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI,
+	quantizeLeft: quantizeLeftVNNI, quantizeRight: quantizeRightVNNI, transpose: transposeAVX2, sums: sumsVNNI, peak: peakVNNI, peakProducts: 24 * 64,
 }
 
 // avxVNNI is for processors with dot products of bytes and without AVX-512.
 var avxVNNI = kernel{
 	name: "avxvnni", tileRows: 6, rowBytes: four, flip: 0x80808080, tile: tileAVXVNNI, row: rowAVXVNNI, quantizeRow: quantizeRowAVX2,
-	quantizeLeft: quantizeLeftAVXVNNI, quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2,
+	quantizeLeft: quantizeLeftAVXVNNI, quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2, peak: peakAVXVNNI, peakProducts: 12 * 32,
 }
 
 var avx2 = kernel{
 	name: "avx2", tileRows: 6, rowBytes: four, tile: tileAVX2, row: rowAVX2, quantizeRow: quantizeRowAVX2, quantizeLeft: quantizeLeftAVX2,
-	quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2,
+	quantizeRight: quantizeRightAVX2, transpose: transposeAVX2, sums: sumsAVX2, peak: peakAVX2, peakProducts: 6 * 32,
 }
 
 func init() {

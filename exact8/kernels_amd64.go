@@ -101,3 +101,23 @@ func rowAVXVNNI(t *tileArgs)
 //
 //go:noescape
 func quantizeLeftAVXVNNI(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+
+// peakVNNI does n rounds of 24 dot products of vectors or tiles; see peakPlain.
+//
+//go:noescape
+func peakVNNI(n int)
+
+// peakAVXVNNI does n rounds of 12 dot products of vectors or tiles; see peakPlain.
+//
+//go:noescape
+func peakAVXVNNI(n int)
+
+// peakAVX2 does n rounds of 6 dot products of vectors or tiles; see peakPlain.
+//
+//go:noescape
+func peakAVX2(n int)
+
+// peakAMX does n rounds of 4 dot products of vectors or tiles; see peakPlain.
+//
+//go:noescape
+func peakAMX(n int)

@@ -6426,3 +6426,156 @@ TEXT ·quantizeLeftAVXVNNI(SB), NOSPLIT, $0-40
 	VMOVDQU Y0, 1376(DI)
 	VZEROUPPER
 	RET
+
+// func peakVNNI(n int)
+TEXT ·peakVNNI(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+round:
+	VPDPBUSD Z24, Z25, Z0
+	VPDPBUSD Z24, Z25, Z1
+	VPDPBUSD Z24, Z25, Z2
+	VPDPBUSD Z24, Z25, Z3
+	VPDPBUSD Z24, Z25, Z4
+	VPDPBUSD Z24, Z25, Z5
+	VPDPBUSD Z24, Z25, Z6
+	VPDPBUSD Z24, Z25, Z7
+	VPDPBUSD Z24, Z25, Z8
+	VPDPBUSD Z24, Z25, Z9
+	VPDPBUSD Z24, Z25, Z10
+	VPDPBUSD Z24, Z25, Z11
+	VPDPBUSD Z24, Z25, Z12
+	VPDPBUSD Z24, Z25, Z13
+	VPDPBUSD Z24, Z25, Z14
+	VPDPBUSD Z24, Z25, Z15
+	VPDPBUSD Z24, Z25, Z16
+	VPDPBUSD Z24, Z25, Z17
+	VPDPBUSD Z24, Z25, Z18
+	VPDPBUSD Z24, Z25, Z19
+	VPDPBUSD Z24, Z25, Z20
+	VPDPBUSD Z24, Z25, Z21
+	VPDPBUSD Z24, Z25, Z22
+	VPDPBUSD Z24, Z25, Z23
+	DECQ CX
+	JNE round
+	VZEROUPPER
+	RET
+
+// func peakAVXVNNI(n int)
+TEXT ·peakAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+round:
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm0
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xcc; // {vex} vpdpbusd %ymm12, %ymm13, %ymm1
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm2
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xdc; // {vex} vpdpbusd %ymm12, %ymm13, %ymm3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xe4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm4
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xec; // {vex} vpdpbusd %ymm12, %ymm13, %ymm5
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xf4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm6
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x15; BYTE $0x50; BYTE $0xfc; // {vex} vpdpbusd %ymm12, %ymm13, %ymm7
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xc4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xcc; // {vex} vpdpbusd %ymm12, %ymm13, %ymm9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xd4; // {vex} vpdpbusd %ymm12, %ymm13, %ymm10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xdc; // {vex} vpdpbusd %ymm12, %ymm13, %ymm11
+	DECQ CX
+	JNE round
+	VZEROUPPER
+	RET
+
+// func peakAVX2(n int)
+TEXT ·peakAVX2(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+round:
+	VPMADDUBSW Y12, Y13, Y6
+	VPMADDWD Y14, Y6, Y6
+	VPADDD Y6, Y0, Y0
+	VPMADDUBSW Y12, Y13, Y7
+	VPMADDWD Y14, Y7, Y7
+	VPADDD Y7, Y1, Y1
+	VPMADDUBSW Y12, Y13, Y8
+	VPMADDWD Y14, Y8, Y8
+	VPADDD Y8, Y2, Y2
+	VPMADDUBSW Y12, Y13, Y9
+	VPMADDWD Y14, Y9, Y9
+	VPADDD Y9, Y3, Y3
+	VPMADDUBSW Y12, Y13, Y10
+	VPMADDWD Y14, Y10, Y10
+	VPADDD Y10, Y4, Y4
+	VPMADDUBSW Y12, Y13, Y11
+	VPMADDWD Y14, Y11, Y11
+	VPADDD Y11, Y5, Y5
+	DECQ CX
+	JNE round
+	VZEROUPPER
+	RET
+
+DATA peakAMXConfig<>+0(SB)/8, $0x1
+DATA peakAMXConfig<>+8(SB)/8, $0x0
+DATA peakAMXConfig<>+16(SB)/8, $0x40004000400040
+DATA peakAMXConfig<>+24(SB)/8, $0x400040
+DATA peakAMXConfig<>+32(SB)/8, $0x0
+DATA peakAMXConfig<>+40(SB)/8, $0x0
+DATA peakAMXConfig<>+48(SB)/8, $0x101010101010
+DATA peakAMXConfig<>+56(SB)/8, $0x0
+GLOBL peakAMXConfig<>(SB), RODATA|NOPTR, $64
+
+// func peakAMX(n int)
+TEXT ·peakAMX(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+	LEAQ peakAMXConfig<>(SB), DX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x02; // ldtilecfg (%rdx)
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0; // tilezero %tmm0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8; // tilezero %tmm1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0; // tilezero %tmm2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8; // tilezero %tmm3
+round:
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xc4; // tdpbssd %tmm5, %tmm4, %tmm0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xcc; // tdpbssd %tmm5, %tmm4, %tmm1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xd4; // tdpbssd %tmm5, %tmm4, %tmm2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x53; BYTE $0x5e; BYTE $0xdc; // tdpbssd %tmm5, %tmm4, %tmm3
+	DECQ CX
+	JNE round
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0; // tilerelease
+	VZEROUPPER
+	RET

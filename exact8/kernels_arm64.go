@@ -26,3 +26,8 @@ func quantizeLeftNEON(src *float32, stride uintptr, dst *byte, scale *uint32, sc
 //
 //go:noescape
 func quantizeRightNEON(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
+
+// peakNEON does n rounds of 24 dot products of vectors; see peakPlain.
+//
+//go:noescape
+func peakNEON(n int)

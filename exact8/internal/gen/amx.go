@@ -46,6 +46,35 @@ func tileMove(f *asm.File, text string, prefix, tmm, base, stride int) {
 	amx(f, text, prefix, 0, extended, 0x4b, byte(tmm<<3|4), byte(stride&7<<3|base&7))
 }
 
+// config writes data that give each tile its rows and the bytes of a row.
+func config(f *asm.File, name string, tiles [][2]int) {
+	data := [64]byte{1} // palette 1
+	for tmm, size := range tiles {
+		data[16+2*tmm], data[48+tmm] = byte(size[1]), byte(size[0])
+	}
+	f.Text("\n")
+	for i := 0; i < len(data); i += 8 {
+		f.Text("DATA %s<>+%d(SB)/8, $%#x\n", name, i, binary.LittleEndian.Uint64(data[i:]))
+	}
+	f.Text("GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name)
+}
+
+func configure(f *asm.File, config string) {
+	f.Op("LEAQ %s<>(SB), DX", config)
+	amx(f, "ldtilecfg (%rdx)", prefixNone, 0, 0, 0x49, dx)
+}
+
+func tileRelease(f *asm.File) { amx(f, "tilerelease", prefixNone, 0, 0, 0x49, 0xc0) }
+
+func tileZero(f *asm.File, tmm int) {
+	amx(f, fmt.Sprintf("tilezero %%tmm%d", tmm), prefixF2, 0, 0, 0x49, 0xc0|byte(tmm)<<3)
+}
+
+// tileDot adds to sums the products of tiles a and b of signed bytes.
+func tileDot(f *asm.File, b, a, sums int) {
+	amx(f, fmt.Sprintf("tdpbssd %%tmm%d, %%tmm%d, %%tmm%d", b, a, sums), prefixF2, b, 0, 0x5e, 0xc0|byte(sums)<<3|byte(a))
+}
+
 // writeAMX writes the kernels for AMX. Both operands of TDPBSSD are signed.
 func writeAMX(f *asm.File) {
 	tileAMX(f, "tileAMX", "is the tile kernel for AMX; see tilePlain.", amxRows)
@@ -58,20 +87,9 @@ func writeAMX(f *asm.File) {
 // sums of a batch of blocks go to scratch memory, and are scaled and added afterwards. The group's
 // part of C stays in Z0-Z15.
 func tileAMX(f *asm.File, name, doc string, rows int) {
-	config := name + "Config"
-	f.Text("\n")
-	bytes := [64]byte{1} // palette 1; from 16 on bytes of a row, from 48 on rows
-	size := func(tmm, rows, row int) { bytes[16+2*tmm], bytes[48+tmm] = byte(row), byte(rows) }
-	size(tmmSums, rows, 64)
-	size(tmmA, rows, 32)
-	size(tmmB, fours, 64)
-	for i := 0; i < len(bytes); i += 8 {
-		f.Text("DATA %s<>+%d(SB)/8, $%#x\n", config, i, binary.LittleEndian.Uint64(bytes[i:]))
-	}
-	f.Text("GLOBL %s<>(SB), RODATA|NOPTR, $64\n", config)
+	config(f, name+"Config", [][2]int{tmmSums: {rows, 64}, tmmA: {rows, 32}, tmmB: {fours, 64}})
 	f.Function(name, "(t *tileArgs)", 8, doc)
-	f.Op("LEAQ %s<>(SB), DX", config)
-	amx(f, "ldtilecfg (%rdx)", prefixNone, 0, 0, 0x49, dx)
+	configure(f, name+"Config")
 	f.Op("MOVQ t+0(FP), AX")
 	f.Op("MOVQ %d(AX), R8", argRowStep)
 	f.Op("MOVQ $128, R9")
@@ -109,8 +127,8 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	f.Label("multiply")
 	tileMove(f, "tileloadd (%rsi,%r8), %tmm1", prefixF2, tmmA, si, r8)
 	tileMove(f, "tileloadd (%rdi,%r9), %tmm2", prefixF2, tmmB, di, r9)
-	amx(f, "tilezero %tmm0", prefixF2, 0, 0, 0x49, 0xc0|tmmSums<<3)
-	amx(f, "tdpbssd %tmm2, %tmm1, %tmm0", prefixF2, tmmB, 0, 0x5e, 0xc0|tmmSums<<3|tmmA)
+	tileZero(f, tmmSums)
+	tileDot(f, tmmB, tmmA, tmmSums)
 	tileMove(f, "tilestored %tmm0, (%r15,%r10)", prefixF3, tmmSums, r15, r10)
 	f.Op("ADDQ R12, SI")
 	f.Op("ADDQ $%d, DI", 128*fours)
@@ -148,7 +166,7 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	f.Op("ADDQ $%d, %d(AX)", 4*rows, argScaleA)
 	f.Op("DECQ %d(AX)", argCount)
 	f.Op("JNE tile")
-	amx(f, "tilerelease", prefixNone, 0, 0, 0x49, 0xc0)
+	tileRelease(f)
 	f.Op("VZEROUPPER")
 	f.Op("RET")
 }

@@ -21,6 +21,7 @@ import (
 func files() map[string]string {
 	amd64, arm64 := amd64Of(dotVEX), asm.New("exact8/internal/gen", "exact8")
 	writeNEON(arm64)
+	peakNEON(arm64)
 	return map[string]string{
 		"amd64": amd64.Source(), "amd64.go": amd64.Declarations(), "arm64": arm64.Source(), "arm64.go": arm64.Declarations(),
 		"amd64.evex": amd64Of(dotEVEX).Source(),
@@ -35,6 +36,7 @@ func amd64Of(d dot) *asm.File {
 	writeAMX(f)
 	writeAVX2(f)
 	writeAVXVNNI(f, d)
+	writePeaks(f, d)
 	return f
 }
 
