@@ -109,14 +109,27 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	address(argScaleB, "R13")
 	f.Op("MOVQ %d(AX), CX", argBlocks)
 	address(argC, "DX")
-	for i := range rows {
-		f.Op("VPXORD Z%d, Z%d, Z%d", i, i, i)
-	}
 	f.Op("CMPQ %d(AX), $0", argAcc)
-	f.Op("JEQ batch")
+	f.Op("JEQ zero")
 	for i := range rows {
 		f.Op("VMOVUPS (DX), Z%d", i)
 		f.Op("ADDQ R11, DX")
+	}
+	f.Op("JMP ready")
+	f.Label("zero")
+	for i := range rows {
+		f.Op("VPXORD Z%d, Z%d, Z%d", i, i, i)
+		f.Op("ADDQ R11, DX")
+	}
+	f.Label("ready")
+	if rows > 1 {
+		address(argNext, "R15")
+		f.Op("CMPQ %d(AX), $1", argCount)
+		f.Op("CMOVQEQ R15, DX")
+		for range rows { // the next tile's lines of C
+			f.Op("PREFETCHT0 (DX)")
+			f.Op("ADDQ R11, DX")
+		}
 	}
 	f.Label("batch")
 	f.Op("MOVQ $%d, DX", amxBatch)
