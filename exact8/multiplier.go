@@ -86,8 +86,8 @@ func NewMultiplier(pool *exact.Pool) *Multiplier {
 	return m
 }
 
-// newScratch returns scratch memory for kernels. It begins with a cache line, as all memory does that
-// is as large and has no pointers.
+// newScratch returns scratch memory for kernels. It begins with a cache line, as all memory does
+// that is as large and has no pointers.
 func newScratch() []float32 { return make([]float32, 2*Block*panelB) }
 
 // Kernel returns the name of the kernels that m computes with.

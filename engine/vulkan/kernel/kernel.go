@@ -37,7 +37,8 @@ func (m Mode) String() string {
 type Kernels struct {
 	Device   *gpu.Device
 	Mode     Mode
-	Matrices string // of bytes, which the device multiplies itself, or why they are not used; "" is none
+	// Matrices are those of bytes that the device multiplies itself, or why it does not; "" is none.
+	Matrices string
 
 	small, large, soft       *gpu.Kernel // products: tiles of 64, of 128, and in integers
 	smallScaled, largeScaled *gpu.Kernel // of tiles in which the others may have flushed a subnormal

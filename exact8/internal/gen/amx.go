@@ -82,10 +82,10 @@ func writeAMX(f *asm.File) {
 	quantizeLeft(f, "quantizeLeftAMX", true)
 }
 
-// tileAMX computes a tile in two groups of 16 columns, one group after the other. Tiles of AMX reach
-// vectors through memory only, and a load of what was just stored waits for the store: so the
-// sums of a batch of blocks go to scratch memory, and are scaled and added afterwards. The group's
-// part of C stays in Z0-Z15.
+// tileAMX computes a tile in two groups of 16 columns, one group after the other. Tiles of AMX
+// reach vectors through memory only, and a load of what was just stored waits for the store. So
+// the sums of a batch of blocks go to scratch memory, and are scaled and added afterwards. The
+// group's part of C stays in Z0-Z15.
 func tileAMX(f *asm.File, name, doc string, rows int) {
 	config(f, name+"Config", [][2]int{tmmSums: {rows, 64}, tmmA: {rows, 32}, tmmB: {fours, 64}})
 	f.Function(name, "(t *tileArgs)", 8, doc)
@@ -99,16 +99,45 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	f.Label("tile")
 	f.Op("XORQ R14, R14") // bytes of the group among the columns
 	f.Label("group")
-	address := func(from int, register string) {
-		f.Op("MOVQ %d(AX), %s", from, register)
-		f.Op("ADDQ R14, %s", register)
-	}
 	f.Op("MOVQ %d(AX), SI", argA)
-	address(argB, "DI")
+	address(f, argB, "DI")
 	f.Op("MOVQ %d(AX), BX", argScaleA)
-	address(argScaleB, "R13")
+	address(f, argScaleB, "R13")
 	f.Op("MOVQ %d(AX), CX", argBlocks)
-	address(argC, "DX")
+	address(f, argC, "DX")
+	beginAMX(f, rows)
+	f.Label("batch")
+	batchAMX(f, rows)
+	f.Op("TESTQ CX, CX")
+	f.Op("JNE batch")
+	address(f, argC, "DX")
+	for i := range rows {
+		f.Op("VMOVUPS Z%d, (DX)", i)
+		f.Op("ADDQ R11, DX")
+	}
+	f.Op("ADDQ $64, R14")
+	f.Op("CMPQ R14, $128")
+	f.Op("JNE group")
+	f.Op("SUBQ $64, DX")
+	f.Op("MOVQ DX, %d(AX)", argC)
+	f.Op("MOVQ %d(AX), DX", argTileStep)
+	f.Op("ADDQ DX, %d(AX)", argA)
+	f.Op("ADDQ $%d, %d(AX)", 4*rows, argScaleA)
+	f.Op("DECQ %d(AX)", argCount)
+	f.Op("JNE tile")
+	tileRelease(f)
+	f.Op("VZEROUPPER")
+	f.Op("RET")
+}
+
+// address loads an argument, an address that moves with the group.
+func address(f *asm.File, from int, register string) {
+	f.Op("MOVQ %d(AX), %s", from, register)
+	f.Op("ADDQ R14, %s", register)
+}
+
+// beginAMX loads or clears a group's part of C, and fetches the next tile's lines of C.
+func beginAMX(f *asm.File, rows int) {
 	f.Op("CMPQ %d(AX), $0", argAcc)
 	f.Op("JEQ zero")
 	for i := range rows {
@@ -123,7 +152,7 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	}
 	f.Label("ready")
 	if rows > 1 {
-		address(argNext, "R15")
+		address(f, argNext, "R15")
 		f.Op("CMPQ %d(AX), $1", argCount)
 		f.Op("CMOVQEQ R15, DX")
 		for range rows { // the next tile's lines of C
@@ -131,7 +160,10 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 			f.Op("ADDQ R11, DX")
 		}
 	}
-	f.Label("batch")
+}
+
+// batchAMX multiplies a batch of blocks, and adds them to the group's part of C.
+func batchAMX(f *asm.File, rows int) {
 	f.Op("MOVQ $%d, DX", amxBatch)
 	f.Op("CMPQ CX, DX")
 	f.Op("CMOVQLT CX, DX")
@@ -162,24 +194,4 @@ func tileAMX(f *asm.File, name, doc string, rows int) {
 	f.Op("ADDQ $%d, DX", 64*rows)
 	f.Op("CMPQ DX, R15")
 	f.Op("JNE add")
-	f.Op("TESTQ CX, CX")
-	f.Op("JNE batch")
-	address(argC, "DX")
-	for i := range rows {
-		f.Op("VMOVUPS Z%d, (DX)", i)
-		f.Op("ADDQ R11, DX")
-	}
-	f.Op("ADDQ $64, R14")
-	f.Op("CMPQ R14, $128")
-	f.Op("JNE group")
-	f.Op("SUBQ $64, DX")
-	f.Op("MOVQ DX, %d(AX)", argC)
-	f.Op("MOVQ %d(AX), DX", argTileStep)
-	f.Op("ADDQ DX, %d(AX)", argA)
-	f.Op("ADDQ $%d, %d(AX)", 4*rows, argScaleA)
-	f.Op("DECQ %d(AX)", argCount)
-	f.Op("JNE tile")
-	tileRelease(f)
-	f.Op("VZEROUPPER")
-	f.Op("RET")
 }
