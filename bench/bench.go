@@ -41,7 +41,7 @@ type Report struct {
 	ProdOne  Shares          `json:"products_one_thread"`
 	Flops    map[string]Pair `json:"product_flops"` // of squares, by side, and of products
 	Peak8    Pair            `json:"peak_byte_ops"` // products and sums of bytes
-	Gemm8    map[string]Pair `json:"gemm8_ops"`     // in 8 bits, quantizing included, of squares by side
+	Gemm8    map[string]Pair `json:"gemm8_ops"`     // squares in 8 bits, by side
 	Training []Training      `json:"training"`
 	Exchange Exchange        `json:"exchange"`
 }

@@ -35,8 +35,8 @@ func (m Mode) String() string {
 // Kernels is the kernels of one device in one mode. Each method is named after the function of
 // package exact that it computes for many rows.
 type Kernels struct {
-	Device   *gpu.Device
-	Mode     Mode
+	Device *gpu.Device
+	Mode   Mode
 	// Matrices are those of bytes that the device multiplies itself, or why it does not; "" is none.
 	Matrices string
 

@@ -349,7 +349,7 @@ func quantizeLeft(f *asm.File, name string, whole bool) {
 // storeRows stores the bytes of 16 rows of a block, whose words for fours of k are in Z16-Z23, one
 // row after the other.
 func storeRows(f *asm.File) {
-	for s := 0; s < fours; s += 2 { // two words of rows 4l and 4l+1, and of rows 4l+2 and 4l+3, in quarter l
+	for s := 0; s < fours; s += 2 { // two words of two rows in each quarter
 		f.Op("VPUNPCKLDQ Z%d, Z%d, Z%d", 17+s, 16+s, s)
 		f.Op("VPUNPCKHDQ Z%d, Z%d, Z%d", 17+s, 16+s, s+1)
 	}
