@@ -210,15 +210,21 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range requestsMost {
-		s.reading <- struct{}{}
-	}
 	w := httptest.NewRecorder()
+	for range requestsMost / 2 { // whose bodies do not end
+		s.reading.Take("192.0.2.1")
+	}
 	r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"a"}`))
 	r.Header.Set("Content-Type", "application/json")
 	s.Handler().ServeHTTP(w, r)
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"rate_limit_exceeded"`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	w, r = httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/completions", strings.NewReader("{"))
+	r.Header.Set("Content-Type", "application/json")
+	r.RemoteAddr = "198.51.100.7:1234"
+	if s.Handler().ServeHTTP(w, r); w.Code != http.StatusBadRequest {
+		t.Errorf("another address: %d %s", w.Code, w.Body)
 	}
 	if _, err := NewServer(m, 1, 1000, false); err == nil || !strings.Contains(err.Error(), "not enough memory") {
 		t.Errorf("a server with 1000 bytes: %v", err)

@@ -34,14 +34,14 @@ type Server struct {
 	Receipts bool // attach a Receipt to every answer
 
 	batch   *batcher
-	reading chan struct{} // has an element for each request that is under way
-	parsing chan struct{} // has an element for each whose prompts are being made tokens
+	reading *httpserve.Places // of requests that are under way
+	parsing chan struct{}     // has an element for each whose prompts are being made tokens
 	started time.Time
 }
 
 const (
 	bodyMax      = 4 << 20 // bytes of a request
-	requestsMost = 256     // requests that are read, wait or are answered; more are refused
+	requestsMost = 256     // requests that are read, wait or are answered, half of them of one address; more are refused
 	tokensUsual  = 16      // max_tokens where a request says none, as in OpenAI's API
 	stopsAsked   = 4
 	topMost      = 20  // likeliest tokens beside each
@@ -57,7 +57,7 @@ const (
 // Their keys and values take at most the given bytes of memory; 0 means those of as many full
 // contexts.
 func NewServer(m *Model, parallel int, memory int64, receipts bool) (*Server, error) {
-	s := &Server{Model: m, Receipts: receipts, batch: newBatcher(m, parallel, memory), reading: make(chan struct{}, requestsMost), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)), started: time.Now()}
+	s := &Server{Model: m, Receipts: receipts, batch: newBatcher(m, parallel, memory), reading: httpserve.NewPlaces(requestsMost, requestsMost/2), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)), started: time.Now()}
 	if s.batch.room() < 2 {
 		return nil, fmt.Errorf("%d bytes are not enough memory for an answer: %d tokens of the model's context take %d", memory, m.config.Context, m.config.TextBytes(m.config.Context))
 	}
@@ -387,13 +387,12 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusUnsupportedMediaType, "", errors.New("Content-Type must be application/json"))
 		return
 	}
-	select {
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
-	default:
+	from := httpserve.Stranger(r.RemoteAddr)
+	if !s.reading.Take(from) {
 		writeError(w, http.StatusTooManyRequests, "", errBusy)
 		return
 	}
+	defer s.reading.Give(from)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if err != nil {
 		writeError(w, http.StatusRequestEntityTooLarge, "", fmt.Errorf("the request could not be read, or has more than %d bytes", bodyMax))
