@@ -40,9 +40,10 @@ type Server struct {
 }
 
 const (
-	bodyMax      = 4 << 20 // bytes of a request
-	requestsMost = 256     // requests that are read, wait or are answered, half of them of one address; more are refused
-	tokensUsual  = 16      // max_tokens where a request says none, as in OpenAI's API
+	bodyMax = 4 << 20 // bytes of a request
+	// requestsMost bounds those that are read, wait or are answered, half of them of one address.
+	requestsMost = 256
+	tokensUsual  = 16 // max_tokens where a request says none, as in OpenAI's API
 	stopsAsked   = 4
 	topMost      = 20  // likeliest tokens beside each
 	retryAfter   = "1" // seconds, for clients that are told to come again

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // Events, by Server-Sent Events (HTML standard, section 9.2):
@@ -23,7 +25,7 @@ import (
 const (
 	beatEvery  = 3 * time.Second
 	writeWait  = 10 * time.Second // for a page to take what it is sent, after which it counts as gone
-	streamsMax = 256              // pages at once
+	streamsMax = 256              // pages at once, half of them of one address
 )
 
 func (s *Server) serveLive(w http.ResponseWriter, r *http.Request, d *desk) {
@@ -45,11 +47,12 @@ func (s *Server) complete(l live, run string) live {
 }
 
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, d *desk) {
-	if !s.enter() {
+	from := httpserve.Stranger(r.RemoteAddr)
+	if !s.streams.Take(from) {
 		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already; close some", streamsMax))
 		return
 	}
-	defer s.leave()
+	defer s.streams.Give(from)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	since := r.Header.Get("Last-Event-ID")
@@ -124,23 +127,6 @@ func (s *stream) write(text string) {
 	if _, s.err = s.w.Write([]byte(text)); s.err == nil {
 		s.err = s.c.Flush()
 	}
-}
-
-// enter takes a place among the streams.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.streams >= streamsMax {
-		return false
-	}
-	s.streams++
-	return true
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams--
 }
 
 // serveCurves gives the curves as CSV, a line for each bucket.

@@ -72,7 +72,8 @@ type Server struct {
 	o    Options
 	boot string // names this process to pages that were connected to the one before
 
-	prompting chan struct{} // holds a token while somebody's prompt is answered
+	streams   *httpserve.Places // of events, open
+	prompting chan struct{}     // holds a token while somebody's prompt is answered
 
 	fronting sync.Mutex // guards what follows
 	front    front
@@ -83,7 +84,6 @@ type Server struct {
 	desks     map[string]*desk
 	called    view.Names
 	reachable bool
-	streams   int // of events, open
 }
 
 // New returns a server that knows nothing yet.
@@ -95,7 +95,7 @@ func New(o Options) *Server {
 	if _, err := rand.Read(b[:]); err != nil {
 		panic("web: no randomness: " + err.Error())
 	}
-	return &Server{o: o, boot: hex.EncodeToString(b[:]), prompting: make(chan struct{}, 1), desks: map[string]*desk{}, records: map[string]*record{}}
+	return &Server{o: o, boot: hex.EncodeToString(b[:]), streams: httpserve.NewPlaces(streamsMax, streamsMax/2), prompting: make(chan struct{}, 1), desks: map[string]*desk{}, records: map[string]*record{}}
 }
 
 // Run serves pages on the listener and follows the chain, until ctx ends; then it ends what it
