@@ -58,6 +58,10 @@ const (
 	ValidatorState = "validators"
 )
 
+// hostedMember is the member's state directory below the home of a hosted run, as package founding
+// has it.
+const hostedMember = "member"
+
 // StateDir returns the directory that LockState locks, "" if there can be none.
 func (p Places) StateDir(kind, run, asked string, k key.Public) string {
 	if asked != "" || p.Data == "" {
@@ -84,7 +88,7 @@ func (p Places) OnlyState(run string) string {
 		return ""
 	}
 	found, _ := filepath.Glob(filepath.Join(p.Data, MemberState, run+"-????????"))
-	hosted, _ := filepath.Glob(filepath.Join(p.Data, "hosted", run, "member")) // package founding
+	hosted, _ := filepath.Glob(filepath.Join(p.Data, "hosted", run, hostedMember))
 	if found = append(found, hosted...); len(found) != 1 {
 		return ""
 	}
@@ -140,19 +144,27 @@ func (p Places) Chains() string {
 	return filepath.Join(p.Data, "chains")
 }
 
-// Local returns a directory with the checkpoint that a user names: a directory, an address, a run
-// in which the user takes part on this machine, or another run, as RUN, RUN@HOST or a ticket, for
-// the parameters that it agreed on last. They, or the manifest, must have the hash want, unless it
-// is zero. The directory stays until release is called. F needs no cache.
+// Local returns a directory with the checkpoint that a user names: a directory, which may be the
+// home of a hosted run, an address, a run in which the user takes part on this machine, or another
+// run, as RUN, RUN@HOST, a ticket or a file with one, for the parameters that it agreed on last.
+// They, or the manifest, must have the hash want, unless it is zero. The directory stays until
+// release is called. F needs no cache.
 func (p Places) Local(ctx context.Context, f model.Fetcher, name string, want wire.Hash) (dir string, release func(), err error) {
+	var endpoints []string
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		to, err := onchain.ParseTarget(name, &endpoints)
+		if err != nil {
+			return "", nil, fmt.Errorf("%q is a file, neither a checkpoint's directory nor a ticket: %w", name, err)
+		}
+		return p.runModel(ctx, Fetching{Fetcher: f, Target: to, Endpoints: endpoints}, want)
+	}
 	_, _, here := model.OpenCheckpoint(name)
 	if errors.Is(here, fs.ErrNotExist) && !depot.IsAddress(name) {
-		if own := p.OnlyState(name); own != "" {
-			if _, _, err := model.OpenCheckpoint(own); err == nil {
+		for _, own := range []string{p.OnlyState(name), filepath.Join(name, hostedMember)} {
+			if _, _, err := model.OpenCheckpoint(own); own != "" && err == nil {
 				return f.Local(ctx, own, want)
 			}
 		}
-		var endpoints []string
 		if to, err := onchain.ParseTarget(name, &endpoints); err == nil {
 			return p.runModel(ctx, Fetching{Fetcher: f, Target: to, Endpoints: endpoints}, want)
 		}

@@ -112,6 +112,10 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 	}
 	fetched := fetchFinished(t, ticket) // the host goes on serving
 	home := filepath.Join(s.console.places.Data, "hosted", "friends")
+	if own := s.ok("model", "generate", home, "--prompt", "All", "--tokens", "4", "--seed", "1"); own == "" {
+		t.Error("the home of the run is no checkpoint")
+	}
+	s.fails([]string{"model", "generate", text}, "book.txt", "is a file", "ticket")
 	s.fails([]string{"host", "--home", home}, "in use by another process")
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -123,7 +127,7 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 	if again != ticket {
 		t.Errorf("the ticket changed from %s to %s", ticket, again)
 	}
-	if later := fetchFinished(t, ticket); later != fetched {
+	if later := fetchFinished(t, filepath.Join(home, "run.ticket")); later != fetched {
 		t.Errorf("a host that starts after the finish serves %s, before it served %s", later, fetched)
 	}
 	if err := stop(); err != nil {
