@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/p2p"
 )
 
@@ -14,6 +15,10 @@ import (
 type lack struct {
 	since, next time.Time // zero: it has not
 }
+
+// returnMost bounds the rounds after which an epoch whose rounds agree on nothing has ended: three
+// such rounds, the drain, and three repeats of its last.
+const returnMost = 10
 
 // A person is told of the lack after lackFirst, because a member that has just started reaches the
 // others only after a moment; then after twice as long each time, and at last every lackMost.
@@ -40,6 +45,19 @@ func (n *Node) lacks(a client.Heal, err error) {
 	}
 	n.note(fmt.Sprintf("waiting for %s, for %s: %s; it comes when a member that has it is online, or start again with --from DIR if this machine %s%s",
 		what, now.Sub(l.since).Round(time.Second), n.nobody(), bring, fault(err)))
+}
+
+// tellBehind tells a person what a member that is alone in its run waits for when it comes back with
+// the parameters of an older round: results that were in its memory are lost, and the coordinator
+// returns the run to the agreed parameters only after rounds without any.
+func (n *Node) tellBehind(round coordinator.Round) {
+	phase := n.state.Phase()
+	_, uploads := n.exchange.(publisher) // buckets outlive this machine
+	if uploads || n.state.Present() > 1 || round >= n.state.Round() || phase != coordinator.RoundTrain && phase != coordinator.RoundWitness {
+		return
+	}
+	n.note(fmt.Sprintf("this machine has the model of round %d, the run is at round %d, and no other member is there: what was not on the disk is lost; the run goes back to the model by itself, within %d rounds",
+		round, n.state.Round(), returnMost))
 }
 
 // nobody says who does not give the model.

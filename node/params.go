@@ -129,6 +129,9 @@ func (n *Node) load() {
 				text = "parameters from the state directory"
 			}
 			n.observe(event.Loaded{Round: saved.Round, Params: v.root, Source: text})
+			if found {
+				n.tellBehind(saved.Round)
+			}
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
 			n.step(loaded)
 		}})

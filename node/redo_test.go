@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -50,6 +52,9 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 		{"peers", 3, func() *world {
 			return newWorld(t, 60, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).start},
+		{"alone", 1, func() *world {
+			return newWorld(t, 60, 1, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
+		}, (*world).start},
 		{"buckets", 3, func() *world {
 			return newBucketWorld(t, 12, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).mine},
@@ -87,7 +92,14 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 			for i := range disks {
 				begin(i)
 			}
-			step := w.state().Step()
+			step, round := w.state().Step(), w.state().Round()
+			if c.name == "alone" {
+				w.until(20*time.Minute, func() bool { return w.state().Step() > step+3 })
+				told, _ := first[event.Note](w.hosts[0])
+				if !strings.Contains(told.Text, "no other member is there") || w.state().Round() > round+returnMost+5 {
+					t.Errorf("told %q; step %d of round %d after %d of round %d", told.Text, w.state().Step(), w.state().Round(), step, round)
+				}
+			}
 			w.until(20*time.Minute, func() bool {
 				if _, round := w.state().Params(); round == 0 {
 					t.Fatal("the run went back to its beginning")
