@@ -47,9 +47,9 @@ func (n *Node) lacks(a client.Heal, err error) {
 		what, now.Sub(l.since).Round(time.Second), n.nobody(), bring, fault(err)))
 }
 
-// tellBehind tells a person what a member that is alone in its run waits for when it comes back with
-// the parameters of an older round: results that were in its memory are lost, and the coordinator
-// returns the run to the agreed parameters only after rounds without any.
+// tellBehind tells a person what a member that is alone in its run waits for when it comes back
+// with the parameters of an older round: results that were in its memory are lost, and the
+// coordinator returns the run to the agreed parameters only after rounds without any.
 func (n *Node) tellBehind(round coordinator.Round) {
 	phase := n.state.Phase()
 	_, uploads := n.exchange.(publisher) // buckets outlive this machine

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
@@ -124,17 +125,23 @@ func (n *Node) load() {
 				return
 			}
 			n.setCurrent(v)
-			text := initialParameters
-			if found {
-				text = "parameters from the state directory"
-			}
-			n.observe(event.Loaded{Round: saved.Round, Params: v.root, Source: text})
-			if found {
-				n.tellBehind(saved.Round)
-			}
+			n.tellLoaded(saved.Round, v.root, found)
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
 			n.step(loaded)
 		}})
+}
+
+// tellLoaded tells which parameters the node starts from: those of its state directory, or the
+// run's initial ones.
+func (n *Node) tellLoaded(round coordinator.Round, params wire.Hash, saved bool) {
+	text := initialParameters
+	if saved {
+		text = "parameters from the state directory"
+	}
+	n.observe(event.Loaded{Round: round, Params: params, Source: text})
+	if saved {
+		n.tellBehind(round)
+	}
 }
 
 // noteFaults notes what was wrong with the state that the node started from.

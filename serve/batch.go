@@ -14,8 +14,9 @@ import (
 
 // A batcher computes answers side by side. Each step reads one token of every answer under way, and
 // a block of the prompts of those that begin, in one pass over the parameters. Answers begin and
-// end between steps, in the order in which they were asked for. What is computed beside an answer
-// never changes it.
+// end between steps. The next to begin is of the request with the fewest answers under way, the
+// oldest of those, so that a request of many answers does not hold up the others. What is computed
+// beside an answer never changes it.
 type batcher struct {
 	model   *Model
 	decoder *llama.Decoder
@@ -42,7 +43,7 @@ type slot struct {
 
 // A job is a question that is asked.
 type job struct {
-	ctx    context.Context // of who asked
+	ctx    context.Context // the request's own
 	answer *answering
 	unread []uint32      // tokens to read before the next is drawn
 	news   chan struct{} // has an element when what follows has changed
@@ -55,8 +56,9 @@ type job struct {
 }
 
 const (
-	waitingMost = 64 // questions that wait for others; more are refused
-	promptRows  = 32 // tokens of prompts that a step reads
+	waitingMost = 256 // questions that wait for others; more are refused
+	askedMost   = 64  // questions of one request
+	promptRows  = 32  // tokens of prompts that a step reads
 )
 
 var (
@@ -195,14 +197,29 @@ func (b *batcher) admit() bool {
 	}
 	b.active = slices.DeleteFunc(b.active, func(s *slot) bool { return s.job == nil })
 	for len(b.waiting) > 0 && len(b.active) < len(b.slots) {
-		j := b.waiting[0]
-		if j.ctx.Err() == nil && !b.place(j) {
+		i := b.next()
+		if j := b.waiting[i]; j.ctx.Err() == nil && !b.place(j) {
 			break
 		}
-		b.waiting = slices.Delete(b.waiting, 0, 1)
+		b.waiting = slices.Delete(b.waiting, i, i+1)
 	}
 	b.running = len(b.active) > 0
 	return b.running
+}
+
+// next returns which of the waiting jobs is next.
+func (b *batcher) next() int {
+	under := map[context.Context]int{} // answers under way of each request
+	for _, s := range b.active {
+		under[s.job.ctx]++
+	}
+	first := 0
+	for i, j := range b.waiting {
+		if under[j.ctx] < under[b.waiting[first].ctx] {
+			first = i
+		}
+	}
+	return first
 }
 
 // place gives a job the free slot whose text begins most like its own, or that has been free for

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +113,31 @@ func TestQuestionsWaitInALineOfBoundedLength(t *testing.T) {
 	}
 }
 
+// A request of many answers does not hold up one that comes after it.
+func TestSlotsGoToRequestsInTurn(t *testing.T) {
+	m := open(t, "a")
+	b := newBatcher(m, 2, 0)
+	b.running = true // by this test
+	ask := func(n int) []*job {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		jobs, err := b.ask(ctx, scoring{}, slices.Repeat([]Question{{Prompt: []uint32{1, 2}, Most: 20, Seed: strings.Repeat("0", 64)}}, n)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jobs
+	}
+	many := ask(askedMost)
+	one, two := ask(1)[0], ask(1)[0]
+	for i, want := range [][]*job{{many[0], one}, {one, many[1]}, {many[1], two}, {two, many[2]}, {many[2], many[3]}} {
+		b.admit()
+		if len(b.active) != 2 || b.active[0].job != want[0] || b.active[1].job != want[1] {
+			t.Fatalf("at turn %d others are answered", i)
+		}
+		b.active[0].end(nil)
+	}
+}
+
 // The memory of keys and values stays within its bound, which the texts in it keep to.
 func TestMemoryIsBounded(t *testing.T) {
 	m := open(t, "a")
@@ -202,6 +228,32 @@ func TestAServerThatEndsFinishesItsAnswers(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// 256 requests at once are all answered, each as it would be alone.
+func TestRequestsAtOnceAreAllAnswered(t *testing.T) {
+	server := start(t, open(t, "a"), 8)
+	ask := func(i int) string {
+		c, status, raw := post(t, server, fmt.Sprintf(`{"prompt":"%d","max_tokens":8,"seed":%d}`, i%16, i%16))
+		if status != http.StatusOK || len(c.Choices) != 1 {
+			t.Errorf("request %d: %d %s", i, status, raw)
+			return ""
+		}
+		return c.Choices[0].Text
+	}
+	var alone [16]string
+	for i := range alone {
+		alone[i] = ask(i)
+	}
+	var all sync.WaitGroup
+	for i := range requestsMost {
+		all.Go(func() {
+			if got := ask(i); got != alone[i%16] {
+				t.Errorf("request %d: %q beside others, %q alone", i, got, alone[i%16])
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestTooManyRequestsAreRefused(t *testing.T) {

@@ -207,8 +207,8 @@ func (s *Server) questions(r *request, converse bool) (list []wanted, score scor
 		return nil, score, err
 	}
 	n := max(1, r.N)
-	if r.N < 0 || n > waitingMost/max(1, len(prompts)) {
-		return nil, score, fmt.Errorf("n: %d answers to each of %d prompts: want 1 to %d in all", r.N, len(prompts), waitingMost)
+	if r.N < 0 || n > askedMost/max(1, len(prompts)) {
+		return nil, score, fmt.Errorf("n: %d answers to each of %d prompts: want 1 to %d in all", r.N, len(prompts), askedMost)
 	}
 	for _, p := range prompts {
 		if p.Seed, err = r.seed(0); err != nil {
@@ -322,8 +322,8 @@ func (s *Server) prompts(r *request, q Question) (list []wanted, err error) {
 	default:
 		return nil, errors.New("prompt: neither a text, nor tokens, nor a list of either")
 	}
-	if n := len(texts) + len(lists); n > waitingMost {
-		return nil, fmt.Errorf("prompt: %d prompts are more than %d", n, waitingMost)
+	if n := len(texts) + len(lists); n > askedMost {
+		return nil, fmt.Errorf("prompt: %d prompts are more than %d", n, askedMost)
 	}
 	for _, text := range texts {
 		if q.Prompt, err = s.Model.encode(text); err != nil {
