@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/atomicfile"
@@ -284,8 +285,14 @@ func (m *Model) receipt(q Question, a answer) *Receipt {
 // receiptBytes is the most bytes of a file with a receipt.
 const receiptBytes = 16 << 20
 
+// Stated is a receipt, and the text that a file states beside it: "" if none.
+type Stated struct {
+	Receipt
+	Text string
+}
+
 // ReadReceipts reads receipts from a file, which holds one or the answers of a Server with theirs.
-func ReadReceipts(path string) ([]Receipt, error) {
+func ReadReceipts(path string) ([]Stated, error) {
 	b, err := atomicfile.ReadBounded(path, receiptBytes)
 	if err != nil {
 		return nil, err
@@ -294,7 +301,28 @@ func ReadReceipts(path string) ([]Receipt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", path, err)
 	}
-	return list, nil
+	return beside(b, list), nil
+}
+
+// beside adds the texts of the answers in b to their receipts.
+func beside(b []byte, list []Receipt) []Stated {
+	var whole struct {
+		Choices []struct {
+			Text    string `json:"text"`
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+	}
+	err := json.Unmarshal(b, &whole)
+	stated := make([]Stated, len(list))
+	for i, r := range list {
+		stated[i].Receipt = r
+		if err == nil && i < len(whole.Choices) {
+			stated[i].Text = cmp.Or(whole.Choices[i].Text, whole.Choices[i].Message.Content)
+		}
+	}
+	return stated
 }
 
 // ParseReceipts reads a receipt, or the receipts of answers, at least one. A field that is not
@@ -334,6 +362,21 @@ func ParseReceipts(b []byte) ([]Receipt, error) {
 
 // ErrAnswer reports that a receipt states another answer than the model gives.
 var ErrAnswer = errors.New("this is not what the model answers")
+
+// VerifyStated is Verify, but the text beside the receipt must be the answer's, after that of the
+// prompt or not. It also returns what the receipt says was asked: the server that gave it may have
+// asked something else than its client.
+func (m *Model) VerifyStated(ctx context.Context, s Stated) (asked, text string, err error) {
+	if text, err = m.Verify(ctx, s.Receipt); err != nil {
+		return "", "", err
+	}
+	asked = m.echo(s.Prompt)
+	before, ok := strings.CutSuffix(s.Text, strings.ToValidUTF8(text, "\uFFFD"))
+	if s.Text != "" && (!ok || before != "" && before != asked && before != m.echo(s.Prompt[1:])) {
+		return "", "", fmt.Errorf("the text beside the receipt is another: %w", ErrAnswer)
+	}
+	return asked, text, nil
+}
 
 // Verify computes the answer of a receipt again, and returns its text. The error is ErrAnswer if
 // the answer is another; other errors mean that nothing could be verified, as with another model.

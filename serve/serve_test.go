@@ -228,6 +228,40 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 	}
 }
 
+// A true receipt does not make another text beside it true.
+func TestTheTextBesideAReceiptIsTheAnswers(t *testing.T) {
+	m := open(t, "a")
+	server := start(t, m, 1)
+	for body, asked := range map[string]string{
+		`{"prompt":"Of light","seed":1,"max_tokens":12}`:             "Of light",
+		`{"prompt":"Of light","seed":1,"max_tokens":12,"echo":true}`: "Of light",
+		`{"prompt":[79,102],"seed":1,"max_tokens":12,"echo":true}`:   "Of",
+		`{"prompt":"a","seed":1,"max_tokens":12,"n":2,"logprobs":2}`: "a",
+	} {
+		_, _, raw := post(t, server, body)
+		list, err := ParseReceipts(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, stated := range beside(raw, list) {
+			got, text, err := m.VerifyStated(t.Context(), stated)
+			if err != nil || stated.Text == "" || !strings.HasSuffix(got, asked) || !strings.HasSuffix(stated.Text, strings.ToValidUTF8(text, "\uFFFD")) {
+				t.Errorf("%s: answer %d, %q, to %q, is verified as %q, %v", body, i, stated.Text, got, text, err)
+			}
+			for _, lie := range []string{"no" + stated.Text, stated.Text + "no", "no"} {
+				stated.Text = lie
+				if _, _, err := m.VerifyStated(t.Context(), stated); !errors.Is(err, ErrAnswer) {
+					t.Errorf("%s: %q passes: %v", body, lie, err)
+				}
+			}
+		}
+	}
+	talk := `{"choices":[{"message":{"content":"yes"}}]}`
+	if got := beside([]byte(talk), make([]Receipt, 1))[0].Text; got != "yes" {
+		t.Errorf("of a conversation it reads %q", got)
+	}
+}
+
 // A model of a run in 8 bits answers in 8 bits. Its receipt says so, holds for it, and not for the
 // same parameters in binary32.
 func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {

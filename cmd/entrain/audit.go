@@ -145,14 +145,14 @@ func (c console) auditAnswers(ctx context.Context, checkpoint, file, device stri
 	}
 	defer release()
 	for _, r := range receipts {
-		text, err := m.Verify(ctx, r)
+		asked, text, err := m.VerifyStated(ctx, r)
 		if errors.Is(err, serve.ErrAnswer) {
 			return err
 		}
 		if err != nil {
 			return unaudited(err)
 		}
-		c.say("the model gives this answer, every one of its %d tokens:", len(r.Tokens))
+		c.say("to %q the model gives this answer, every one of its %d tokens:", asked, len(r.Tokens))
 		fmt.Fprintln(c.out, text)
 	}
 	return nil

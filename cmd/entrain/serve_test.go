@@ -46,7 +46,7 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 	for _, c := range []struct {
 		old, new string
 		status   int
-	}{{`"temperature":1`, `"temperature":2`, 1}, {`"model":"`, `"model":"0`, exitNotAudited}, {`"receipt":{`, `"receipts":{`, exitNotAudited}} {
+	}{{`"temperature":1`, `"temperature":2`, 1}, {`"text":"`, `"text":"no `, 1}, {`"model":"`, `"model":"0`, exitNotAudited}, {`"receipt":{`, `"receipts":{`, exitNotAudited}} {
 		changed := strings.ReplaceAll(string(answer), c.old, c.new)
 		if changed == string(answer) {
 			t.Fatalf("%s has no %s", answer, c.old)
