@@ -69,14 +69,24 @@ func Host(addr string) string {
 	return h
 }
 
-// Stranger returns the address of a connection without its port, or "" for one of this machine,
+// Network returns the address by which a client is counted: of IPv6 its first 64 bits, since a
+// client with one such address has all that begin so.
+func Network(addr string) string {
+	a, err := netip.ParseAddr(addr)
+	if err != nil || a.Unmap().Is4() {
+		return addr
+	}
+	return netip.PrefixFrom(a, 64).Masked().String()
+}
+
+// Stranger returns the address by which a connection is counted, or "" for one of this machine,
 // where a web server may be.
 func Stranger(remote string) string {
 	from := Host(remote)
 	if a, err := netip.ParseAddr(from); err == nil && a.Unmap().IsLoopback() {
 		return ""
 	}
-	return from
+	return Network(from)
 }
 
 // Limit returns a listener that closes connections for which there is no place as they come. By

@@ -35,6 +35,18 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// An IPv6 client is counted by its network, whatever of its addresses it uses.
+func TestStranger(t *testing.T) {
+	for remote, want := range map[string]string{
+		"203.0.113.5:9": "203.0.113.5", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::/64", "[2001:db8:1:2:ffff::]:9": "2001:db8:1:2::/64",
+		"127.0.0.1:9": "", "[::1]:9": "", "[::ffff:127.0.0.1]:9": "", "pipe": "pipe",
+	} {
+		if got := Stranger(remote); got != want {
+			t.Errorf("%s is counted as %q, want %q", remote, got, want)
+		}
+	}
+}
+
 func TestLimit(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,7 +26,8 @@ type helper interface {
 	findCopy(a client.FindCopy, done func(ok bool))
 }
 
-// lackFor bounds getting a list, so that a bucket that does not answer delays no copies.
+// lackFor bounds getting a list, and a copy with fetchForByte for each of its bytes, so that a
+// bucket that does not answer delays no copies.
 const lackFor = 2 * time.Second
 
 func (b *buckets) lack(a client.Lack) {
@@ -115,7 +116,7 @@ func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 		}
 		w := bucket.Want{Location: at, Name: bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindCopy, Member: a.From[k], Content: a.ID},
 			Max: dispute.SignedBytes + n.cfg.Engine.PayloadMax(), Check: check}
-		b.getWithin(w, b.part(lookFor), func(_ []byte, err error) {
+		b.getWithin(w, b.part(lackFor+time.Duration(w.Max)*fetchForByte), func(_ []byte, err error) {
 			if err != nil {
 				b.complain("copy by another of the result", a.Member, err)
 				try(k + 1)

@@ -63,11 +63,10 @@ func (p proxies) client(r *http.Request) string {
 // bounded returns the address of a connection by which connections are counted, "" for those of
 // proxies and of this machine.
 func (p proxies) bounded(remote string) string {
-	from := httpserve.Stranger(remote)
-	if a, err := netip.ParseAddr(from); err == nil && p[a.Unmap()] {
+	if a, err := netip.ParseAddr(httpserve.Host(remote)); err == nil && p[a.Unmap()] {
 		return ""
 	}
-	return from
+	return httpserve.Stranger(remote)
 }
 
 // rates is a token bucket for each client address. Tokens are counted in nanoseconds of the time

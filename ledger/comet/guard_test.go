@@ -17,8 +17,9 @@ func TestConnectionsLeaveDescriptors(t *testing.T) {
 
 // The listener counts by address, but not its own machine, where a web server may be.
 func TestTheListenerBoundsAnAddress(t *testing.T) {
-	p := newProxies([]string{"10.0.0.9"})
-	for addr, want := range map[string]string{"127.0.0.1:80": "", "[::1]:80": "", "10.0.0.9:80": "", "10.0.0.8:80": "10.0.0.8", "[::ffff:10.0.0.9]:80": ""} {
+	p := newProxies([]string{"10.0.0.9", "2001:db8::9"})
+	for addr, want := range map[string]string{"127.0.0.1:80": "", "[::1]:80": "", "10.0.0.9:80": "", "10.0.0.8:80": "10.0.0.8", "[2001:db8::9]:80": "",
+		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "2001:db8:1:2:5::6": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64", "[::ffff:10.0.0.9]:80": ""} {
 		if got := p.bounded(addr); got != want {
 			t.Errorf("%s counts as %q", addr, got)
 		}

@@ -10,6 +10,7 @@ import (
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -24,7 +25,7 @@ type Receipt struct {
 
 // submit takes a transaction and answers when it is in a block or refused, or after inclusionWait.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
-	if from := a.proxies.client(r); !a.rates.allow(from) {
+	if from := a.proxies.client(r); !a.rates.allow(httpserve.Network(from)) {
 		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, from)
 		return
 	}
