@@ -20,7 +20,7 @@ import (
 const (
 	connsMax      = 8192             // connections at most: see connsOf
 	watchersPart  = 2                // of the connections, the part that may be open streams
-	addrPart      = 4                // of both, the part that one address may have
+	addrPart      = 4                // of these and of submissions, the part that one address may have
 	submittersMax = 1024             // requests that wait for a block
 	headerMax     = 16 << 10         // bytes of a request's header
 	txsPerSecond  = 500              // submissions from one address, enough for hundreds of members
@@ -43,7 +43,7 @@ type api struct {
 	pool      cmtmempool.Mempool
 	watchers  *httpserve.Places // open streams
 	proxies   proxies
-	waiters   semaphore
+	waiters   *httpserve.Places // of submissions
 	rates     *rates
 	ending    context.Context // when it is done, streams end
 	lights    *lights
@@ -57,7 +57,7 @@ func serve(ctx context.Context, r *Replica, e *engine) error {
 	conns := connsOf(httpserve.Descriptors())
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.behind,
-		watchers: httpserve.NewPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: make(semaphore, submittersMax), rates: newRates(time.Now),
+		watchers: httpserve.NewPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart), rates: newRates(time.Now),
 	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
 	// cut off.

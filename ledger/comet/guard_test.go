@@ -2,7 +2,12 @@ package comet
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/entrain-network/entrain/httpserve"
 )
 
 // Silent connections do not use up the descriptors of a replica, nor do those of one address the
@@ -46,6 +51,22 @@ func TestOnlyATrustedProxySaysWhoItsClientIs(t *testing.T) {
 		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.forwarded}}
 		if got := p.client(r); got != c.want {
 			t.Errorf("%s with %q: the client is %s, want %s", c.remote, c.forwarded, got, c.want)
+		}
+	}
+}
+
+// Submissions of one address, whose bodies need not end, leave places to those of others.
+func TestSubmissionsOfOneAddressLeavePlaces(t *testing.T) {
+	a := &api{rates: newRates(time.Now), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart)}
+	for range submittersMax {
+		a.waiters.Take("192.0.2.1")
+	}
+	for remote, want := range map[string]int{"192.0.2.1:9": http.StatusServiceUnavailable, "198.51.100.7:9": http.StatusUnprocessableEntity} {
+		r := httptest.NewRequest("POST", "/v1/txs", strings.NewReader("no transaction"))
+		r.RemoteAddr = remote
+		w := httptest.NewRecorder()
+		if a.submit(w, r); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", remote, w.Code, w.Body, want)
 		}
 	}
 }

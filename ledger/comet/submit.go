@@ -25,15 +25,17 @@ type Receipt struct {
 
 // submit takes a transaction and answers when it is in a block or refused, or after inclusionWait.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
-	if from := a.proxies.client(r); !a.rates.allow(httpserve.Network(from)) {
+	from := a.proxies.client(r)
+	if !a.rates.allow(httpserve.Network(from)) {
 		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, from)
 		return
 	}
-	if !a.waiters.take() {
-		fail(w, http.StatusServiceUnavailable, "%d submissions wait already, try again or another replica", submittersMax)
+	from = a.proxies.bounded(from)
+	if !a.waiters.Take(from) {
+		fail(w, http.StatusServiceUnavailable, "%d submissions wait already, or %d from one address: try again, or another replica", a.waiters.All, a.waiters.Each)
 		return
 	}
-	defer a.waiters.give()
+	defer a.waiters.Give(from)
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, host.TxBytesMax+1))
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.As(err, &tooLarge) {
