@@ -130,7 +130,7 @@ func inputs(t testing.TB, all results, state []float32, op Op, i, tile, slice ui
 		case r.Source == State && len(reads) == 1:
 			in = append(in, Bits(state[r.Index*ChunkWords:min(len(state), int(r.Index+1)*ChunkWords)]))
 		case r.Source == Value && r.Op < i && r.Index < uint32(len(all[r.Op])):
-			in = append(in, slices.Clone(all[r.Op][r.Index]))
+			in = append(in, all[r.Op][r.Index])
 		default:
 			t.Fatalf("%s, tile %d, slice %d: reads %+v", op.Name(), tile, slice, r)
 		}

@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Setenv(asProgram, "1")
+	// Caches of their own have no shaders, and Mesa compiles them for seconds.
+	if dir, err := os.UserCacheDir(); err == nil && os.Getenv("MESA_SHADER_CACHE_DIR") == "" {
+		os.Setenv("MESA_SHADER_CACHE_DIR", dir)
+	}
 	// Tests that run in parallel wait for processes more than they compute.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
