@@ -58,7 +58,8 @@ const (
 type peers struct {
 	node    *Node
 	network p2p.Network
-	listed  []host.Peer // what the network was told last
+	listed  []host.Peer    // what the network was told last
+	roster  *client.Roster // likewise
 	// taken are those that took the own commitment of a round.
 	taken map[key.Public]coordinator.Round
 }
@@ -233,8 +234,12 @@ func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, pr
 
 func (p *peers) addrs() []string { return p.network.Addrs() }
 
-// connected is a network of connections, which knows to how many peers there is one.
-type connected interface{ Connected() int }
+// connected is a network of connections, which knows to how many peers there is one, and favours
+// those that take part in the run.
+type connected interface {
+	Connected() int
+	Members(is func(key.Public) bool)
+}
 
 func (p *peers) connect(all []host.Peer) (linked int) {
 	if len(all) != len(p.listed) || len(all) > 0 && &all[0] != &p.listed[0] {
@@ -242,6 +247,7 @@ func (p *peers) connect(all []host.Peer) (linked int) {
 		p.network.Connect(all)
 	}
 	if c, ok := p.network.(connected); ok {
+		p.favour(c)
 		return c.Connected()
 	}
 	linked = len(all)
@@ -249,6 +255,19 @@ func (p *peers) connect(all []host.Peer) (linked int) {
 		linked--
 	}
 	return linked
+}
+
+// favour tells the network who the members are, when that may have changed.
+func (p *peers) favour(c connected) {
+	if p.roster == p.node.roster {
+		return
+	}
+	p.roster = p.node.roster
+	index := p.roster.Index // nobody changes it
+	c.Members(func(k key.Public) bool {
+		_, ok := index[k]
+		return ok
+	})
 }
 
 // owes allows for the deadlines of a check and of a dispute's moves. They bound the wait where a

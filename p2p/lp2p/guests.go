@@ -10,14 +10,17 @@ import (
 
 // guests limits the requests of peers to this participant. Its zero value is ready.
 type guests struct {
-	peersMu sync.Mutex // guards what follows
-	peers   map[key.Public]*guest
-	serving int
+	peersMu   sync.Mutex // guards what follows
+	peers     map[key.Public]*guest
+	member    func(key.Public) bool // nil: all peers are
+	serving   int
+	strangers int // of these, requests of peers that were no members
 }
 
 // guest holds a peer's requests in progress and its token bucket.
 type guest struct {
 	serving int
+	strange int       // of these, begun while the peer was no member
 	tokens  float64   // if negative, requests that wait
 	at      time.Time // time of tokens
 }
@@ -51,24 +54,34 @@ func (g *guests) enter(k key.Public, now time.Time) (a admission, wait time.Dura
 		p = &guest{tokens: requestsBurst, at: now}
 		g.peers[k] = p
 	}
+	strange := g.member != nil && !g.member(k)
 	switch {
 	case p.serving >= servedPerPeer:
 		return flooding, 0
-	case g.serving >= servedMax:
+	case g.serving >= servedMax, strange && g.strangers >= servedMax/strangersPart:
 		return busy, 0
 	}
 	p.tokens = min(requestsBurst, p.tokens+requestsPerSecond*now.Sub(p.at).Seconds()) - 1
 	p.at = now
 	p.serving++
 	g.serving++
+	if strange {
+		p.strange++
+		g.strangers++
+	}
 	return admitted, time.Duration(max(0, -p.tokens) / requestsPerSecond * float64(time.Second))
 }
 
 func (g *guests) leave(k key.Public) {
 	g.peersMu.Lock()
 	defer g.peersMu.Unlock()
-	g.peers[k].serving--
+	p := g.peers[k]
+	p.serving--
 	g.serving--
+	if p.strange > 0 {
+		p.strange--
+		g.strangers--
+	}
 }
 
 // forget removes peers whose state is the default.

@@ -21,6 +21,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/multiformats/go-varint"
 
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -154,6 +155,40 @@ func TestWhoAsksOftenWaitsButIsNotBlamed(t *testing.T) {
 			t.Fatalf("stranger %d: %v", i, a)
 		}
 		g.leave(other)
+	}
+}
+
+// Strangers that begin requests and do not end them leave places to members.
+func TestStrangersLeavePlacesToMembers(t *testing.T) {
+	var g guests
+	member, stranger := secret(1).Public(), secret(2).Public()
+	g.member = func(k key.Public) bool { return k == member }
+	served := 0
+	for i := range 2 * servedMax / servedPerPeer {
+		stranger[0] = byte(i)
+		for range servedPerPeer {
+			if a, _ := g.enter(stranger, time.Now()); a == admitted {
+				served++
+			}
+		}
+	}
+	if served != servedMax/strangersPart {
+		t.Errorf("strangers hold %d places", served)
+	}
+	for range servedPerPeer {
+		if a, _ := g.enter(member, time.Now()); a != admitted {
+			t.Fatalf("a member is told %v", a)
+		}
+	}
+	g.member = nil // so that strangers become members between their coming and going
+	for i := range served / servedPerPeer {
+		stranger[0] = byte(i)
+		for range servedPerPeer {
+			g.leave(stranger)
+		}
+	}
+	if g.strangers != 0 || g.serving != servedPerPeer {
+		t.Errorf("%d strangers of %d are served after they left", g.strangers, g.serving)
 	}
 }
 

@@ -31,8 +31,11 @@ const (
 
 	// servedMax and servedPerPeer limit the requests served at once. Each holds at most a request
 	// of p2p.MaxRequest, or a chunk.
+	// Peers that are no members of the run, which anybody can be with any number of keys, share one in
+	// strangersPart.
 	servedMax     = 512
 	servedPerPeer = 64
+	strangersPart = 4
 
 	// askedPerPeer limits the requests in flight to one peer. It is below what the peer serves.
 	askedPerPeer = 32

@@ -93,6 +93,14 @@ func (n *Network) Connect(peers []p2p.Peer) {
 	n.members.changed()
 }
 
+// Members gives what says which peers take part in the run; network goroutines call it. Until then
+// all peers are treated as if they did.
+func (n *Network) Members(is func(key.Public) bool) {
+	n.guests.peersMu.Lock()
+	defer n.guests.peersMu.Unlock()
+	n.guests.member = is
+}
+
 // Connected returns the number of peers named by Connect that are connected, directly or through a
 // relay.
 func (n *Network) Connected() (count int) {
