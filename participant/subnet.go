@@ -3,6 +3,7 @@ package participant
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,6 +54,7 @@ type Weigher struct {
 	netuid   uint16
 	hotkey   bittensor.Key
 	settled  chan uint32 // periods
+	hidden   *bittensor.Hidden
 }
 
 // NewWeigher finds the hotkey and the node as btcli does, in the environment, and checks that the
@@ -94,38 +96,97 @@ func (w *Weigher) Settled(period uint32) {
 	w.settled <- period
 }
 
-// Close has Run return once it has set the weights of the newest period.
+// Close has Run return once the weights of the newest period are set.
 func (w *Weigher) Close() { close(w.settled) }
 
+// showEvery is how often to see whether weights that a subnet wants hidden at first can be shown:
+// epochs have 360 blocks.
+const showEvery = 20 * SubnetBlock
+
 // Run sets the weights after each period of a run, until Close or until ctx ends. It tells of
-// a failure and tries again after the next period.
+// a failure and tries again after the next period. Where weights are hidden at first, the next ones
+// wait until these are shown.
 func (w *Weigher) Run(ctx context.Context, l ledger.Reader, run string) {
-	for period := range w.settled {
-		n, err := w.set(ctx, l, run)
+	w.follow(ctx, showEvery, func() (string, bool, error) { return w.set(ctx, l, run) }, func() (bool, error) { return w.show(ctx) })
+}
+
+// follow calls set after each period, and while it has hidden weights, show every so often instead.
+func (w *Weigher) follow(ctx context.Context, every time.Duration, set func() (did string, hidden bool, err error), show func() (closed bool, err error)) {
+	var period, shown uint32 // the newest, and the one whose weights are hidden
+	settled, owed, hidden := w.settled, false, false
+	for settled != nil || owed || hidden {
+		var later <-chan time.Time
+		if hidden {
+			later = time.After(every)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case next, more := <-settled:
+			if !more {
+				settled = nil
+				if hidden {
+					w.Tell(fmt.Sprintf("period %d: stays until its weights on subnet %d can be shown; without that they do not count", shown, w.netuid))
+				}
+				continue
+			}
+			period, owed = next, true
+		case <-later:
+			closed, err := show()
+			hidden = !closed
+			switch {
+			case closed && err != nil && ctx.Err() == nil:
+				w.Tell(fmt.Sprintf("period %d: the weights on subnet %d are not shown in time, those set before stay: %v", shown, w.netuid, err))
+			case closed && err == nil:
+				w.Tell(fmt.Sprintf("period %d: the weights on subnet %d are shown and count", shown, w.netuid))
+			}
+		}
+		if !owed || hidden {
+			continue
+		}
+		owed = false
+		var did string
+		var err error
+		did, hidden, err = set()
+		shown = period
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			w.Tell(fmt.Sprintf("period %d: the weights on subnet %d are not set: %v; the next period tries again", period, w.netuid, err))
 		default:
-			w.Tell(fmt.Sprintf("period %d: set the weights of %d hotkeys on subnet %d", period, n, w.netuid))
+			w.Tell(fmt.Sprintf("period %d: %s", period, did))
 		}
 	}
 }
 
-func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (n int, err error) {
+func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did string, hidden bool, err error) {
 	s, err := OpenSubnet(ctx, w.endpoint, w.netuid)
 	if err != nil {
-		return 0, err
+		return "", false, err
 	}
 	neurons, err := s.Neurons(ctx)
 	if err != nil {
-		return 0, err
+		return "", false, err
 	}
 	now, err := onchain.GetSnapshot(ctx, l, run)
 	if err != nil {
-		return 0, err
+		return "", false, err
 	}
 	scores := SubnetScores(neurons, now.State)
-	return len(scores), s.SetWeights(ctx, w.hotkey, scores)
+	err = s.SetWeights(ctx, w.hotkey, scores)
+	if !errors.Is(err, bittensor.ErrCommitReveal) {
+		return fmt.Sprintf("set the weights of %d hotkeys on subnet %d", len(scores), w.netuid), false, err
+	}
+	h, err := s.Hide(ctx, w.hotkey, scores)
+	w.hidden = &h
+	return fmt.Sprintf("committed to the weights of %d hotkeys on subnet %d, which are shown in its next epoch", len(scores), w.netuid), err == nil, err
+}
+
+func (w *Weigher) show(ctx context.Context) (closed bool, err error) {
+	s, err := OpenSubnet(ctx, w.endpoint, w.netuid)
+	if err != nil {
+		return false, err
+	}
+	return s.Show(ctx, w.hotkey, *w.hidden)
 }

@@ -165,6 +165,57 @@ func TestASubnetFromRegistrationToWeights(t *testing.T) {
 	}
 }
 
+// Whatever the place in an epoch at which weights are hidden, they are shown in the right one.
+func TestHiddenWeightsAreShownInTime(t *testing.T) {
+	n, s, ctx := world(t)
+	n.put([]byte{1}, module, "CommitRevealWeightsEnabled", []byte{12, 0})
+	for place := range 8 {
+		for len(n.blocks)%8 != place {
+			n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+		}
+		h, err := s.Hide(ctx, alice(t), map[uint16]float64{0: 1, 1: float64(place + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tries := 0; ; tries++ {
+			closed, err := s.Show(ctx, alice(t), h)
+			if closed && err == nil {
+				break
+			}
+			if closed || tries > 24 {
+				t.Fatalf("hidden at place %d: %v", place, err)
+			}
+			if err == nil { // it was not tried
+				n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+			}
+		}
+		if row, err := s.Weights(ctx, 0); err != nil || len(row) != 2 || row[1] != 65535 || row[0] != uint16(65535/float64(place+1)+0.5) {
+			t.Errorf("hidden at place %d: the weights are %v, %v", place, row, err)
+		}
+	}
+	// Shown by another hotkey, and too late.
+	h, err := s.Hide(ctx, alice(t), map[uint16]float64{0: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.from, h.until = 0, 0
+	for _, k := range []Key{bob(t), alice(t)} {
+		if closed, err := s.Show(ctx, k, h); !closed || err == nil || !strings.Contains(err.Error(), "RevealTooEarly") {
+			t.Errorf("shown by another or at the wrong time: %v, %v", closed, err)
+		}
+	}
+}
+
+// The hash is blake2b of the SCALE encoding of alice's key, subnet 12, 0 3 7, 65535 100 1, 1 to 8, and the version 9, by Python's hashlib.
+func TestHashOfHiddenWeights(t *testing.T) {
+	s := Subnet{NetUID: 12}
+	row := appendU16s(appendU16s(s.netuid(), []uint16{0, 3, 7}), []uint16{65535, 100, 1})
+	h := hide(row, []byte{9, 0, 0, 0, 0, 0, 0, 0}, [saltWords]uint16{1, 2, 3, 4, 5, 6, 7, 8})
+	if sum := h.hash(alice(t).Account()); hex.EncodeToString(sum[:]) != "c17908e8ae17212867300b52b438db937c47986523d50a0f6ad2cae4026eaa5c" {
+		t.Errorf("the hash is %x", sum)
+	}
+}
+
 // A stranger copies a member's commitment, or signs for a key that it has not.
 func TestCommitmentsBindBothKeys(t *testing.T) {
 	n, s, ctx := world(t)

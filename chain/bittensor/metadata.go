@@ -439,6 +439,8 @@ var hints = map[string]string{
 	"NoValidatorPermit":                "the hotkey has no validator's permit on this subnet",
 	"CommitRevealEnabled":              "the subnet wants weights committed before they are shown",
 	"NotEnoughBalanceToStake":          "the account lacks tokens",
+	"WeightVecLengthIsLow":             "the subnet wants weights for more hotkeys (min_allowed_weights)",
+	"MaxWeightExceeded":                "the subnet bounds the share of one hotkey (max_weight_limit)",
 	"IncorrectNetuid":                  "there is no such subnet; check --netuid",
 	"IncorrectWeightVersionKey":        "the subnet wants other software; see its version key",
 }

@@ -73,7 +73,9 @@ func some(id uint64) []byte { return append([]byte{1}, num(id)...) }
 // The numbers of the test runtime's errors and calls.
 const (
 	callSetWeights, callRegister, callCommit = 3, 7, 5
+	callHide, callShow                       = 96, 97
 	errTooFast, errNotRegistered             = 9, 11
+	errTooEarly                              = 12
 )
 
 // runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes.
@@ -93,9 +95,11 @@ func runtime(unknown string) []byte {
 	topics := d.add("", []byte{sequence}, num(u8))
 	record := d.add("EventRecord", []byte{composite}, list(field(phase), field(event), field(topics)))
 	events := d.add("", []byte{sequence}, num(record))
-	calls := d.add("Call", []byte{variant}, list(choice("set_weights", callSetWeights), choice("burned_register", callRegister)))
+	calls := d.add("Call", []byte{variant}, list(choice("set_weights", callSetWeights), choice("burned_register", callRegister),
+		choice("commit_weights", callHide), choice("reveal_weights", callShow)))
 	commits := d.add("Call", []byte{variant}, list(choice("set_commitment", callCommit)))
-	errs := d.add("Error", []byte{variant}, list(choice("SettingWeightsTooFast", errTooFast), choice("HotKeyNotRegisteredInSubNet", errNotRegistered)))
+	errs := d.add("Error", []byte{variant}, list(choice("SettingWeightsTooFast", errTooFast), choice("HotKeyNotRegisteredInSubNet", errNotRegistered),
+		choice("RevealTooEarly", errTooEarly)))
 	address := d.add("MultiAddress", []byte{variant}, list(choice("Id", 0, four)))
 	extrinsic := d.addWith("UncheckedExtrinsic", list(cat(str("Address"), some(address))), []byte{composite}, list())
 	extensions := [][]byte{}
@@ -111,7 +115,8 @@ func runtime(unknown string) []byte {
 		palletOf("SubtensorModule", 7, list(
 			storageItem("NetworksAdded", u8, zero[:1], 6), storageItem("SubnetworkN", u8, zero[:2], 6), storageItem("Keys", u8, make([]byte, 32), 6, 6),
 			storageItem("Uids", u8, nil, 6, 2), storageItem("Weights", u8, list(), 6, 6), storageItem("WeightsVersionKey", u8, zero, 6),
-			storageItem("CommitRevealWeightsEnabled", u8, zero[:1], 6)), some(calls), some(errs)),
+			storageItem("CommitRevealWeightsEnabled", u8, zero[:1], 6), storageItem("Tempo", u8, []byte{7, 0}, 6),
+			storageItem("RevealPeriodEpochs", u8, []byte{2, 0, 0, 0, 0, 0, 0, 0}, 5), storageItem("WeightCommits", u8, nil, 5, 5)), some(calls), some(errs)),
 		palletOf("Commitments", 18, list(storageItem("CommitmentOf", u8, nil, 6, 5)), some(commits), []byte{0}),
 	), num(extrinsic), []byte{4}, list(extensions...), num(none))
 }
@@ -303,6 +308,15 @@ func (n *node) carryOut(from Account, call []byte) byte {
 		n.put([]byte{uid[0] + 1, 0}, module, "SubnetworkN", netuid)
 	case [2]byte{18, callCommit}:
 		n.put(append(make([]byte, 12), r.b...), "Commitments", "CommitmentOf", netuid, from[:])
+	case [2]byte{7, callHide}:
+		epoch := byte(len(n.blocks) / 8)
+		n.put(append(r.take(32), epoch), module, "WeightCommits", netuid, from[:])
+	case [2]byte{7, callShow}:
+		was := n.has(module, "WeightCommits", netuid, from[:])
+		if sum := blake2b.Sum256(append(from[:], call[2:]...)); was == nil || string(sum[:]) != string(was[:32]) || len(n.blocks)/8 != int(was[32])+2 {
+			return errTooEarly
+		}
+		fallthrough
 	case [2]byte{7, callSetWeights}:
 		switch {
 		case !registered:

@@ -155,8 +155,8 @@ func (s Subnet) Weights(ctx context.Context, uid uint16) (map[uint16]uint16, err
 	return m, r.err
 }
 
-// ErrCommitReveal says that the subnet wants weights hidden at first.
-var ErrCommitReveal = errors.New("the subnet wants weights committed before they are shown, which entrain does not do; its owner can switch commit-reveal off")
+// ErrCommitReveal says that the subnet wants weights hidden at first, by Hide.
+var ErrCommitReveal = errors.New("the subnet wants weights hidden for an hour or more before they count: entrain validate --bittensor sets them so")
 
 // SetWeights sets the hotkey's weights, given by number; they need not add up to anything.
 func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]float64) error {
@@ -167,18 +167,24 @@ func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]fl
 	if r, err := s.Client.get(ctx, module, "CommitRevealWeightsEnabled", s.netuid()); err == nil && r.u8() == 1 {
 		return ErrCommitReveal
 	}
-	r, err := s.Client.get(ctx, module, "WeightsVersionKey", s.netuid())
+	row, version, err := s.row(ctx, scores)
 	if err != nil {
 		return err
 	}
+	return s.Client.submit(ctx, hotkey, append(append(call, row...), version...), s.Poll)
+}
+
+// row encodes the subnet's number and weights, and the version of the subnet's software.
+func (s Subnet) row(ctx context.Context, scores map[uint16]float64) (row, version []byte, err error) {
+	r, err := s.Client.get(ctx, module, "WeightsVersionKey", s.netuid())
+	if err != nil {
+		return nil, nil, err
+	}
 	uids, weights := scaled(scores)
 	if len(uids) == 0 {
-		return errors.New("nobody has a positive score, so there are no weights to set")
+		return nil, nil, errors.New("nobody has a positive score, so there are no weights to set")
 	}
-	call = append(call, s.netuid()...)
-	call = appendU16s(appendU16s(call, uids), weights)
-	call = binary.LittleEndian.AppendUint64(call, r.u64())
-	return s.Client.submit(ctx, hotkey, call, s.Poll)
+	return appendU16s(appendU16s(s.netuid(), uids), weights), binary.LittleEndian.AppendUint64(nil, r.u64()), r.err
 }
 
 // scaled returns the positive scores in the order of the numbers, so that the largest is 65,535.
