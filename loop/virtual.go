@@ -11,6 +11,10 @@ type Virtual struct {
 	events  []entry       // a heap: no entry comes before its parent
 	posted  uint64        // events so far, the order among equal times
 	stopped int           // entries of events that were stopped
+	// due is the events for now, which come after those of the heap for now: they were added later.
+	// Half of all events are of this kind, and need no place in the heap.
+	due []*event
+	ran int // of due
 }
 
 // entry is an event's place in the order of time. The heap compares entries only, so that ordering
@@ -42,7 +46,9 @@ func (v *Virtual) After(d time.Duration, f func()) (stop func()) {
 	return func() {
 		if e.f != nil {
 			e.f = nil
-			v.stopped++
+			if d > 0 {
+				v.stopped++
+			}
 		}
 	}
 }
@@ -57,39 +63,72 @@ func (v *Virtual) add(d time.Duration, f func()) *event {
 	if f == nil {
 		panic("loop: nil function")
 	}
+	e := &event{f: f}
+	if d <= 0 {
+		v.due = append(v.due, e)
+		return e
+	}
 	if v.stopped > len(v.events)/2 {
 		v.sweep()
 	}
 	v.posted++
-	e := &event{f: f}
 	v.events = append(v.events, entry{})
-	v.up(len(v.events)-1, entry{at: v.now + max(d, 0), sequence: v.posted, event: e})
+	v.up(len(v.events)-1, entry{at: v.now + d, sequence: v.posted, event: e})
 	return e
 }
 
 // Next is the time of the next event. It is false when there is none, in which
 // case nothing will ever happen again unless something is posted.
 func (v *Virtual) Next() (at time.Time, ok bool) {
+	first, due := v.next()
+	switch {
+	case due != nil:
+		return v.start.Add(v.now), true
+	case first:
+		return v.start.Add(v.events[0].at), true
+	}
+	return time.Time{}, false
+}
+
+// next reports whether the heap's first event is the next one, or returns the one that is.
+func (v *Virtual) next() (first bool, due *event) {
 	for len(v.events) > 0 && v.events[0].event.f == nil {
 		v.pop()
 		v.stopped--
 	}
-	if len(v.events) == 0 {
-		return time.Time{}, false
+	for v.ran < len(v.due) && v.due[v.ran].f == nil {
+		v.passDue()
 	}
-	return v.start.Add(v.events[0].at), true
+	first = len(v.events) > 0
+	if v.ran < len(v.due) && !(first && v.events[0].at <= v.now) {
+		return false, v.due[v.ran]
+	}
+	return first, nil
+}
+
+// passDue removes the first event of due.
+func (v *Virtual) passDue() {
+	v.due[v.ran] = nil
+	if v.ran++; v.ran == len(v.due) {
+		v.due, v.ran = v.due[:0], 0
+	}
 }
 
 // Step advances the clock to the next event and runs it. It is false when there
 // is none.
 func (v *Virtual) Step() bool {
-	if _, ok := v.Next(); !ok {
+	first, e := v.next()
+	switch {
+	case e != nil:
+		v.passDue()
+	case first:
+		next := v.pop()
+		e, v.now = next.event, next.at
+	default:
 		return false
 	}
-	e := v.pop()
-	f := e.event.f
-	e.event.f = nil
-	v.now = e.at
+	f := e.f
+	e.f = nil
 	f()
 	return true
 }
