@@ -294,10 +294,12 @@ func (d *Download) Leaves(r Request, leaves []wire.Hash) {
 func (d *Download) learn(leaves []wire.Hash) {
 	n := d.fetch.Ref.Chunks()
 	d.leaves = leaves
-	d.data = make([]byte, d.fetch.Ref.Size)
+	if n > 1 {
+		d.data = make([]byte, d.fetch.Ref.Size)
+	}
 	d.owner, d.held = make([]uint64, n), make([]bool, n)
 	d.unowned = n
-	d.partial.learn(leaves, d.data)
+	d.partial.learn(leaves)
 	if d.fetch.Have == nil {
 		return
 	}
@@ -342,7 +344,10 @@ func (d *Download) keep(c Chunk) {
 	if d.owner[c.index] == 0 {
 		d.unowned--
 	}
-	d.partial.keep(c)
+	if len(d.held) == 1 {
+		d.data = c.whole()
+	}
+	d.partial.keep(c, d.data)
 	d.held[c.index] = true
 	d.heldCount++
 	d.heldBytes += uint64(len(c.data))

@@ -150,11 +150,19 @@ type Chunk struct {
 	data  []byte
 }
 
-// Verify checks the next chunk of an answer, the i-th of the blob, of which it
-// keeps data. The error is ErrLied if data is not what its leaf says, and
-// ErrWrongSize if it is but cannot be part of a blob of the reference's length:
-// then the reference is false, and its author to blame. It may be called from any
-// goroutine.
+// whole returns the chunk as a blob of one chunk: the memory that it came in, if that has no
+// room to spare, otherwise a copy.
+func (c Chunk) whole() []byte {
+	if c.data != nil && cap(c.data) == len(c.data) {
+		return c.data
+	}
+	return append(make([]byte, 0, len(c.data)), c.data...)
+}
+
+// Verify checks the next chunk of an answer, the i-th of the blob, of which it keeps data. That
+// may become the blob, if it has one chunk. The error is ErrLied if data is not what its leaf
+// says, and ErrWrongSize if it is but cannot be part of a blob of the reference's length: then
+// the reference is false, and its author to blame. It may be called from any goroutine.
 func (r Request) Verify(i uint32, data []byte) (Chunk, error) {
 	if i < r.From || i-r.From >= r.Count {
 		panic("p2p: chunk outside the request")

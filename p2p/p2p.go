@@ -116,7 +116,7 @@ type Source interface {
 	// Leaves is the leaf list of the blob with this root.
 	Leaves(root wire.Hash) ([]wire.Hash, bool)
 
-	// Chunk is the i-th chunk of the blob with this root.
+	// Chunk is the i-th chunk of the blob with this root. Nobody changes it.
 	Chunk(root wire.Hash, i uint32) ([]byte, bool)
 }
 

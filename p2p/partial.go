@@ -20,18 +20,21 @@ type Partial struct {
 	data   []byte
 }
 
-// learn takes over the leaf list and where the chunks will be.
-func (p *Partial) learn(leaves []wire.Hash, data []byte) {
+// learn takes over the leaf list.
+func (p *Partial) learn(leaves []wire.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaves, p.data, p.held = leaves, data, make([]bool, len(leaves))
+	p.leaves, p.held = leaves, make([]bool, len(leaves))
 }
 
-// keep copies a chunk to its place.
-func (p *Partial) keep(c Chunk) {
+// keep copies a chunk to its place in the blob. The only chunk of a blob is there.
+func (p *Partial) keep(c Chunk, blob []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	p.data = blob
+	if len(p.held) > 1 {
+		copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	}
 	p.held[c.index] = true
 }
 
@@ -77,6 +80,9 @@ func NewUnderway(held Source) *Underway {
 // Begin shows a fetch to others, until the function that it returns is called.
 func (u *Underway) Begin(d *Download) (end func()) {
 	p := d.partial
+	if p.ref.Chunks() == 1 {
+		return func() {} // there is nothing to show before all is there
+	}
 	u.mu.Lock()
 	u.partials[p.ref.Root] = p
 	u.mu.Unlock()

@@ -24,7 +24,7 @@ type stream struct {
 	p2p.Request
 	next  uint32 // the chunk expected next
 	over  bool
-	timer func() // stops the timer
+	timer *alarm
 }
 
 // Fetch gets a blob. See p2p.Network.
@@ -165,20 +165,16 @@ func (d *fetching) finish(s *stream, err error) {
 
 func (s *stream) close() {
 	s.over = true
-	if s.timer != nil {
-		s.timer()
-	}
+	s.timer.stop()
 }
 
 // watch waits for the next answer: first the time after which it is late,
 // then the rest of the time after which the peer has stalled.
 func (d *fetching) watch(s *stream) {
-	if s.timer != nil {
-		s.timer()
-	}
+	s.timer.stop()
 	m := d.peer.mesh
-	s.timer = m.loop.After(m.config.Late, func() {
-		s.timer = m.loop.After(m.config.Stall-m.config.Late, func() {
+	s.timer = m.late.set(func() {
+		s.timer = m.lost.set(func() {
 			d.finish(s, p2p.ErrStalled)
 		})
 		d.machine.Late(s.Request)

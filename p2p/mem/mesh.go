@@ -24,6 +24,7 @@
 package mem
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
@@ -68,6 +69,11 @@ type Config struct {
 	Late, Stall time.Duration
 	// Open lets peers connect that were never named.
 	Open bool
+	// Tick, if not 0, rounds the time at which anything arrives up to a multiple of it. All that
+	// arrives at a peer at once is one event, which a large network has many fewer of then.
+	// Every link is Link then, without limits of bandwidth, and all stream messages on one have
+	// the same jitter.
+	Tick time.Duration
 }
 
 // A Mesh is a network of peers. Its methods may be called where those of its loop
@@ -81,14 +87,21 @@ type Mesh struct {
 	peers  []*Peer // living ones, in the order in which they joined
 	byKey  map[key.Public]*Peer
 	joined []key.Public // all that ever did, by their number
-	// version counts the changes of who is near to whom.
+	// version counts the changes of who is near to whom, those of who is there included, which
+	// presence counts.
 	version   int
+	presence  int
 	knit      knit
 	near      near
 	audiences map[*p2p.Peer]*audience // by the lists' first elements
-	links     map[pair]Link           // those that SetLink was called for
-	faults    map[key.Public]Faults
-	side      map[key.Public]int // by peer: its part of a cut network
+	spare     []arrival               // memory of past ones
+	// late rings when a fetch waits for Late, lost when it has waited for Stall then, and
+	// stalled when an Ask has.
+	late, lost, stalled *alarms
+	salt                uint64        // of links' jitter
+	links               map[pair]Link // those that SetLink was called for
+	faults              map[key.Public]Faults
+	side                map[key.Public]int // by peer: its part of a cut network
 }
 
 // pair is a directed link's ends.
@@ -112,7 +125,7 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 	if c.Stall == 0 {
 		c.Stall = 20 * time.Second
 	}
-	return &Mesh{
+	m := &Mesh{
 		loop: l, config: c,
 		random:    prng.New(c.Seed, "entrain/p2p/mem"),
 		byKey:     make(map[key.Public]*Peer),
@@ -121,6 +134,11 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 		faults:    make(map[key.Public]Faults),
 		side:      make(map[key.Public]int),
 	}
+	m.salt = binary.LittleEndian.Uint64(c.Seed[:])
+	m.late = &alarms{mesh: m, after: c.Late}
+	m.lost = &alarms{mesh: m, after: c.Stall - c.Late}
+	m.stalled = &alarms{mesh: m, after: c.Stall}
+	return m
 }
 
 // SetLink makes l the link from a to b; the way back is another one.
@@ -176,6 +194,7 @@ func (m *Mesh) add(p *Peer) {
 	m.peers = append(m.peers, p)
 	m.byKey[p.self] = p
 	m.version++
+	m.presence++
 }
 
 func (m *Mesh) remove(p *Peer) {
@@ -185,6 +204,7 @@ func (m *Mesh) remove(p *Peer) {
 	m.peers = slices.DeleteFunc(m.peers, func(q *Peer) bool { return q == p })
 	p.here = false
 	m.version++
+	m.presence++
 }
 
 // link returns the link from p to q. A link that is free again is forgotten some time later.
@@ -216,7 +236,7 @@ type audience struct {
 	answer    tie
 	covers    map[*audience]bool // others that it names all members of, or not
 	everybody bool               // it has addresses of all living peers
-	asOf      int                // in this version of the mesh
+	asOf      int                // with this presence in the mesh
 }
 
 // tie is how an audience names a peer. Each pair of peers is asked for it whenever peers come.
@@ -318,8 +338,8 @@ func (p *Peer) nearTo(q *Peer) bool {
 // knowsAll reports whether p was last told to connect with all living peers.
 func (p *Peer) knowsAll() bool {
 	a, m := p.wants, p.mesh
-	if a.asOf != m.version {
-		a.asOf, a.everybody = m.version, true
+	if a.asOf != m.presence {
+		a.asOf, a.everybody = m.presence, true
 		for _, q := range m.peers {
 			if m.tie(a, q) != addressed {
 				a.everybody = false
@@ -356,6 +376,12 @@ func (m *Mesh) knitted() []*Peer {
 	return k.peers
 }
 
+// knits reports whether p is in the mesh's knit.
+func (p *Peer) knits() bool {
+	k := p.mesh.knitted()
+	return p.here && p.knowsAll() && p.place < len(k) && k[p.place] == p
+}
+
 // neighbours are the neighbours of a peer: a list without one place.
 type neighbours struct {
 	list    []*Peer
@@ -379,8 +405,8 @@ func (n neighbours) at(i int) *Peer {
 // neighbours returns the neighbours of p in the order in which they joined, those too that it has
 // banned or that have banned it. It is valid until the next call for any peer.
 func (p *Peer) neighbours() neighbours {
-	if k := p.mesh.knitted(); p.here && p.knowsAll() && p.place < len(k) && k[p.place] == p {
-		return neighbours{k, p.place}
+	if p.knits() {
+		return neighbours{p.mesh.knit.peers, p.place}
 	}
 	if !p.here {
 		return neighbours{}
@@ -413,6 +439,10 @@ type near struct {
 // send has f run when size bytes from p have arrived at q, unless they are lost.
 // Stream messages arrive in the order sent.
 func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
+	if m.config.Tick > 0 {
+		m.sendInTicks(p, q, stream, f)
+		return
+	}
 	l, now := m.link(p, q), m.loop.Now()
 	if !stream && m.chance(l.Loss) {
 		return
@@ -435,11 +465,7 @@ func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
 		}
 		l.last = at
 	}
-	m.loop.After(at.Sub(now), func() {
-		if !q.gone.Load() && m.side[p.self] == m.side[q.self] && m.connected(p, q) {
-			f()
-		}
-	})
+	m.loop.After(at.Sub(now), arrival{p, q, f}.arrive)
 }
 
 // chance is true with probability p.

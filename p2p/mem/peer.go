@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -33,8 +32,9 @@ type Peer struct {
 	standing p2p.Standing
 	links    map[int]*link // to others, by their number
 	linksMax int           // of which some are forgotten
+	expected []*arrivals   // here, on their way
 	requests uint64        // so far
-	pending  map[*request]bool
+	pending  []*request
 }
 
 var _ p2p.Network = (*Peer)(nil)
@@ -62,7 +62,7 @@ func (m *message) saw(p *Peer) bool {
 func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
 	p := &Peer{
 		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
-		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast, pending: map[*request]bool{},
+		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast,
 	}
 	m.loop.Post(func() {
 		if before := m.find(k); before != nil {
@@ -148,16 +148,43 @@ func (p *Peer) receive(via key.Public, msg *message) {
 	case p2p.Reject:
 		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
 	case p2p.Accept:
-		next := drawing{from: p.neighbours()}
-		next.left = next.from.count()
-		for passed := 0; passed < p.mesh.config.Fanout && next.left > 0; {
-			if q := next.draw(&p.mesh.random); q.self != via && q.self != msg.author && !p.banned(q) {
+		p.passOn(via, msg)
+	}
+}
+
+// passOn sends a message that came via a neighbour to Config.Fanout others, drawn at random.
+func (p *Peer) passOn(via key.Public, msg *message) {
+	m, passed := p.mesh, 0
+	suits := func(q *Peer) bool { return q.self != via && q.self != msg.author && !p.banned(q) }
+	if !p.knits() && len(m.peers) > drawMin {
+		// Most living peers are neighbours. To list them all takes longer than to draw some more.
+		var drawn []*Peer
+		for range drawTries * m.config.Fanout {
+			q := m.peers[m.random.Uint64n(uint64(len(m.peers)))]
+			if p.nearTo(q) && suits(q) && !slices.Contains(drawn, q) {
+				drawn = append(drawn, q)
 				p.pass(q, msg)
-				passed++
+				if passed++; passed == m.config.Fanout {
+					return
+				}
 			}
+		}
+		if passed > 0 {
+			return
+		}
+	}
+	next := drawing{from: p.neighbours()}
+	for next.left = next.from.count(); passed < m.config.Fanout && next.left > 0; {
+		if q := next.draw(&m.random); suits(q) {
+			p.pass(q, msg)
+			passed++
 		}
 	}
 }
+
+// drawMin is the number of peers above which neighbours are drawn among all, and drawTries how many
+// are for each that is wanted.
+const drawMin, drawTries = 128, 8
 
 // drawing draws peers from a list, each once. It does not copy the list: that would take time in
 // proportion to all peers for each message and receiver, though few are drawn.
@@ -208,15 +235,15 @@ func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done fun
 			done(nil, p2p.ErrUnknownPeer)
 			return
 		}
-		var stop func()
-		r := p.begin(done, func(reason error) error { stop(); return reason })
+		var late *alarm
+		r := p.begin(done, func(reason error) error { late.stop(); return reason })
 		finish := func(b []byte, err error) {
 			if ctx.Err() != nil {
 				b, err = nil, ctx.Err()
 			}
 			r.end(b, err)
 		}
-		stop = p.mesh.loop.After(p.mesh.config.Stall, func() { finish(nil, p2p.ErrStalled) })
+		late = p.mesh.stalled.set(func() { finish(nil, p2p.ErrStalled) })
 		p.mesh.send(p, q, len(question), true, func() { q.answer(p, question, finish) })
 	})
 }
@@ -238,6 +265,7 @@ func (p *Peer) answer(q *Peer, question []byte, finish func([]byte, error)) {
 type request struct {
 	peer   *Peer
 	number uint64 // of the peer's requests before it
+	place  int    // in pending
 	over   bool
 	done   func([]byte, error)
 	// release frees what the request holds. It is given the reason if the request is
@@ -247,9 +275,9 @@ type request struct {
 
 // begin notes a request.
 func (p *Peer) begin(done func([]byte, error), release func(error) error) *request {
-	r := &request{peer: p, number: p.requests, done: done, release: release}
+	r := &request{peer: p, number: p.requests, place: len(p.pending), done: done, release: release}
 	p.requests++
-	p.pending[r] = true
+	p.pending = append(p.pending, r)
 	return r
 }
 
@@ -259,7 +287,10 @@ func (r *request) end(b []byte, err error) {
 		return
 	}
 	r.over = true
-	delete(r.peer.pending, r)
+	p, last := r.peer, len(r.peer.pending)-1
+	p.pending[r.place], p.pending[last].place = p.pending[last], r.place
+	p.pending[last] = nil
+	p.pending = p.pending[:last]
 	r.release(err)
 	r.done(b, err)
 }
@@ -273,11 +304,12 @@ func (p *Peer) abandon() {
 
 // cutShort ends the pending requests and returns them in the order in which they began.
 func (p *Peer) cutShort() []*request {
-	list := slices.SortedFunc(maps.Keys(p.pending), func(a, b *request) int { return cmp.Compare(a.number, b.number) })
+	list := p.pending
+	p.pending = nil
+	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.number, b.number) })
 	for _, r := range list {
 		r.over = true
 	}
-	clear(p.pending)
 	return list
 }
 

@@ -1,0 +1,71 @@
+package mem
+
+import (
+	"slices"
+	"time"
+)
+
+// arrival is what arrives at a peer from another one, unless it is lost.
+type arrival struct {
+	from, at *Peer
+	f        func()
+}
+
+func (a arrival) arrive() {
+	p, q := a.from, a.at
+	if m := p.mesh; !q.gone.Load() && m.side[p.self] == m.side[q.self] && m.connected(p, q) {
+		a.f()
+	}
+}
+
+// arrivals are those at a peer at one time, in the order sent.
+type arrivals struct {
+	time time.Time
+	list []arrival
+}
+
+// expect has a arrive at a time, together with all that arrives at the same peer then.
+func (m *Mesh) expect(at, now time.Time, a arrival) {
+	q := a.at
+	for i := len(q.expected) - 1; i >= 0; i-- {
+		if e := q.expected[i]; e.time.Equal(at) {
+			e.list = append(e.list, a)
+			return
+		}
+	}
+	e := &arrivals{at, append(m.spare, a)}
+	m.spare = nil
+	q.expected = append(q.expected, e)
+	m.loop.After(at.Sub(now), func() {
+		q.expected = slices.DeleteFunc(q.expected, func(o *arrivals) bool { return o == e })
+		for _, a := range e.list {
+			a.arrive()
+		}
+		clear(e.list)
+		m.spare = e.list[:0]
+	})
+}
+
+// sendInTicks is send with Config.Tick. It keeps nothing of a link.
+func (m *Mesh) sendInTicks(p, q *Peer, stream bool, f func()) {
+	l, now := m.config.Link, m.loop.Now()
+	if !stream && m.chance(l.Loss) {
+		return
+	}
+	d := l.Delay
+	switch {
+	case l.Jitter <= 0:
+	case stream:
+		d += time.Duration(mix(m.salt^uint64(p.number)<<32^uint64(q.number)) % uint64(l.Jitter+1))
+	default:
+		d += time.Duration(m.random.Uint64n(uint64(l.Jitter) + 1))
+	}
+	m.expect(now.Add(d+m.config.Tick-1).Truncate(m.config.Tick), now, arrival{p, q, f})
+}
+
+// mix is the finalizer of SplitMix64: equal bits in, unrelated ones out.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
