@@ -38,7 +38,8 @@ func (p *peers) sum() wire.Hash {
 
 type peer struct {
 	Peer
-	height uint64 // of the announcement
+	height uint64             // of the announcement
+	place  coordinator.Member // at which the key was among the members last; a hint
 }
 
 func (p *peers) find(k key.Public) (int, bool) {
@@ -68,13 +69,13 @@ func (p *peers) announce(k key.Public, addrs []string, height uint64, s coordina
 // evict drops the announcements of keys that are not members, oldest first and then by key,
 // beyond PendingPeersMax.
 func (p *peers) evict(s coordinator.State) {
-	if len(p.list) <= PendingPeersMax {
+	if p.unplaced(s) <= PendingPeersMax {
 		return
 	}
 	member, members := make([]bool, len(p.list)), 0
 	for i := range s.Count() {
 		if at, ok := p.find(s.Key(i)); ok {
-			member[at] = true
+			member[at], p.list[at].place = true, i
 			members++
 		}
 	}
@@ -92,6 +93,22 @@ func (p *peers) evict(s coordinator.State) {
 		i, _ := p.find(e.Key)
 		p.list = slices.Delete(p.list, i, i+1)
 	}
+}
+
+// unplaced returns how many announcements are not of the member whose place they name: those of
+// keys that are not members, and of members whose place is not known yet. To look for all
+// members at each announcement would take time in proportion to the square of the members.
+func (p *peers) unplaced(s coordinator.State) (n int) {
+	if len(p.list) <= PendingPeersMax {
+		return len(p.list)
+	}
+	count := s.Count()
+	for k := range p.list {
+		if e := &p.list[k]; e.place >= count || s.Key(e.place) != e.Key {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *peers) append(dst []byte) []byte {
