@@ -20,6 +20,7 @@ type app struct {
 	abci.BaseApplication
 	genesis  host.Genesis
 	blockMs  uint64 // least time between blocks
+	verified verified
 	keep     uint64 // blocks
 	every    uint64 // blocks between two snapshots
 	store    store  // consensus connection only
@@ -100,10 +101,11 @@ func (a *app) CheckTx(_ context.Context, req *abci.RequestCheckTx) (*abci.Respon
 	if isWake(req.Tx) {
 		return a.checkWake(req.Tx), nil
 	}
-	tx, err := host.ParseTx(req.Tx)
-	if err == nil && req.Type == abci.CheckTxType_New { // signatures stay valid
-		err = tx.Verify(a.genesis.Chain)
+	parse := a.parse
+	if req.Type != abci.CheckTxType_New {
+		parse = host.ParseTx // signatures stay valid
 	}
+	tx, err := parse(req.Tx)
 	if err == nil {
 		a.hostMu.RLock()
 		err = a.host.Admit(tx, nowMs()) // the ledger's own time is old on an idle chain

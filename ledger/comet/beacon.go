@@ -122,8 +122,7 @@ func (a *app) ProcessProposal(_ context.Context, req *abci.RequestProcessProposa
 		return reject, nil
 	}
 	for _, tx := range req.Txs[1:] {
-		t, err := host.ParseTx(tx)
-		if err != nil || t.Verify(a.genesis.Chain) != nil {
+		if _, err := a.parse(tx); err != nil {
 			return reject, nil
 		}
 	}

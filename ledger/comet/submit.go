@@ -49,10 +49,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	deadline(w, inclusionWait+writeTimeout)
 	patient(w)
-	tx, err := host.ParseTx(b)
-	if err == nil {
-		err = tx.Verify(a.app.genesis.Chain)
-	}
+	tx, err := a.app.parse(b)
 	if err != nil {
 		settled(w, Receipt{ID: tx.ID, Code: host.CodeOf(err), Text: err.Error()})
 		return
