@@ -127,6 +127,8 @@ type attendance struct {
 	late    map[coordinator.Member]bool
 	waiting []FetchPayload // of late payloads
 	spent   time.Duration
+	weighs  bool   // count
+	bytes   uint64 // that the machine allocates
 	events  int
 	applied int
 }
@@ -142,9 +144,17 @@ func (c *crowd) attend(self coordinator.Member) *attendance {
 // step gives the machine an event, and it all that follows from it.
 func (a *attendance) step(ev Event) {
 	for queue := []Event{ev}; len(queue) > 0; queue = queue[1:] {
+		var before, after runtime.MemStats
+		if a.weighs {
+			runtime.ReadMemStats(&before)
+		}
 		start := cpuTime()
 		actions := a.machine.Step(a.env.NowMs, queue[0])
 		a.spent += cpuTime() - start
+		if a.weighs {
+			runtime.ReadMemStats(&after)
+			a.bytes += after.TotalAlloc - before.TotalAlloc
+		}
 		a.events++
 		for _, do := range actions {
 			switch do := do.(type) {
@@ -299,5 +309,70 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 		if len(f.From) > fromMax+1 {
 			t.Errorf("a fetch names %d peers", len(f.From))
 		}
+	}
+}
+
+// counting counts what a machine asks about members and their results.
+type counting struct {
+	exchange
+	Alone
+	asked *int
+}
+
+func (c counting) admits(o *dispute.Commitment, id wire.Hash) bool {
+	*c.asked++
+	return c.exchange.admits(o, id)
+}
+
+func (c counting) awaited(r coordinator.RoundState, i coordinator.Member) bool {
+	*c.asked++
+	return c.exchange.awaited(r, i)
+}
+
+func (c counting) continues(step coordinator.Step, o *dispute.Commitment) bool {
+	*c.asked++
+	return c.exchange.continues(step, o)
+}
+
+func (c counting) Select(s coordinator.State, a coordinator.Round, i coordinator.Member, ids []wire.Hash) (int, bool) {
+	*c.asked++
+	return c.Alone.Select(s, a, i, ids)
+}
+
+// workOf is what a member's machine does in a round, whatever the processor: its questions about
+// members and their results, and the bytes that it allocates, with those of the test.
+func workOf(t *testing.T, n uint32, percent uint8, witness bool) (asked int, bytes uint64) {
+	c := newCrowd(t, n, percent)
+	r, _ := c.state.At(1)
+	self := coordinator.Member(0)
+	for r.Elected(self) != witness {
+		self++
+	}
+	a := c.attend(self)
+	count := counting{exchange: a.machine.exchange, asked: &asked}
+	a.machine.exchange, a.machine.cfg.Common = count, count
+	a.weighs = true
+	a.round()
+	if held := len(a.machine.find(1).known); held != int(n) || a.applied != 1 {
+		t.Fatalf("of %d members %d are known, and %d sets were applied: the test shows nothing", n, held, a.applied)
+	}
+	return asked, a.bytes
+}
+
+// What a member does for a round grows with the members, not with their square: four times as many
+// make at most 4^1.1 times the work.
+func TestWorkGrowsWithTheMembers(t *testing.T) {
+	const few = 256
+	for _, c := range []struct {
+		percent uint8
+		witness bool
+	}{{0, false}, {0, true}, {10, false}} {
+		asked, bytes := workOf(t, few, c.percent, c.witness)
+		askedMore, bytesMore := workOf(t, 4*few, c.percent, c.witness)
+		if most := math.Pow(4, 1.1); float64(askedMore) > most*float64(asked) || float64(bytesMore) > most*float64(bytes) {
+			t.Errorf("%+v: %d questions and %d bytes with %d members, %d and %d with %d", c, asked, bytes, few, askedMore, bytesMore, 4*few)
+		}
+		t.Logf("%+v: a member's part is %d questions and %d bytes, with four times the members %d and %d",
+			c, asked/few, bytes/few, askedMore/(4*few), bytesMore/(4*few))
 	}
 }

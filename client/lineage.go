@@ -116,8 +116,12 @@ func (m *Machine) nameAccepted() {
 	}
 	if !l.listed {
 		l.listed, l.ancestors, l.renewed = true, map[coordinator.Member]ancestor{}, nil
-		for i := range l.count {
-			if r.Accepted(i) && (l.all || i == m.member.index) {
+		from, to := coordinator.Member(0), l.count
+		if !l.all {
+			from, to = m.member.index, min(to, m.member.index+1)
+		}
+		for i := from; i < to; i++ {
+			if r.Accepted(i) {
 				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(i)}
 				l.renewed = append(l.renewed, i)
 			}

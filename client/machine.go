@@ -1,11 +1,11 @@
 // Package client decides what one participant of a run does next.
 //
-// A [Machine] is a plain value: it holds no clock, socket, file or lock. [Machine.Step] takes one
-// [Event] and the time and returns the [Action] values to perform, in order. The driver (package
-// node, or a simulation) performs them and feeds every outcome back as the next event. The machine
-// keeps no queue of intentions: after each event it looks at the whole situation (the run's state,
-// the parameters it holds, the results it knows) and asks for whatever is due and not under way. So
-// an event that is lost, repeated or late costs time and nothing else.
+// A [Machine] is a plain value: it holds no clock, socket, file or lock. [Machine.Step] takes
+// [Event] values and the time and returns the [Action] values to perform, in order. The driver
+// (package node, or a simulation) performs them and feeds every outcome back as the next event.
+// The machine keeps no queue of intentions: after each event it looks at the whole situation
+// (the run's state, the parameters it holds, the results it knows) and asks for whatever is due
+// and not under way. So an event that is lost, repeated or late costs time and nothing else.
 //
 // Its duties, in the order of a round:
 //
@@ -64,9 +64,10 @@ type Machine struct {
 	rounds  []*results // ascending by number, the last few rounds
 	fetches fetches
 	seats   [8]seat // of the last rounds
-	// reconsiders says that the event may change which candidates can be fetched, or that time has
+	// reconsiders says that the events may change which candidates can be fetched, or that time has
 	// passed.
 	reconsiders bool
+	turns       uint64 // events so far but for time and what others send
 	witness     reports
 	pace        pace
 	saved       coordinator.Epoch // epoch whose checkpoint was asked for
@@ -100,18 +101,30 @@ func New(cfg Config) *Machine {
 	return &Machine{cfg: cfg, caseOf: map[Share]*openCase{}}
 }
 
-// Step takes one event at time nowMs (milliseconds of any monotonic clock) and returns what to do
-// about it, in order.
-func (m *Machine) Step(nowMs uint64, ev Event) []Action {
+// Step takes events at time nowMs (milliseconds of any monotonic clock), as if all had come before
+// it decides once, and returns what to do about them, in order. Results of a large run come many at
+// a time, and deciding takes longer than taking one.
+func (m *Machine) Step(nowMs uint64, events ...Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
-	m.reconsiders = true
+	m.reconsiders = false
+	for _, ev := range events {
+		m.take(ev)
+	}
+	m.decide()
+	return m.out
+}
+
+// take takes one event.
+func (m *Machine) take(ev Event) {
 	switch ev.(type) {
 	case Tick:
+		m.reconsiders = true
 	case CommitmentReceived, PayloadFetched, Found:
-		m.witness.waits, m.reconsiders = false, false
+		m.witness.waits = false
 	default:
-		m.witness.waits, m.unretained = false, true
+		m.witness.waits, m.unretained, m.reconsiders = false, true, true
+		m.turns++
 	}
 	switch ev := ev.(type) {
 	case StateChanged:
@@ -166,8 +179,6 @@ func (m *Machine) Step(nowMs uint64, ev Event) []Action {
 	case Stopping:
 		m.stopping = true
 	}
-	m.decide()
-	return m.out
 }
 
 // Round returns the round at whose start the held parameters were current, and their hash; ok is

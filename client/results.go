@@ -51,6 +51,7 @@ type results struct {
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
 	asks      uint32
+	wholeAt   uint64             // in this turn of the machine no commitment was missing
 	passes    uint32             // how often all that were wanted have been asked after
 	askFrom   coordinator.Member // the next request begins here: the last one had no room for more
 	// The members before these were found to lack nothing: see lacks.
@@ -266,12 +267,17 @@ func (m *Machine) decideResults() {
 		if !m.reads(rs) {
 			continue
 		}
-		m.askMissing(rs, func(i coordinator.Member) bool {
+		if rs.wholeAt == m.turns {
+			continue
+		}
+		if m.askMissing(rs, func(i coordinator.Member) bool {
 			if i == m.member.index && m.work.done < rs.number {
 				return false // it will be made here
 			}
 			return rs.expects(i) && m.exchange.awaited(r, i) && m.best(rs, i, false) == nil
-		})
+		}) {
+			rs.wholeAt = m.turns
+		}
 	}
 }
 
@@ -279,7 +285,7 @@ func (m *Machine) decideResults() {
 // time. It runs at every event, so it looks at each candidate once, and with the next tick or state
 // again at those that it could not fetch or did not get.
 func (m *Machine) fetchOpen(rs *results) {
-	if m.reconsiders {
+	if m.reconsiders && len(rs.parked) > 0 {
 		rs.open, rs.parked = append(rs.parked, rs.open...), nil
 	}
 	for len(rs.open) > 0 && !m.fetchesFull() {
@@ -373,11 +379,11 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 
 // askMissing asks for the commitments of the wanted members, each time after those that it named
 // last, so that members which hide theirs take no room from the others. After a crash the own one
-// may be among them.
-func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member) bool) {
+// may be among them. It reports whether it looked and found that none are wanted.
+func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member) bool) (none bool) {
 	wait := m.exchange.patience(reAskMs, rs.passes)
 	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
-		return
+		return false
 	}
 	most, bulk := askMax, m.follows(rs)
 	switch {
@@ -401,11 +407,11 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	}
 	if len(of) == 0 {
 		rs.askedAt = max(m.now, 1) // this looked at all members: not at every event
-		return
+		return true
 	}
 	to, ok := m.exchange.whom(rs)
 	if !ok {
-		return
+		return false
 	}
 	if rs.askFrom = next; next == 0 {
 		rs.passes++
@@ -417,12 +423,13 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	if len(elected) == 0 {
 		rs.asks++
 		m.do(AskCommitments{Round: rs.number, Of: of, To: to})
-		return
+		return false
 	}
 	for part := range slices.Chunk(of, bulkMax) {
 		m.do(AskCommitments{Round: rs.number, Of: part, To: elected[(rs.asks+uint32(m.member.index))%uint32(len(elected))]})
 		rs.asks++
 	}
+	return false
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
@@ -443,6 +450,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 			rs.parked = append(rs.parked, place{ev.Member, uint8(k)})
 		}
 		if ev.Refused {
+			rs.wholeAt = 0
 			m.do(Note{"payload refused: not a valid update, from " + m.state.Member(ev.Member).Key.String()})
 		}
 	}
