@@ -37,6 +37,16 @@ func (s *blobs) putPayload(round coordinator.Round, payload []byte) (root wire.H
 	return root
 }
 
+// putFetched is putPayload for one that was checked against its root. The root of one chunk is its
+// leaf.
+func (s *blobs) putFetched(round coordinator.Round, root wire.Hash, payload []byte) {
+	if len(payload) > merkle.ChunkBytes {
+		s.putPayload(round, payload)
+		return
+	}
+	s.put(root, &blob{round: round, leaves: []wire.Hash{root}, bytes: payload})
+}
+
 // putReveal keeps the part of a payload that its author revealed, under revealKey of the two.
 func (s *blobs) putReveal(round coordinator.Round, name wire.Hash, body []byte) {
 	s.put(name, &blob{round: round, bytes: body})
@@ -115,7 +125,7 @@ func (s *blobs) get(root wire.Hash) (blob, bool) {
 	return *b, true
 }
 
-// Chunk implements p2p.Source. The returned bytes are the caller's.
+// Chunk implements p2p.Source.
 func (s *blobs) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	s.mu.RLock() // until the floats are read, which change after drop
 	defer s.mu.RUnlock()
@@ -127,7 +137,8 @@ func (s *blobs) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 		return chunkOf(b.floats, i), true
 	}
 	from := int(i) * merkle.ChunkBytes
-	return append([]byte(nil), b.bytes[from:min(from+merkle.ChunkBytes, len(b.bytes))]...), true
+	to := min(from+merkle.ChunkBytes, len(b.bytes))
+	return b.bytes[from:to:to], true
 }
 
 // chunkOf encodes chunk i of a blob of floats.

@@ -215,7 +215,7 @@ func (n *Node) take(a *Authored, fresh bool) {
 			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.id,
 		})
 	}
-	n.step(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.id})
+	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.id})
 }
 
 // unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.

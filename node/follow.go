@@ -67,9 +67,7 @@ func (n *Node) fetchUpdate(a client.FetchUpdate) {
 		return
 	}
 	start := n.cfg.Loop.Now()
-	ctx, cancel := n.within(time.Duration(a.WithinMs) * time.Millisecond)
-	x.fetchBlob(ctx, p2p.Ref{Root: a.Root, Size: a.Bytes}, a.From, func(data []byte, err error) {
-		cancel()
+	x.fetchBlob(n.within(time.Duration(a.WithinMs)*time.Millisecond), p2p.Ref{Root: a.Root, Size: a.Bytes}, a.From, func(data []byte, err error) {
 		if err != nil || n.ctx.Err() != nil {
 			report(false, false)
 			return

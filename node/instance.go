@@ -199,20 +199,20 @@ func (n *Node) established(asks bool) bool {
 func (n *Node) others(round coordinator.Round, most int) (list []key.Public) {
 	count := n.state.Count()
 	first, _ := n.place(n.state)
-	var ask []coordinator.Member
-	if r, ok := n.state.At(round); ok {
-		ask = r.Witnesses()
-	}
-	for k := range count {
-		ask = append(ask, (first+k)%count)
-	}
-	for _, i := range ask {
-		p := n.state.Key(i)
-		if p != n.self && n.state.Status(i).Present() && len(list) < most && !slices.Contains(list, p) {
+	ask := func(i coordinator.Member) {
+		if p := n.state.Key(i); p != n.self && n.state.Status(i).Present() && !slices.Contains(list, p) {
 			list = append(list, p)
 		}
 	}
-	return list
+	if r, ok := n.state.At(round); ok {
+		for _, i := range r.Witnesses() {
+			ask(i)
+		}
+	}
+	for k := coordinator.Member(0); k < count && len(list) < most; k++ {
+		ask((first + k) % count)
+	}
+	return list[:min(most, len(list))]
 }
 
 // knowsOther reports whether another commitment by this member to the round of c is known.

@@ -180,6 +180,8 @@ type Node struct {
 	unsaved  *unsaved // the own commitment that is not published yet
 	self     key.Public
 	machine  *client.Machine
+	heard    []client.Event // events that the machine has not been given
+	limits   []limit        // of requests under way
 	exchange exchange
 	slicer   engine.Slicer   // nil in a run that sends whole updates
 	follower engine.Follower // nil in a run without followers
@@ -288,6 +290,7 @@ func (n *Node) tick() {
 	if n.ctx.Err() != nil {
 		return
 	}
+	n.endLate()
 	n.step(client.Tick{})
 	if n.onStop != nil {
 		n.endIfLeft()
@@ -337,16 +340,6 @@ func (n *Node) place(s coordinator.State) (coordinator.Member, bool) {
 		n.placed = i
 	}
 	return i, ok
-}
-
-// step feeds one event to the machine and performs what it asks for.
-func (n *Node) step(ev client.Event) {
-	if n.ctx.Err() != nil || n.instance.refused {
-		return
-	}
-	for _, a := range n.machine.Step(n.clock.Ms(n.cfg.Loop), ev) {
-		n.perform(a)
-	}
 }
 
 func (n *Node) perform(a client.Action) {
@@ -449,16 +442,6 @@ func (n *Node) send(body host.Body, done func(error)) {
 			end(err)
 		})
 	})
-}
-
-// within returns a context that ends after d of the loop's time.
-func (n *Node) within(d time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(n.ctx)
-	stop := n.cfg.Loop.After(d, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
 }
 
 // submitFor bounds one submission; what is still due is asked for again by the machine.

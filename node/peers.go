@@ -152,10 +152,8 @@ func answeredSpans(answer []byte) ([]batch.Span, bool) {
 // question asks a peer. It does not call answered if no answer comes: the machine asks another peer
 // in time.
 func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
-	ctx, cancel := p.node.within(askFor)
-	p.network.Ask(ctx, to, q, func(answer []byte, err error) {
+	p.network.Ask(p.node.within(askFor), to, q, func(answer []byte, err error) {
 		p.node.cfg.Loop.Post(func() {
-			cancel()
 			if err == nil {
 				answered(answer)
 			}

@@ -126,16 +126,15 @@ func milli(loss float32) uint32 {
 // fetchPayload fetches a payload unless it is here already, checks it and reports.
 func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
-		n.step(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
+		n.hear(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
 	if n.blobs.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
-		n.cfg.Loop.Post(func() { report(true, false) })
+		report(true, false)
 		return
 	}
-	ctx, cancel := n.within(fetchFor + time.Duration(a.PayloadBytes)*fetchForByte)
+	ctx := n.within(fetchFor + time.Duration(a.PayloadBytes)*fetchForByte)
 	start := n.cfg.Loop.Now()
 	n.exchange.fetchPayload(ctx, a, func(data []byte, err error) {
-		cancel()
 		if err != nil || n.ctx.Err() != nil {
 			report(false, false)
 			return
@@ -149,7 +148,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				return
 			}
 			if name := n.revealKey(a.Payload, a.Seed); name == a.Payload {
-				n.blobs.putPayload(a.Round, data)
+				n.blobs.putFetched(a.Round, name, data)
 			} else {
 				n.blobs.putReveal(a.Round, name, data)
 			}
