@@ -13,6 +13,10 @@ const UploadMin = 64 << 10
 // is refused as busy, so the peer asks another.
 const uploadPatience = 5 * time.Second
 
+// strangersQueue is the longest queue in which an answer to a stranger, not a member, lines up, so
+// that members come first where the upload does not suffice for all.
+const strangersQueue = time.Second
+
 // bucket is a token bucket that limits the bytes a second of all answers, in the order they come. A
 // nil bucket sets no limit.
 type bucket struct {
@@ -32,8 +36,8 @@ func newBucket(rate uint64) *bucket {
 }
 
 // take reserves size bytes to be sent after wait. It reserves nothing and fails if that would be
-// too long.
-func (b *bucket) take(size int, now time.Time) (wait time.Duration, ok bool) {
+// too long, or if what was reserved before waits longer than queue.
+func (b *bucket) take(size int, now time.Time, queue time.Duration) (wait time.Duration, ok bool) {
 	if b == nil {
 		return 0, true
 	}
@@ -44,7 +48,7 @@ func (b *bucket) take(size int, now time.Time) (wait time.Duration, ok bool) {
 	}
 	left := min(b.rate, b.tokens+b.rate*max(0, now.Sub(b.at).Seconds()))
 	wait = time.Duration(max(0, float64(size)-left) / b.rate * float64(time.Second))
-	if wait > uploadPatience {
+	if wait > uploadPatience || -left/b.rate > queue.Seconds() {
 		return 0, false
 	}
 	b.tokens, b.at = left-float64(size), now

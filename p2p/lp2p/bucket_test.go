@@ -28,12 +28,29 @@ func TestABucketSharesOutASecond(t *testing.T) {
 		{0, 1, time.Millisecond, true}, // an hour's worth is not saved up
 	} {
 		now = now.Add(c.after)
-		if wait, ok := b.take(c.size, now); ok != c.ok || (wait-c.wait).Abs() > time.Microsecond {
+		if wait, ok := b.take(c.size, now, uploadPatience); ok != c.ok || (wait-c.wait).Abs() > time.Microsecond {
 			t.Errorf("%d bytes after %s: wait %s, %v; want %s, %v", c.size, c.after, wait, ok, c.wait, c.ok)
 		}
 	}
-	if wait, ok := newBucket(0).take(1<<30, now); wait != 0 || !ok {
+	if wait, ok := newBucket(0).take(1<<30, now, 0); wait != 0 || !ok {
 		t.Errorf("without a limit: wait %s, %v", wait, ok)
+	}
+}
+
+// Strangers do not line up behind others; members line up behind strangers.
+func TestStrangersLeaveUploadToMembers(t *testing.T) {
+	b, now := newBucket(1000), time.Unix(1000, 0)
+	taken := 0
+	for range 100 {
+		if _, ok := b.take(500, now, strangersQueue); ok {
+			taken++
+		}
+	}
+	if taken != 5 { // a second's worth, and the queue, and one that finds it as long as it may be
+		t.Errorf("strangers took %d answers", taken)
+	}
+	if wait, ok := b.take(500, now, uploadPatience); !ok || wait != 2*time.Second {
+		t.Errorf("a member waits %s, %v", wait, ok)
 	}
 }
 
@@ -66,7 +83,7 @@ func TestABucketKeepsItsRate(t *testing.T) {
 	sent := 0
 	for now := began; now.Before(began.Add(time.Minute)); now = now.Add(50 * time.Millisecond) {
 		size := p2p.AnswerHeadBytes + merkle.ChunkBytes
-		if wait, ok := b.take(size, now); ok && now.Add(wait).Before(began.Add(time.Minute)) {
+		if wait, ok := b.take(size, now, uploadPatience); ok && now.Add(wait).Before(began.Add(time.Minute)) {
 			sent += size
 		}
 	}

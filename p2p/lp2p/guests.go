@@ -54,7 +54,7 @@ func (g *guests) enter(k key.Public, now time.Time) (a admission, wait time.Dura
 		p = &guest{tokens: requestsBurst, at: now}
 		g.peers[k] = p
 	}
-	strange := g.member != nil && !g.member(k)
+	strange := g.stranger(k)
 	switch {
 	case p.serving >= servedPerPeer:
 		return flooding, 0
@@ -83,6 +83,15 @@ func (g *guests) leave(k key.Public) {
 		g.strangers--
 	}
 }
+
+// strange reports whether a peer is no member of the run.
+func (g *guests) strange(k key.Public) bool {
+	g.peersMu.Lock()
+	defer g.peersMu.Unlock()
+	return g.stranger(k)
+}
+
+func (g *guests) stranger(k key.Public) bool { return g.member != nil && !g.member(k) }
 
 // forget removes peers whose state is the default.
 func (g *guests) forget(now time.Time) {

@@ -105,8 +105,12 @@ func (n *Network) serve(s network.Stream, answer func(key.Public, io.Reader, sen
 	}
 	defer n.leave()
 	w := bufio.NewWriter(s)
+	queue := uploadPatience
+	if n.guests.strange(from) {
+		queue = strangersQueue
+	}
 	send := func(status p2p.Status, data []byte) error {
-		wait, ok := n.upload.take(p2p.AnswerHeadBytes+len(data), time.Now())
+		wait, ok := n.upload.take(p2p.AnswerHeadBytes+len(data), time.Now(), queue)
 		if !ok {
 			status, data = p2p.StatusBusy, nil
 		}
