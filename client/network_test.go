@@ -19,6 +19,7 @@ import (
 type network struct {
 	t       testing.TB
 	state   coordinator.State
+	before  []byte // the state before the last tick
 	now     uint64
 	random  prng.Source
 	peers   []*peer
@@ -171,7 +172,7 @@ func (net *network) finished() bool { return net.state.Phase() == coordinator.Fi
 func (net *network) tick() {
 	net.now += stepMs
 	net.height++
-	before := bytes.Clone(net.state.Bytes())
+	net.before = append(net.before[:0], net.state.Bytes()...)
 	net.apply(key.Public{}, coordinator.Tick{})
 	for _, p := range net.peers {
 		if !p.up {
@@ -188,7 +189,7 @@ func (net *network) tick() {
 		p.feed(Tick{})
 		p.drain()
 	}
-	if !bytes.Equal(net.state.Bytes(), before) {
+	if !bytes.Equal(net.state.Bytes(), net.before) {
 		all := net.snapshot() // machines write to none
 		for _, p := range net.peers {
 			if p.up {
