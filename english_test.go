@@ -3,7 +3,6 @@ package entrain_test
 import (
 	"go/ast"
 	"go/token"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -87,7 +86,7 @@ func phraseFaults(t *tree, pos token.Pos, text string) []string {
 }
 
 func TestEnglishIsPlain(t *testing.T) {
-	parsed, err := parseTree(os.DirFS("."))
+	parsed, err := parsedTree()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package entrain_test
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -116,7 +115,7 @@ var labImporters = map[string][]string{
 }
 
 func TestPackagesImportOnlyFromLayersAbove(t *testing.T) {
-	parsed, err := parseTree(os.DirFS("."))
+	parsed, err := parsedTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +125,7 @@ func TestPackagesImportOnlyFromLayersAbove(t *testing.T) {
 }
 
 func TestDependenciesHaveTheirImporters(t *testing.T) {
-	parsed, err := parseTree(os.DirFS("."))
+	parsed, err := parsedTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func TestDependenciesHaveTheirImporters(t *testing.T) {
 }
 
 func TestListedPackagesExist(t *testing.T) {
-	parsed, err := parseTree(os.DirFS("."))
+	parsed, err := parsedTree()
 	if err != nil {
 		t.Fatal(err)
 	}

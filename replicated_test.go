@@ -7,10 +7,10 @@ import (
 	"go/importer"
 	"go/token"
 	"go/types"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -30,7 +30,7 @@ var replicatedExceptions = map[string][]string{
 }
 
 func TestReplicatedPackagesKeepToTheSubset(t *testing.T) {
-	parsed, err := parseTree(os.DirFS("."))
+	parsed, err := parsedTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestReplicatedPackagesKeepToTheSubset(t *testing.T) {
 
 // replicatedFaults returns where the code of replicated packages leaves the subset.
 func replicatedFaults(t *tree) []string {
-	c := checker{tree: t, done: make(map[string]*types.Package), std: standardLibrary(t.fset)}
+	c := checker{tree: t, done: make(map[string]*types.Package), std: standardLibrary()}
 	for _, p := range t.packages {
 		if p.dir == "." || !within(p.dir, lastReplicated) {
 			continue
@@ -66,9 +66,9 @@ func replicatedCode(p *sourcePackage) []*sourceFile {
 	})
 }
 
-// standardLibrary returns an importer of the standard library's sources. A test that is built with
-// -trimpath does not know where they are, and asks the go command.
-func standardLibrary(fset *token.FileSet) types.Importer {
+// standardLibrary returns an importer of the standard library's sources, whose packages are checked once for all tests. A test
+// that is built with -trimpath does not know where they are, and asks the go command.
+var standardLibrary = sync.OnceValue(func() types.Importer {
 	if build.Default.GOROOT == "" {
 		root, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
@@ -76,8 +76,8 @@ func standardLibrary(fset *token.FileSet) types.Importer {
 		}
 		build.Default.GOROOT = strings.TrimSpace(string(root))
 	}
-	return importer.ForCompiler(fset, "source", nil)
-}
+	return importer.ForCompiler(token.NewFileSet(), "source", nil)
+})
 
 // checker type-checks replicated packages and collects their faults. It is the importer of the packages among themselves.
 type checker struct {

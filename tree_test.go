@@ -6,9 +6,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 )
@@ -75,6 +77,9 @@ func (p *sourcePackage) code() []*sourceFile {
 func (t *tree) fault(pos token.Pos, format string, args ...any) string {
 	return t.fset.Position(pos).String() + ": " + fmt.Sprintf(format, args...)
 }
+
+// parsedTree is the tree of the module, parsed once for all tests.
+var parsedTree = sync.OnceValues(func() (*tree, error) { return parseTree(os.DirFS(".")) })
 
 // parseTree reads and parses all Go files below the root of fsys. As the go command does, it leaves out testdata, other
 // modules, and directories whose names begin with a dot or an underscore.
