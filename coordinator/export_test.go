@@ -101,6 +101,15 @@ func Life(t *testing.T, members uint32, percent uint8, see func(what string, a A
 	l.tick(t, l.s.Config().RoundWitnessMs)
 }
 
+// Settle shows the message that settles a period of a run by buckets, with its members, and 8 validators that scored them all.
+func Settle(t *testing.T, members uint32, see func(Applied)) {
+	mirror = see
+	defer func() { mirror = nil }()
+	if err := mirrored(largeScored(t, members, 8), Env{NowMs: bornMs}, Tick{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 type life struct {
 	*large
 	what *string

@@ -131,9 +131,13 @@ func TestCostsOnSolana(t *testing.T) {
 	}
 	r := newReplay(t)
 	r.m.Unlimited()
-	var rows []string
-	units := map[string][]uint64{}
+	const settles = "tick that opens a window and settles a period of 8 validators"
+	rows := []string{settles}
+	units := map[string][]uint64{settles: make([]uint64, len(sizes))}
 	for k, n := range sizes {
+		if uint64(n) <= solana.PlacesMax(8) {
+			coordinator.Settle(t, n, func(s coordinator.Applied) { units[settles][k] = r.compare(t, s).Units })
+		}
 		for _, percent := range []uint8{0, 10} {
 			coordinator.Life(t, n, percent, func(what string, s coordinator.Applied) {
 				if percent > 0 && strings.Contains(what, "round") {
@@ -161,6 +165,11 @@ func TestCostsOnSolana(t *testing.T) {
 		}
 	}
 	t.Logf("thousands of compute units by members:\n%s", b.String())
+	for k, n := range sizes {
+		if units[settles][k] > solana.SettleUnits(uint64(n), 8) {
+			t.Errorf("settling costs %d units with %d members, and the estimate is %d", units[settles][k], n, solana.SettleUnits(uint64(n), 8))
+		}
+	}
 	for _, what := range rows {
 		for k, n := range sizes {
 			bound, estimated := map[string]func(uint64) uint64{

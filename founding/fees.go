@@ -24,6 +24,8 @@ type Fees struct {
 	Round        uint64 `json:"round"`
 	Priority     uint64 `json:"priority"`
 	NoReferee    bool   `json:"no_referee"` // the run asks for checks of results: it is refused
+	PlacesMax    uint64 `json:"places_max"` // with more places for members it is refused
+	Places       uint32 `json:"places"`
 }
 
 // PriceStep is a price of a compute unit, in millionths of a lamport.
@@ -42,7 +44,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
 		Rent: solana.Rent(solana.RunBytes(limits)), SpecRent: solana.Rent(solana.BufferBytes(len(text))) + solana.Rent(solana.NameBytes),
-		NoReferee: config.VerificationPercent > 0,
+		NoReferee: config.VerificationPercent > 0, PlacesMax: solana.PlacesMax(uint64(limits.Validators)), Places: limits.Members,
 	}
 	reports := uint64(witnesses)
 	// The last report ends a round, or a tick does.
@@ -61,6 +63,10 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 func (f Fees) write(out io.Writer, members uint32) error {
 	if f.NoReferee {
 		_, err := fmt.Fprint(out, "\nSolana would refuse it: no referee is there for trust.verification_percent above 0.\n")
+		return err
+	}
+	if uint64(f.Places) > f.PlacesMax {
+		_, err := fmt.Fprintf(out, "\nSolana would refuse it: members.capacity is %d, and a transaction ends a round of at most %d members.\n", f.Places, f.PlacesMax)
 		return err
 	}
 	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }

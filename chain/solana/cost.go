@@ -25,6 +25,24 @@ func Transactions(n int) uint64 {
 func ReportUnits(members uint64) uint64 { return 14_000 + 128*members }
 func CloseUnits(members uint64) uint64  { return 50_000 + 720*members }
 
+// SettleUnits bounds what settling a period of scores adds to the end of a round.
+func SettleUnits(members, validators uint64) uint64 {
+	if validators == 0 {
+		return 0
+	}
+	return 10_000 + members*(550+350*validators)
+}
+
+// roundUnits is what the end of a round may take, with a margin: a run whose round cannot end in
+// one transaction would never go on, and keep its members' stakes.
+const roundUnits = UnitsMax - 100_000
+
+// PlacesMax returns how many places for members a run may have. The program refuses more.
+func PlacesMax(validators uint64) uint64 {
+	end := func(members uint64) uint64 { return CloseUnits(members) + SettleUnits(members, validators) }
+	return (roundUnits - end(0)) / (end(1) - end(0))
+}
+
 // CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.
 const CommitUnits = 100_000
 

@@ -32,6 +32,7 @@ const (
 	badLive
 	badName
 	badSpec
+	badPlaces
 )
 
 const (
@@ -293,6 +294,16 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	verifies := config(thief, "new")
 	verifies.VerificationPercent, verifies.VerifyMs, verifies.DisputeMs, verifies.StateHash = 10, 1000, 1000, wire.Sum("x")
 	c.send("a run that needs a referee", badReferee, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, verifies))
+	for validators := range uint16(12) {
+		for _, more := range []uint32{0, 1} { // the fault of as many places as fit is the next one: the account's length
+			l := coordinator.Limits{Members: uint32(solana.PlacesMax(uint64(validators))) + more, Witnesses: 4, Validators: validators}
+			in, err := c.program.Create(fresh.Address(), thief.Address(), spec, none, l, config(thief, "new"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.send(fmt.Sprintf("%+v", l), []uint32{badLength, badPlaces}[more], by(thief, fresh), account0(size), in)
+		}
+	}
 	c.send("a name that is taken", badName, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, config(thief, "run-1")))
 	c.send("another name's account", badName, by(thief, fresh), account0(size), replaced(create, 2, solana.Address{53}))
 	c.send("a name's account that is not writable", badWritable, by(thief, fresh), account0(size),

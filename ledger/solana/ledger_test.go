@@ -147,6 +147,10 @@ func (w world) must(k key.Private, body host.Body) {
 // create makes a run, as change wants it.
 func (w world) create(run string, change func(b *host.CreateRun)) {
 	w.t.Helper()
+	w.must(w.key(1), w.body(run, change))
+}
+
+func (w world) body(run string, change func(b *host.CreateRun)) host.CreateRun {
 	owner := w.key(1)
 	text := []byte(strings.Repeat("name = \""+run+"\"\n", 100)) // three parts
 	b := host.CreateRun{
@@ -161,7 +165,7 @@ func (w world) create(run string, change func(b *host.CreateRun)) {
 	if change != nil {
 		change(&b)
 	}
-	w.must(owner, b)
+	return b
 }
 
 // until waits for a state.
@@ -398,6 +402,10 @@ func TestRefusalsOnSolana(t *testing.T) {
 		if err := w.submit(w.key(1), c.body); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: %v, want %q", c.body, err, c.want)
 		}
+	}
+	large := w.body("large", func(b *host.CreateRun) { b.Limits.Members = 700 })
+	if err := w.submit(w.key(1), large); !errors.As(err, &refused) || refused.Code != host.CodeBadConfig || !strings.Contains(err.Error(), "at most 629 members") {
+		t.Errorf("a run too large to end a round: %v", err)
 	}
 	poor := make(chan error, 1) // without an airdrop
 	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("here", coordinator.Join{}), func(err error) { poor <- err })

@@ -231,6 +231,10 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if b.Config.VerificationPercent > 0 {
 		return refuse(host.CodeNoReferee, "set trust.verification_percent = 0, and let validators score the results or know the members, or use a chain of entrain's own")
 	}
+	if most := solana.PlacesMax(uint64(b.Limits.Validators)); uint64(b.Limits.Members) > most {
+		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; with scores.validators = %d a transaction of Solana ends a round of at most %d members",
+			b.Limits.Members, b.Limits.Validators, most))
+	}
 	switch _, err := a.find(ctx, b.Config.Name); {
 	case err == nil:
 		return refuse(host.CodeRunExists, b.Config.Name)

@@ -70,6 +70,7 @@ const (
 	errLive     fault = 1012 // the run is not finished, or still holds tokens
 	errName     fault = 1013 // the account is not the name's, or the name is taken
 	errSpec     fault = 1014 // the specification is not the one that the configuration names
+	errPlaces   fault = 1015 // a full round could not end: it takes more units than a transaction has
 	wireFaults        = 2000
 )
 
@@ -135,6 +136,14 @@ func (c *call) create(r *wire.Reader) error {
 	}
 	if config.VerificationPercent > 0 {
 		return errReferee
+	}
+	// chain/solana has the bounds of the units (cost.go).
+	units, end := uint64(720), uint64(50_000)
+	if l.Validators > 0 {
+		units, end = units+550+350*uint64(l.Validators), end+10_000
+	}
+	if end+units*uint64(l.Members) > 1_300_000 {
+		return errPlaces
 	}
 	state, t, err := split(run, coordinator.Size(l))
 	if err != nil {
