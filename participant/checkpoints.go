@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -60,8 +61,7 @@ func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash,
 
 func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	t := c.trainer
-	end := t.Tokenizer.End()
-	config := model.CheckpointConfig(t.Model)
+	config, end := model.CheckpointConfig(t.Model), chat.End(t.Set.Manifest().Chat, t.Tokenizer)
 	config.EOS = &end
 	facts := []checkpoint.Fact{{Name: "data manifest", Value: t.Spec.Data.Manifest}}
 	switch from, ok := t.Spec.From(); {

@@ -27,6 +27,7 @@ import (
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -123,7 +124,7 @@ func Frozen(client ledger.Chain, on onchain.Run, kept *data.Chunks, say func(for
 
 // frozenModel returns the frozen model of a run of adapters as a checkpoint.
 func frozenModel(t *trainer.Trainer, params []float32) checkpoint.Model {
-	config, end := model.CheckpointConfig(t.Model.Base()), t.Tokenizer.End()
+	config, end := model.CheckpointConfig(t.Model.Base()), chat.End(t.Set.Manifest().Chat, t.Tokenizer)
 	config.EOS = &end
 	return checkpoint.Model{
 		Run: "frozen-" + t.Spec.Model.From[:12], Config: config, Tokenizer: t.Tokenizer,

@@ -47,6 +47,19 @@ const probe = '\uFDD1'
 // End returns the special token that ends what an assistant says, or "" if none does.
 func (f *Format) End() string { return f.end }
 
+// End returns the token at which programs stop what a model writes: the one that a template puts
+// after what the assistant says, or else, as without a template (""), the one that ends a text.
+func End(source string, words tokenizer.Tokenizer) uint32 {
+	if source != "" {
+		if f, err := NewFormat(source, words); err == nil {
+			if ids, ok := tokenizer.EncodeGuarded(words, nil, f.end, 2); ok && len(ids) == 1 {
+				return ids[0]
+			}
+		}
+	}
+	return words.End()
+}
+
 func message(role, content string) *Dict {
 	d := &Dict{}
 	d.set("role", role)

@@ -64,6 +64,22 @@ func newFormat(t testing.TB, name string, words tokenizer.Tokenizer) *Format {
 	return f
 }
 
+// A model that converses stops after its message, as one that writes texts does after a text.
+func TestEndOfAnAnswer(t *testing.T) {
+	words, _ := newWords(t)
+	for source, want := range map[string]uint32{
+		"": words.End(),
+		"{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}": 605,
+		"{% for m in messages %}{{ m.content }}{% endfor %}":                                       words.End(),
+		"{{ raise_exception('no') }}":                                                              words.End(),
+		"{% for":                                                                                   words.End(),
+	} {
+		if got := End(source, words); got != want {
+			t.Errorf("%q ends with %d, want %d", source, got, want)
+		}
+	}
+}
+
 func parts(t testing.TB, words tokenizer.Tokenizer, ids []uint32, said []bool) (whole, by string) {
 	t.Helper()
 	for i, id := range ids {
