@@ -16,10 +16,12 @@ release:
 size:
 	.ci/size
 
-# Checkpoints and exports against transformers, safetensors and llama.cpp. The last line is the verdict.
+# Checkpoints, exports and served models against transformers, peft, OpenAI's client, lm-evaluation-harness and llama.cpp. The last line is
+# the verdict.
 .PHONY: interop
 interop:
 	tests/interop/run
+	tests/interop/finetune
 
 # A run of strangers in network namespaces, on links of 100 Mb/s and 80 ms, with NATs. Needs root's rights; takes a quarter of an hour.
 .PHONY: netns
