@@ -92,15 +92,30 @@ const takesMost = 4 * time.Minute
 
 // takePart joins a run until it has finished.
 func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
+	leaves := make(chan struct{})
+	close(leaves)
+	return takePartUntil(ctx, leaves, t, env, args...)
+}
+
+// takePartUntil is takePart by a member that goes on serving the model of the finished run until
+// leaves is closed.
+func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, env func(string) string, args ...string) <-chan taking {
 	member := newShell(t).console
 	in, out := io.Pipe()
 	var words syncBuffer
 	member.env, member.out, member.err = env, out, &words
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(ctx, takesMost)
+	lingering, leave := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		err := run(ctx, member, append([]string{"join", "--workers", "1", "--linger", "2s", "--json"}, args...))
+		linger := "2s"
+		select {
+		case <-leaves:
+		default:
+			linger = "-1s"
+		}
+		err := run(lingering, member, append([]string{"join", "--workers", "1", "--linger", linger, "--json"}, args...))
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			err = fmt.Errorf("%w: %s", err, words.String())
 		}
@@ -118,6 +133,12 @@ func takePart(ctx context.Context, t *testing.T, env func(string) string, args .
 				m.err = errors.Join(m.err, fmt.Errorf("line %q: %w", lines.Text(), err))
 			}
 			m.events = append(m.events, ev)
+			if ev.Kind == "finished" {
+				go func() {
+					<-leaves
+					time.AfterFunc(2*time.Second, leave)
+				}()
+			}
 		}
 		m.err = errors.Join(m.err, <-ended)
 		result <- m

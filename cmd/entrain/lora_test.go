@@ -44,14 +44,17 @@ func TestMembersTrainAdapters(t *testing.T) {
 	audited := auditOne(t, s, "adapters")
 	states := t.TempDir()
 	var members [2]<-chan taking
+	leave := make(chan struct{})
 	for i := range members {
 		name := filepath.Join(states, fmt.Sprint("member", i))
 		args := []string{"adapters", "--key", name + ".key", "--state", name}
 		if i == 0 { // both get the frozen model from the owner, who creates the run
 			args = append(args, "--evaluate", "4")
 		}
-		members[i] = takePart(t.Context(), t, s.console.env, args...)
+		members[i] = takePartUntil(t.Context(), leave, t, s.console.env, args...)
 	}
+	found := <-audited
+	close(leave)
 	var final string
 	for i := range members {
 		m := <-members[i]
@@ -70,7 +73,7 @@ func TestMembersTrainAdapters(t *testing.T) {
 		}
 		final = kept.Params
 	}
-	if r := <-audited; r.Verdict != audit.Equal || len(r.Rows) < 6 {
+	if r := found; r.Verdict != audit.Equal || len(r.Rows) < 6 {
 		t.Errorf("who audited found %+v", r)
 	}
 	var report view.Run
