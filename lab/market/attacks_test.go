@@ -303,7 +303,9 @@ func TestSlicesCannotBeForeseen(t *testing.T) {
 				}
 			})
 			r := finish(t, m)
-			if e := r.Earners[4]; e.Share > 0.03 || e.Reward != 0 && !c.inexact {
+			// Where works are not compared, a bet shows enough in one window of four, by luck. Over 24
+			// seeds that is 2 % of the reward on average, and 8 % at most; the honest get 20 % and more.
+			if e := r.Earners[4]; e.Share > 0.1 || e.Reward != 0 && !c.inexact {
 				t.Errorf("who bets earned %d: %+v", e.Reward, e.Evidence)
 			}
 			if len(seeds) < 15 {
