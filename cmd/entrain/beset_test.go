@@ -61,7 +61,7 @@ func beset(t *testing.T, s *shell, run string, m model.Model) (asked func() int6
 						reader.Connect(found)
 					}
 				})
-				_ = retry.Wait(t.Context(), 500*time.Millisecond)
+				_ = retry.Wait(t.Context(), 100*time.Millisecond)
 			}
 		}()
 	}
