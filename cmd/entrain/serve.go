@@ -35,8 +35,7 @@ and how they were drawn. Anyone who has the model computes the answer again, bit
 entrain audit. A request that sets "seed" leaves the server no choice among answers.
 
 Requests are answered side by side, up to --parallel at a time, on all cores or --device: they share each pass
-over the parameters, and none changes another's answer. Up to 256 wait for a place, and further ones are
-refused; places go to requests in turn, so that one of many prompts does not hold up the others.
+over the parameters, and none changes another's answer. 256 more may wait, and take turns by request.
 Keys and values take at most half of the memory that is free when the server starts; a device must have memory
 for --parallel whole contexts. Ctrl-C finishes the answers under way.
 
