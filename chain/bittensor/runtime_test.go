@@ -233,7 +233,7 @@ func TestRealRuntime(t *testing.T) {
 	var id string
 	c.fails(s.Client.call(ctx, &id, "author_submitExtrinsic", tohex(tx)), "refused")
 	if err := s.Client.submit(ctx, cold, append(call, 0), s.Poll); err != nil {
-		t.Errorf("the same, signed anew: %v", err)
+		t.Errorf("the same, signed again: %v", err)
 	}
 
 	c.put([]byte{1}, module, "CommitRevealWeightsEnabled", s.netuid())

@@ -92,13 +92,11 @@ const takesMost = 4 * time.Minute
 
 // takePart joins a run until it has finished.
 func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
-	leaves := make(chan struct{})
-	close(leaves)
-	return takePartUntil(ctx, leaves, t, env, args...)
+	return takePartUntil(ctx, nil, t, env, args...)
 }
 
 // takePartUntil is takePart by a member that goes on serving the model of the finished run until
-// leaves is closed.
+// leaves is closed; nil is two seconds.
 func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, env func(string) string, args ...string) <-chan taking {
 	member := newShell(t).console
 	in, out := io.Pipe()
@@ -110,9 +108,7 @@ func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, en
 	go func() {
 		defer cancel()
 		linger := "2s"
-		select {
-		case <-leaves:
-		default:
+		if leaves != nil {
 			linger = "-1s"
 		}
 		err := run(lingering, member, append([]string{"join", "--workers", "1", "--linger", linger, "--json"}, args...))
@@ -133,10 +129,10 @@ func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, en
 				m.err = errors.Join(m.err, fmt.Errorf("line %q: %w", lines.Text(), err))
 			}
 			m.events = append(m.events, ev)
-			if ev.Kind == "finished" {
+			if ev.Kind == "finished" && leaves != nil {
 				go func() {
 					<-leaves
-					time.AfterFunc(2*time.Second, leave)
+					leave()
 				}()
 			}
 		}
