@@ -9,8 +9,9 @@ import (
 // This file is what a run's owner may do: pause and resume the run, change its terms, take tokens
 // back that nobody has earned, and end the run.
 
-// NoticeMs is how long a run stays paused after its owner has changed it for the worse, so that
-// members can leave with all that they have: a day.
+// NoticeMs is how long a run stays paused after its owner has changed its pay, shortened a time or
+// lengthened the epoch, so that members can leave with all that they have: a day. A higher pay may
+// be worse: of a treasury that is too small for it the first to claim gets all.
 const NoticeMs = 24 * 3600 * 1000
 
 func (Pause) apply(s State, env Env) Error {
@@ -106,20 +107,21 @@ func (s State) unpaid(limit uint64) uint64 {
 	return tokens
 }
 
+// owed returns what the treasury owes for points, and for the periods that are not settled at this
+// emission. It is more than Treasury if the treasury cannot pay that.
+func (s State) owed(emission uint64) uint64 {
+	now := s.book().PeriodAt(s.Round())
+	over, tokens := bits.Mul64(uint64(now-min(s.book().Settled(), now)), emission)
+	if over > 0 {
+		tokens = TokensMax
+	}
+	return s.unpaid(s.Treasury()) + min(tokens, TokensMax)
+}
+
 // Spare returns how much of the treasury nobody has earned: it is neither needed for points, nor
 // for the emissions of periods that are not settled.
 func (s State) Spare() uint64 {
-	have := s.Treasury()
-	have -= min(have, s.unpaid(have))
-	if s.book().SeatsMax() == 0 {
-		return have
-	}
-	periods := uint64(s.book().PeriodAt(s.Round()) - min(s.book().Settled(), s.book().PeriodAt(s.Round())))
-	over, emission := bits.Mul64(periods, s.h().Emission())
-	if over > 0 {
-		return 0
-	}
-	return have - min(have, emission)
+	return s.Treasury() - min(s.Treasury(), s.owed(s.h().Emission()))
 }
 
 func (m Refund) apply(s State, env Env) Error {
@@ -155,6 +157,8 @@ func (m Change) apply(s State, env Env) Error {
 		return ErrConfig
 	case c.Emission < old.Emission: // periods that are not settled were worked for at the old one
 		return ErrTooSmall
+	case c.Emission > old.Emission && s.owed(c.Emission) > s.Treasury(): // the first would take it all
+		return ErrTreasury
 	case !s.Quiet():
 		return ErrOpen
 	}
@@ -166,7 +170,7 @@ func (m Change) apply(s State, env Env) Error {
 	}
 	s.putConfig(c)
 	s.h().SetTrainLimitMs(min(s.h().TrainLimitMs(), c.RoundTrainMs))
-	if c.Rate < old.Rate || c.WarmupMs < old.WarmupMs || c.RoundTrainMs < old.RoundTrainMs || c.RoundWitnessMs < old.RoundWitnessMs || c.CooldownMs < old.CooldownMs {
+	if c.Rate != old.Rate || c.Emission != old.Emission || c.EpochMs > old.EpochMs || c.WarmupMs < old.WarmupMs || c.RoundTrainMs < old.RoundTrainMs || c.RoundWitnessMs < old.RoundWitnessMs || c.CooldownMs < old.CooldownMs {
 		s.h().SetNoticeMs(env.NowMs + NoticeMs)
 	}
 	return OK

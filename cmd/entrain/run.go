@@ -154,9 +154,9 @@ begins once enough members are there.
 --set changes the pay and the times of a paused run, with the keys of the specification: trust.rate,
 scores.emission, times.waiting, times.warmup, times.round_train, times.round_witness, times.cooldown
 and times.epoch. What is not named stays; the emission cannot be lowered. Points earned so far are
-paid at the old rate, so the treasury must hold enough for them. A lower rate or a shorter time is a
-change for the worse: the pause then lasts at least a day, in which members can leave without a
-loss.
+paid at the old rate, so the treasury must hold enough for them, and for a higher emission of the
+periods that are not settled. After a change of pay, a shorter time or a longer epoch the pause
+lasts at least a day, in which members can leave without a loss.
 
 Only the run's owner may pause it.`,
 		Example: "  entrain run pause my-run\n  entrain run pause my-run --set trust.rate=20 --set times.round_train=5m\n  entrain run pause my-run --end",

@@ -157,7 +157,7 @@ func (e Error) Error() string {
 		ErrSlots:           "all slots are taken and no member can be replaced now; try again when one has left or is no longer immune",
 		ErrSharing:         "the run gives all members equal shares and takes no speeds",
 		ErrTreasury:        "the treasury has less than that beyond what members and validators have earned",
-		ErrNotice:          "the owner changed the run for the worse; it may resume when the notice is over",
+		ErrNotice:          "the owner changed the run's pay or times; it may resume a day after that",
 		ErrOpen:            "checks or disputes are open, or results are in flight; try again when they are over",
 	}
 	if e >= ErrorsEnd {

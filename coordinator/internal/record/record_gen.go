@@ -397,7 +397,7 @@ func (b Header) SetSharing(v uint8) { b[740] = v }
 func (b Header) EndPending() bool     { return b[741] == 1 }
 func (b Header) SetEndPending(v bool) { b[741] = flag(v) }
 
-// NoticeMs: when the owner may resume the run, after a change for the worse.
+// NoticeMs: when the owner may resume the run, after a change that takes notice.
 func (b Header) NoticeMs() uint64     { return binary.LittleEndian.Uint64(b[744:]) }
 func (b Header) SetNoticeMs(v uint64) { binary.LittleEndian.PutUint64(b[744:], v) }
 
