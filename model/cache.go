@@ -17,6 +17,7 @@ import (
 )
 
 // Cache is a directory of fetched checkpoints, each in a directory named by its manifest's hash.
+// Beside those that were made of what a run's members gave is a file whose name ends in keptSuffix.
 // The modification time of a manifest is when its checkpoint was last used. A process that uses a
 // checkpoint holds the manifest's file, so that no other removes it. Pruning removes the
 // checkpoints unused for longest, until the others have at most most bytes.
@@ -24,6 +25,8 @@ type Cache struct {
 	Dir  string
 	Most uint64
 }
+
+const keptSuffix = ".kept"
 
 // cacheGrace is the time for which a checkpoint is safe from removal after its last use, so that a
 // process that has fetched it can get hold of it.
@@ -63,7 +66,9 @@ func (k Cache) remove(manifest wire.Hash) error {
 	if err != nil {
 		return err
 	}
-	err = dirlock.MoveUnused(path, filepath.Join(temp, "removed"), checkpoint.ManifestFile)
+	if err = dirlock.MoveUnused(path, filepath.Join(temp, "removed"), checkpoint.ManifestFile); err == nil {
+		_ = os.Remove(path + keptSuffix) // most have none
+	}
 	return errors.Join(err, os.RemoveAll(temp))
 }
 

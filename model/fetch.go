@@ -25,7 +25,8 @@ type Fetcher struct {
 	Progress func(done, total uint64)         // takes the bytes fetched so far, if set
 	Say      func(format string, args ...any) // takes what the user is told
 
-	Stranger, Public bool // of addresses, as in depot.Options
+	Stranger, Public bool   // of addresses, as in depot.Options
+	BytesMax         uint64 // the largest checkpoint to fetch from an address, as in depot.Options
 }
 
 // Local returns a directory with the checkpoint at name, a directory or an address, whose manifest
@@ -49,7 +50,7 @@ func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir st
 		}
 		return path, release, err
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public})
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public, BytesMax: f.BytesMax})
 	if err != nil {
 		return "", nil, err
 	}
@@ -81,7 +82,7 @@ func (f Fetcher) foreign(ctx context.Context, name string) (dir string, release 
 	if !depot.IsAddress(name) {
 		return name, func() {}, nil // the user's own
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public})
+	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public, BytesMax: f.BytesMax})
 	if err != nil {
 		return "", nil, err
 	}
@@ -141,12 +142,14 @@ func (f Fetcher) cached(ctx context.Context, d *depot.Depot, m checkpoint.Manife
 	return "", nil, fmt.Errorf("the checkpoint in the cache, %s, cannot be used: %w; try again, or remove it", dir, err)
 }
 
-// Held returns the directory of a checkpoint in the cache by its run and its parameters. The
-// directory stays until release is called.
+// Held returns the directory of a checkpoint that Keep wrote, by its run and its parameters. One
+// that was fetched from an address has the manifest that its author liked. The directory stays
+// until release is called.
 func (f Fetcher) Held(run string, params wire.Hash) (dir string, release func(), ok bool) {
 	list, _ := f.Cache.entries() // one that cannot be read holds nothing
 	for _, e := range list {
-		if e.manifest.Run == run && e.manifest.Params == params {
+		_, err := os.Stat(f.Cache.Path(e.hash) + keptSuffix)
+		if err == nil && e.manifest.Run == run && e.manifest.Params == params {
 			if release, err := f.Cache.Use(e.hash); err == nil {
 				return f.Cache.Path(e.hash), release, true
 			}
@@ -174,6 +177,9 @@ func (f Fetcher) Keep(ctx context.Context, m checkpoint.Model) (dir string, rele
 	}
 	dir = k.Path(manifest.Hash())
 	failed := os.Rename(made, dir) // another process may have been faster
+	if err := os.WriteFile(dir+keptSuffix, nil, 0o600); err != nil {
+		return "", nil, err
+	}
 	if release, err = k.Use(manifest.Hash()); err != nil {
 		return "", nil, errors.Join(failed, err)
 	}

@@ -190,8 +190,12 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	if dir, release, ok := f.Held(frozenModel(t, nil).Run, want); ok {
 		return dir, release, nil
 	}
+	if err := f.room(n); err != nil {
+		return "", nil, err
+	}
 	if at := on.Spec.Model.FromLocation; depot.IsAddress(at) {
 		strangers := f.Fetcher
+		strangers.BytesMax = uint64(4*n + originSlack)
 		strangers.Getenv = nil // the owner says where it is: no credentials go there
 		strangers.Stranger, strangers.Public = true, !onchain.AllPrivate(f.Endpoints)
 		if dir, release, err = strangers.Local(ctx, at, want); err == nil {
@@ -202,9 +206,6 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	get := Frozen(client, on, f.Kept, f.Say)
 	if get == nil {
 		return "", nil, fmt.Errorf("run %q trains adapters of the model %s, which its members' buckets do not have", on.Spec.Name, want)
-	}
-	if err := f.room(n); err != nil {
-		return "", nil, err
 	}
 	params, err := get(ctx, want, n)
 	if err != nil {

@@ -138,7 +138,7 @@ func (u *uploader) close() {
 // continues.
 const originDir = "origin"
 
-// originSlack is the size allowed for a checkpoint's tokenizer and headers.
+// originSlack is the size allowed for a checkpoint's tokenizer and headers, in bytes.
 const originSlack = 256 << 20
 
 // origin is found for a member. If --from has parameters that the run agreed on, carries is it, as

@@ -18,8 +18,8 @@
 //
 // Credentials omitted from an address come from the environment: ENTRAIN_S3_ACCESS_KEY and
 // ENTRAIN_S3_SECRET_KEY, or Amazon's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-// AWS_SESSION_TOKEN; HF_TOKEN. They are used only for addresses that the user names, never for one
-// that a stranger wrote into a specification.
+// AWS_SESSION_TOKEN; HF_TOKEN, for the hub at HF_ENDPOINT alone. They are used only for addresses
+// that the user names, never for one that a stranger wrote into a specification.
 package depot
 
 import (

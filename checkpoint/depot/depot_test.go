@@ -129,7 +129,7 @@ func each(t *testing.T, test func(t *testing.T, d *Depot, steps func() []string)
 		t.Run(fmt.Sprintf("hub with pieces of %d", chunk), func(t *testing.T) {
 			h := newFakeHub(t)
 			h.chunk = chunk
-			test(t, mustOpen(t, h.address(), Options{Getenv: env("HF_TOKEN", h.token)}), func() (steps []string) {
+			test(t, mustOpen(t, h.address(), Options{Getenv: env("HF_TOKEN", h.token, "HF_ENDPOINT", h.URL)}), func() (steps []string) {
 				for tag := range h.tags {
 					steps = append(steps, tag)
 				}
@@ -218,7 +218,7 @@ func TestBrokenUploadIsNoCheckpoint(t *testing.T) {
 
 func TestHubThatFailsIsAskedAgain(t *testing.T) {
 	h := newFakeHub(t)
-	d := mustOpen(t, h.address(), Options{Getenv: env("HF_TOKEN", h.token)})
+	d := mustOpen(t, h.address(), Options{Getenv: env("HF_TOKEN", h.token, "HF_ENDPOINT", h.URL)})
 	dir, m := write(t, 100, 1, checkpoint.Options{})
 	h.fail = 2
 	if err := d.Upload(t.Context(), dir, m, 1); err != nil {

@@ -67,7 +67,7 @@ func parseHub(address string, o Options) (*hub, error) {
 	if len(parts) != 3 || !plain(parts[1]) || !plain(parts[2]) {
 		return nil, errors.New(form)
 	}
-	h := &hub{base: base, model: parts[1] + "/" + parts[2], revision: "main", token: o.Getenv("HF_TOKEN"), options: o}
+	h := &hub{base: base, model: parts[1] + "/" + parts[2], revision: "main", options: o}
 	for name, values := range u.Query() {
 		switch value := values[len(values)-1]; {
 		case name == "tls" && value == "0" && parts[0] != "":
@@ -77,6 +77,11 @@ func parseHub(address string, o Options) (*hub, error) {
 		default:
 			return nil, errors.New(form)
 		}
+	}
+	// The token is for one hub, and may allow to write all that its owner has there: an address of
+	// another hub, which a stranger may have recommended, does not get it.
+	if own, err := endpoint(o); err == nil && own == h.base {
+		h.token = o.Getenv("HF_TOKEN")
 	}
 	return h, nil
 }
@@ -344,5 +349,5 @@ func (h *hub) prune(ctx context.Context, keep int) error {
 // partNumber returns the number of a part of a large file from its key in the hub's answer.
 func partNumber(key string) (int, bool) {
 	n, err := strconv.Atoi(key)
-	return n, err == nil && n > 0 && n <= 10_000
+	return n, err == nil && n > 0 && n <= piecesMax
 }

@@ -9,11 +9,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/entrain-network/entrain/checkpoint"
 )
 
 // fakeHub is a hub in memory with one model, "owner/name", as far as clients of huggingface.co need one. The Python package huggingface_hub uses
@@ -359,4 +363,38 @@ func (h *fakeHub) resolve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.ServeContent(w, r, "", zeroTime, bytes.NewReader(b))
+}
+
+// A token is sent to the hub that it is for, and to no other that an address names.
+func TestTheTokenGoesToItsHubAlone(t *testing.T) {
+	var tokens []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tokens = append(tokens, r.Header.Get("Authorization"))
+		http.NotFound(w, r)
+	}))
+	defer s.Close()
+	for _, own := range []string{"", "nonsense", "https://" + strings.TrimPrefix(s.URL, "http://"), s.URL} {
+		d := mustOpen(t, "hf://"+strings.TrimPrefix(s.URL, "http://")+"/owner/name?tls=0", Options{Getenv: env("HF_TOKEN", "secret", "HF_ENDPOINT", own)})
+		if _, err := d.Manifest(t.Context()); err == nil {
+			t.Error("a manifest is found")
+		}
+	}
+	if want := []string{"", "", "", "Bearer secret"}; !slices.Equal(tokens, want) {
+		t.Errorf("the hub got %q, want %q", tokens, want)
+	}
+}
+
+// A hub that asks for pieces of a byte, or of more bytes than there are, gets an error and no memory.
+func TestPiecesAreBounded(t *testing.T) {
+	h := newFakeHub(t)
+	d := mustOpen(t, h.address(), Options{Getenv: env("HF_TOKEN", h.token, "HF_ENDPOINT", h.URL)})
+	dir, m := write(t, 100, 1, checkpoint.Options{})
+	h.chunk = 1
+	if err := d.Upload(t.Context(), dir, m, 1); err == nil || !strings.Contains(err.Error(), `pieces of "1" bytes`) {
+		t.Errorf("pieces of a byte: %v", err)
+	}
+	h.chunk = math.MaxInt
+	if err := d.Upload(t.Context(), dir, m, 1); err != nil {
+		t.Errorf("pieces larger than the file: %v", err)
+	}
 }

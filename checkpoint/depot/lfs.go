@@ -79,6 +79,9 @@ func (h *hub) uploadLarge(ctx context.Context, u upload, modes map[string]bool) 
 	return nil
 }
 
+// piecesMax bounds the pieces of a large file.
+const piecesMax = 10_000
+
 // large uploads one file: in one piece, or in several if the answer has a piece size and an address
 // for each.
 func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
@@ -93,7 +96,7 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 		return err
 	}
 	chunk, err := strconv.ParseInt(size, 10, 64)
-	if err != nil || chunk <= 0 {
+	if err != nil || chunk <= 0 || (p.size-1)/chunk >= piecesMax {
 		return permanent{fmt.Errorf("the hub requests pieces of %.20q bytes", size)}
 	}
 	type piece struct {
@@ -105,7 +108,7 @@ func (h *hub) large(ctx context.Context, u upload, p part, a action) error {
 		Pieces []piece `json:"parts"`
 	}
 	done.OID = p.file.SHA256.String()
-	n := int((p.size + chunk - 1) / chunk)
+	n := int((p.size-1)/chunk) + 1
 	addresses := make([]string, n+1)
 	for key, href := range a.Header {
 		if i, ok := partNumber(key); ok && i <= n {
