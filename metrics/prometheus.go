@@ -107,7 +107,7 @@ func Serve(addr string, h http.Handler, log *slog.Logger) (*Server, error) {
 	s := &Server{addr: l.Addr().String(), stop: stop, ended: make(chan error, 1)}
 	go func() {
 		err := httpserve.Run(ctx, l, &http.Server{
-			Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+			Handler: httpserve.LocalOnly(h, l.Addr()), ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		}, time.Second)
 		if err != nil {

@@ -282,3 +282,38 @@ func TestTooManyRequestsAreRefused(t *testing.T) {
 		t.Errorf("a server with 1000 bytes: %v", err)
 	}
 }
+
+// A page whose own name points to this machine gets no answers of a server that is for this machine
+// alone.
+func TestAPageElsewhereGetsNoAnswers(t *testing.T) {
+	s, err := NewServer(open(t, "a"), 1, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	for host, want := range map[string]int{"evil.example": http.StatusMisdirectedRequest, l.Addr().String(): http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("Content-Type", "application/json")
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Body.Close(); got.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", host, got.StatusCode, want)
+		}
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -74,7 +74,7 @@ func (s *Server) Tokens() int { return s.batch.room() }
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer context.AfterFunc(ctx, s.batch.close)()
 	server := &http.Server{
-		Handler: s.Handler(), ReadTimeout: time.Minute, WriteTimeout: writeMost,
+		Handler: httpserve.LocalOnly(s.Handler(), l.Addr()), ReadTimeout: time.Minute, WriteTimeout: writeMost,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	return httpserve.Run(ctx, l, server, drainMost)

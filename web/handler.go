@@ -6,11 +6,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -55,12 +54,11 @@ func (s *Server) Handler(listen net.Addr) http.Handler {
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints", s.ofRun(s.serveCheckpoints))
 	mux.HandleFunc("GET /api/runs/{run}/checkpoints/{name}/{file}", s.ofRun(s.serveCheckpointFile))
 	mux.HandleFunc("POST /api/runs/{run}/prompt", s.ofRun(s.servePrompt))
-	return guarded(http.NewCrossOriginProtection().Handler(mux), loopback(listen))
+	return guarded(httpserve.LocalOnly(http.NewCrossOriginProtection().Handler(mux), listen))
 }
 
-// guarded sets what every answer carries, and refuses hosts that are not this machine when only is
-// set.
-func guarded(next http.Handler, only bool) http.Handler {
+// guarded sets what every answer carries.
+func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -69,26 +67,8 @@ func guarded(next http.Handler, only bool) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-		if only && !localHost(r.Host) {
-			http.Error(w, "this server is for this machine only; ask for it as http://localhost", http.StatusMisdirectedRequest)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// loopback reports whether only this machine can reach an address.
-func loopback(a net.Addr) bool {
-	t, ok := a.(*net.TCPAddr)
-	return ok && t.IP.IsLoopback()
-}
-
-func localHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // cached lets browsers keep assets, but ask each time whether they are still the same: they change

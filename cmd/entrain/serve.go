@@ -39,7 +39,7 @@ over the parameters, and none changes another's answer. 256 more may wait, and t
 Keys and values take at most half of the memory that is free when the server starts; a device must have memory
 for --parallel whole contexts. Ctrl-C finishes the answers under way.
 
-Anyone who reaches the address can ask, and keep the machine busy.`,
+Anyone who reaches the address can ask, and keep the machine busy. At 127.0.0.1 they must ask for localhost.`,
 		Example: `  entrain model serve ./checkpoint
   entrain model serve ./state --receipts --parallel 32 --addr 127.0.0.1:8000
   entrain model serve ./checkpoint --device auto`,
