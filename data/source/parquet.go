@@ -141,27 +141,24 @@ func (r *parquetReader) next() (p *Piece, err error) {
 }
 
 func (r *parquetReader) nextTexts(p *Piece) error {
-	var buf [256]parquet.Value
-	for size := 0; size < pieceBytes && len(p.documents) < pieceDocuments; {
-		n, err := r.text.read(buf[:])
+	for size := 0; size < pieceBytes && len(p.documents) < pieceDocuments; r.at++ {
+		v, err := r.text.peek()
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(p.documents) > 0 {
 				break
 			}
 			return err
 		}
-		for _, v := range buf[:n] {
-			var document []byte
-			if !v.IsNull() {
-				document = slices.Clone(v.ByteArray())
-			}
-			size += len(document)
-			if len(document) > LineBytesMax {
-				return fmt.Errorf("the text has %d bytes, more than %d", len(document), LineBytesMax)
-			}
-			p.documents = append(p.documents, document)
+		var document []byte
+		if !v.IsNull() {
+			document = slices.Clone(v.ByteArray()) // of a dictionary it may be one of many
 		}
-		r.at += uint64(n)
+		size += len(document)
+		if len(document) > LineBytesMax {
+			return fmt.Errorf("the text has %d bytes, more than %d", len(document), LineBytesMax)
+		}
+		p.documents = append(p.documents, document)
+		r.text.ahead = r.text.ahead[1:]
 	}
 	return nil
 }

@@ -1,0 +1,51 @@
+package source
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// A table that has one long text a thousand times, in a dictionary, is read a few texts at a time,
+// not a page of them.
+func TestATableOfOneLongTextIsReadInPieces(t *testing.T) {
+	type row struct {
+		Text string `parquet:"text,dict,zstd"`
+	}
+	var table bytes.Buffer
+	w := parquet.NewGenericWriter[row](&table)
+	rows := make([]row, 1000)
+	for i := range rows {
+		rows[i].Text = strings.Repeat("a", pieceBytes/4)
+	}
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if table.Len() > 2<<20 { // it has the text some times, in its statistics
+		t.Fatalf("the table has %d bytes", table.Len())
+	}
+	list, err := Open([]string{written(t, "x.parquet", table.Bytes())}, Parquet, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = list[0].Read(t.Context(), Position{}, func(p *Piece) error {
+		size := 0
+		for _, d := range p.documents {
+			size += len(d)
+		}
+		if size > 2*pieceBytes {
+			t.Fatalf("a piece has %d texts of %d bytes together", len(p.documents), size)
+		}
+		n += len(p.documents)
+		return nil
+	})
+	if err != nil || n != len(rows) {
+		t.Errorf("%d texts were read, %v", n, err)
+	}
+}
