@@ -166,7 +166,8 @@
 // which Work binds; of its outcome, payload and state are what the commitment says.
 //
 // After VerifyMs the check lapses. A silent verifier has skipped a check, which counts like an idle
-// election, unless no place is free for an Unserved. A Pass takes one skip off.
+// election, unless no place is free for an Unserved. A Pass takes one skip off. A check also lapses
+// ten rounds after that of the result, if no other place is free for a new one.
 //
 // # Disputes
 //

@@ -35,10 +35,10 @@ func (s State) drawChecks(env Env, a RoundState, shares []dealt) {
 		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.cases().Doubt(i)] {
 			continue
 		}
-		for k < s.l.ChecksMax && s.buffer().Check(k).Round() != 0 {
+		for k < 2*s.l.ChecksMax && !s.vacant(k) {
 			k++
 		}
-		if k == s.l.ChecksMax {
+		if k == 2*s.l.ChecksMax {
 			break
 		}
 		at, next := drawn%n, (drawn+1)%n
@@ -49,10 +49,22 @@ func (s State) drawChecks(env Env, a RoundState, shares []dealt) {
 		dispute.Check{
 			Round: a.Number(), Epoch: a.Epoch(), Step: a.Step(), Member: i, Verifier: line[at], Sequences: d.count,
 			Share: batch.Hash(batch.Cut(spans, d.from, d.count)), Params: params, DeadlineMs: env.NowMs + s.h().VerifyMs(),
-		}.Put(s.buffer().Check(k))
+		}.Put(s.buffer().Check(k % s.l.ChecksMax))
 		drawn++
 	}
 	s.h().SetChecksDrawn(s.h().ChecksDrawn() + drawn)
+}
+
+// staleRounds is how many rounds after its result's a check keeps its place if no other is free.
+// It is drawn after two, and a verifier needs one or two. A gang whose verdicts come at the last
+// moment would else stop all checks.
+const staleRounds = 10
+
+// vacant reports whether a check may be put into place k: first all that are free come, and then,
+// counted from ChecksMax, those of stale checks.
+func (s State) vacant(k uint32) bool {
+	c := s.buffer().Check(k % s.l.ChecksMax)
+	return c.Round() == 0 || k >= s.l.ChecksMax && !c.Disputed() && c.Round()+staleRounds < s.Round()
 }
 
 // able moves the verifier of member i's result of round a to the front of the line. With

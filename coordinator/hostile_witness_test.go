@@ -51,7 +51,7 @@ func (p *player) resume() {
 }
 
 // round lets the elected witnesses report, each what twist makes of its honest report, or nothing if twist is false. Then the
-// round's time passes. Open checks pass unseen: these tests are about what is drawn.
+// round's time passes. Open checks pass unseen, but for those that slow verifiers keep: these tests are about what is drawn.
 func (p *player) round(twist func(i Member, m *Witness) bool) {
 	p.w.t.Helper()
 	w := p.w
@@ -73,7 +73,9 @@ func (p *player) round(twist func(i Member, m *Witness) bool) {
 		}
 	}
 	for k := range w.s.l.ChecksMax {
-		clear(w.s.buffer().Check(k))
+		if c := w.s.buffer().Check(k); p.slow == nil || c.Round() != 0 && !p.slow(c.Verifier()) {
+			clear(c)
+		}
 	}
 }
 
@@ -336,5 +338,24 @@ func TestAStrikeCostsAndLasts(t *testing.T) {
 	m := w.s.Member(c.Member)
 	if m.Strikes != 1 || m.Status != StatusDropped || m.Stake >= w.config.Stake {
 		t.Errorf("after a strike: %+v", m)
+	}
+}
+
+// Verifiers that give their verdicts at the last moment, as they may, do not take the places of the checks to come.
+func TestSlowVerifiersLeavePlacesForChecks(t *testing.T) {
+	const n, rounds = 128, 60
+	p := committees(t, n, 4, 1, func(c *Config) {
+		c.VerificationPercent, c.VerifyMs, c.UnbondMs = 10, 10_000_000, 10_000_000
+	})
+	p.slow = func(i Member) bool { return i >= n-n/4 }
+	middle := uint32(0)
+	for r := range rounds {
+		if p.round(nil); r == rounds/2-1 {
+			middle, _ = p.w.s.ChecksDrawn()
+		}
+	}
+	all, _ := p.w.s.ChecksDrawn()
+	if want := uint32(rounds / 2 * n / 10); all-middle < want*3/4 {
+		t.Errorf("%d checks are drawn in the first %d rounds, and %d in as many later ones, of some %d", middle, rounds/2, all-middle, want)
 	}
 }

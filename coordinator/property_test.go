@@ -102,6 +102,7 @@ type player struct {
 	traces   map[cased]*trace
 	promised map[key.Public]RevealScores // what validators committed to
 	fickle   bool                        // what members' work is worth changes all the time
+	slow     func(Member) bool           // verifiers that give no verdict in time for the rounds that round plays; nil: none
 }
 
 // below draws a number below n.
