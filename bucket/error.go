@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The reasons for a failure. Errors of this package are *[Error] and match one of these by
@@ -19,6 +20,17 @@ var (
 	ErrForbidden   = errors.New("the address is not on the public internet")
 )
 
+// hashDigits is the length of a hash in a key.
+const hashDigits = 64
+
+// Advise adds to a refusal of a stranger's address how a network of one's own reads its buckets.
+func Advise(err error) error {
+	if errors.Is(err, ErrForbidden) {
+		return fmt.Errorf("%w; in a network of your own say --private-buckets", err)
+	}
+	return err
+}
+
 // Error is a failed operation on a bucket. It never holds a secret.
 type Error struct {
 	Op    string // put, get, stat, list, delete
@@ -28,9 +40,15 @@ type Error struct {
 	Cause error  // more about it, or nil
 }
 
-// Error returns the operation, the key, the bucket and the reason.
+// Error returns the operation, the key with hashes cut to eight digits, the bucket and the reason.
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%s %s in bucket %s: %v", e.Op, e.Key, e.At, e.Kind)
+	parts := strings.Split(e.Key, "/")
+	for i, part := range parts {
+		if len(part) == hashDigits {
+			parts[i] = part[:8]
+		}
+	}
+	text := fmt.Sprintf("%s %s in bucket %s: %v", e.Op, strings.Join(parts, "/"), e.At, e.Kind)
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}

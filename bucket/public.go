@@ -3,7 +3,9 @@ package bucket
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
+	"strings"
 	"syscall"
 )
 
@@ -26,6 +28,17 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("100::/64"),
+}
+
+// Public reports whether l can be on the public internet. It does not resolve names, which machines
+// may resolve differently.
+func (l Location) Public() bool {
+	host := l.Endpoint
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host != "localhost" && (err != nil || isPublic(a))
 }
 
 // isPublic reports whether an address is on the public internet.

@@ -146,7 +146,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 // complain notes a fault of a bucket, but not that an object is not there yet.
 func (b *buckets) complain(what string, member coordinator.Member, err error) {
 	if !errors.Is(err, bucket.ErrMissing) {
-		b.node.note(fmt.Sprintf("%s of member %s: %v", what, b.node.memberName(member), err))
+		b.node.note(fmt.Sprintf("%s of member %s: %v", what, b.node.memberName(member), bucket.Advise(err)))
 	}
 }
 

@@ -466,11 +466,9 @@ func late(m coordinator.Message, err error) bool {
 		return false
 	}
 	switch code {
-	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute:
+	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute,
+		coordinator.ErrDuplicate: // it was in a block before this node saw it there
 		return true
-	case coordinator.ErrDuplicate:
-		_, commit := m.(coordinator.Commit)
-		return commit // it was in a block before this node saw it there
 	case coordinator.ErrEjected:
 		_, fraud := m.(coordinator.Equivocation)
 		return fraud // another member proved it first

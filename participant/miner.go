@@ -100,6 +100,15 @@ func (m Mining) Probe(ctx context.Context, client *bucket.Client, own, read buck
 	return mine.Delete(ctx, key)
 }
 
+// reached returns an error if strangers refuse to read where the bucket is announced. A miner whose
+// bucket nobody reads pays for its membership and earns nothing.
+func (m Mining) reached(read bucket.Location) error {
+	if m.Private || m.Shared || read.Public() {
+		return nil
+	}
+	return fmt.Errorf("others do not read a bucket at %s, an address of this machine or of a private network: announce one that they reach (--bucket-read); in a network of your own all say --private-buckets", read.Endpoint)
+}
+
 // Finding is one thing that a run needs of a bucket, and whether the bucket has it.
 type Finding struct {
 	What   string `json:"finding"`
@@ -111,10 +120,13 @@ type Finding struct {
 // It also returns the location that would be announced.
 func (m Mining) Examine(ctx context.Context, getenv func(string) string) (announced bucket.Location, list []Finding, err error) {
 	own, read, err := m.Places(getenv)
-	if err != nil {
-		return read, nil, err
+	if err == nil {
+		_, err = read.Registered()
 	}
-	if _, err := read.Registered(); err != nil {
+	if err == nil {
+		err = m.reached(read)
+	}
+	if err != nil {
 		return read, nil, err
 	}
 	client := bucket.NewClient(bucket.S3Options{})
@@ -142,6 +154,9 @@ func (m Mining) Examine(ctx context.Context, getenv func(string) string) (announ
 // Try tests whether a miner's bucket can be used.
 func (m Mining) Try(ctx context.Context, getenv func(string) string) error {
 	own, read, err := m.Places(getenv)
+	if err == nil {
+		err = m.reached(read)
+	}
 	if err != nil {
 		return err
 	}
@@ -172,6 +187,9 @@ func (p *Participant) mine(ctx context.Context, cfg *node.Config) error {
 // open tests the bucket, and returns what writes to it until ctx ends, and where others read it.
 func (m Mining) open(ctx context.Context, getenv func(string) string, k key.Private) (*bucket.Writer, string, error) {
 	own, read, err := m.Places(getenv)
+	if err == nil {
+		err = m.reached(read)
+	}
 	if err != nil {
 		return nil, "", err
 	}

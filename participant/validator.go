@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,6 +96,9 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	case s.Config().Validators == 0:
 		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.Target.Run)
 	}
+	if err := o.seat(ctx, client, on); err != nil {
+		return nil, err
+	}
 	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
 	if err != nil {
 		return nil, err
@@ -136,6 +140,32 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 		return nil, err
 	}
 	return v, nil
+}
+
+// seat returns an error if the chain would refuse a seat now and asking again would not help.
+func (o ValidatorOptions) seat(ctx context.Context, client ledger.Chain, on onchain.Run) error {
+	st, err := coordinator.Open(bytes.Clone(on.Snapshot.State.Bytes()))
+	if err != nil {
+		return fmt.Errorf("state of the run: %w", err)
+	}
+	a := Applicant{Key: o.Key.Public(), pool: o.Pool}
+	if _, seated := st.Validator(a.Key); seated {
+		return nil
+	}
+	err = st.Apply(coordinator.Env{NowMs: on.Snapshot.TimeMs, Height: on.Snapshot.Height, Sender: a.Key, Value: o.Stake}, coordinator.RegisterValidator{})
+	switch {
+	case errors.Is(err, coordinator.ErrStake):
+		return fmt.Errorf("run %q wants a stake of %s for a seat: say --stake %d", o.Target.Run, view.Tokens(st.Config().Stake), st.Config().Stake)
+	case errors.Is(err, coordinator.ErrEjected):
+		return errors.New(a.Conviction(on.Snapshot.State))
+	case err != nil:
+		return nil // the run has finished, or a seat may become free
+	}
+	missing, err := a.purse(ctx, client, o.Stake)
+	if err == nil && len(missing) > 0 {
+		err = errors.New(missing[0].Reason)
+	}
+	return err
 }
 
 func (v *Validator) Close() error {

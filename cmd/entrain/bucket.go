@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +32,7 @@ NAME if it does not exist, and writes to DIR the files NAME.write and NAME.read 
 the bucket's location with credentials that can write, and with credentials that can only read. All
 credentials derive from DIR/secret, which it creates.
 
-Others reach the buckets at --public, by default --addr. On the internet, give a certificate. Then
-test the bucket with entrain join --check.`,
+Others reach the buckets at --public, by default --addr. On the internet, give a certificate.`,
 		Example: `  entrain bucket ./buckets mine
   entrain bucket ./buckets mine --addr 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem`,
 		Args: between(1, math.MaxInt, "where objects are kept"),
@@ -85,8 +85,12 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 		}
 	}
 	if err := c.announce(o.asJSON, bucketEvent{"listening", s.Addr(), o.buckets},
-		"serving S3 at %s; Ctrl-C ends it. Addresses of buckets are in %s: %d", s.Addr(), o.dir, len(o.buckets)); err != nil {
+		"serving S3 at %s; Ctrl-C ends it", s.Addr()); err != nil {
 		return err
+	}
+	for _, name := range o.buckets {
+		at := filepath.Join(o.dir, name)
+		c.say("mine with: entrain join RUN --bucket %q --bucket-read %q; --check in place of RUN tests the bucket", at+".write", at+".read")
 	}
 	select {
 	case <-ctx.Done():

@@ -132,12 +132,13 @@ func TestMinersBucketsAreTried(t *testing.T) {
 		m    participant.Mining
 		want string // "" is that all is well
 	}{
-		{participant.Mining{Own: file("mine.write"), Read: file("mine.read")}, ""},
+		{participant.Mining{Own: file("mine.write"), Read: file("mine.read"), Private: true}, ""},
+		{participant.Mining{Own: file("mine.write"), Read: file("mine.read")}, "all say --private-buckets"},
 		{participant.Mining{}, "name your S3 bucket"},
-		{participant.Mining{Own: file("mine.read"), Read: file("mine.read")}, "cannot be written"},
-		{participant.Mining{Own: file("mine.write"), Read: file("mine.write")}, "can write"},
-		{participant.Mining{Own: file("mine.write"), Read: file("other.read")}, "cannot be read"},
-		{participant.Mining{Own: file("mine.write")}, "cannot be read"}, // by anybody without credentials
+		{participant.Mining{Own: file("mine.read"), Read: file("mine.read"), Private: true}, "cannot be written"},
+		{participant.Mining{Own: file("mine.write"), Read: file("mine.write"), Private: true}, "can write"},
+		{participant.Mining{Own: file("mine.write"), Read: file("other.read"), Private: true}, "cannot be read"},
+		{participant.Mining{Own: file("mine.write"), Private: true}, "cannot be read"}, // by anybody without credentials
 		{participant.Mining{Own: file("nothing")}, "--bucket"},
 	} {
 		err := c.m.Try(t.Context(), s.console.env)

@@ -39,9 +39,9 @@ $BT_WALLET_HOTKEY, $BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told, and do
 It needs the run's data, as miners do. If ENTRAIN_BUCKET names a bucket, as for join, it says there
 which results it cannot get, and witnesses copy these for it; without one they score 0. --stake is
 the stake for its seat; when a period is settled, higher stakes replace the lowest, which can then be
-claimed. The state directory holds its findings, with a line for each evaluation in scores.jsonl;
-entrain status RUN --explain MEMBER --state shows them. The next call continues from there, even
-within a period.`,
+claimed. entrain wallet claim RUN --retire gives the seat up. The state directory holds its findings,
+with a line for each evaluation in scores.jsonl; entrain status RUN --explain MEMBER --state shows
+them. The next call continues from there, even within a period.`,
 		Example: `  entrain validate my-run --data ./corpus --stake 5000
   entrain validate my-run@chain.example.org --recompute 4 --workers 8
   entrain validate my-run --bittensor 12
@@ -118,8 +118,10 @@ func (c console) validatorShown(asJSON bool) (func(participant.ValidatorEvent), 
 	if asJSON {
 		return func(ev participant.ValidatorEvent) { _ = c.object(ev) }, func(line participant.Scored) { _ = c.object(line) }
 	}
+	last := ""
 	return func(ev participant.ValidatorEvent) {
-		if text := ev.Words(); text != "" {
+		if text := ev.Words(); text != "" && text != last { // it asks for a seat again and again
+			last = text
 			c.say("%s", text)
 		}
 	}, func(line participant.Scored) { c.say("%s", line.Words()) }

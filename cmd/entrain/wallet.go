@@ -81,7 +81,7 @@ To a KEY: they are its owner's. The first time a key receives, and in what you k
 67-millionth of all tokens are refused, except 0.
 
 To a RUN, or RUN@HOST: they go to its treasury, which pays members for each point at the rate in the run's
-specification (trust.rate). Not even the run's owner can take them out.
+specification (trust.rate). Its owner gets back only what nobody has earned (entrain run close --refund).
 
 To stake:RUN: they are added to your stake in a run, or to that of --member. A member who is convicted of
 cheating loses its stake. A member who leaves gets it back with entrain wallet claim once the run's unbonding

@@ -34,7 +34,7 @@ func (v *Validator) fetch(a validator.Fetch) {
 	}
 	missing := func(what string, err error) {
 		if !errors.Is(err, bucket.ErrMissing) {
-			v.note("%s of member %d in window %d: %v", what, a.Member, a.Window, err)
+			v.note("%s of member %d in window %d: %v", what, a.Member, a.Window, bucket.Advise(err))
 		}
 		v.step(validator.Fetched{Window: a.Window, Member: a.Member})
 	}
