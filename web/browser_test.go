@@ -14,8 +14,11 @@ import (
 	"github.com/entrain-network/entrain/tests/browser"
 )
 
-// pages are all there are, each with what is there when it is drawn.
-var pages = []struct{ name, path, drawn string }{
+// A page is drawn when it has what the selector drawn matches.
+type page struct{ name, path, drawn string }
+
+// pages are all there are.
+var pages = []page{
 	{"runs", "/", ".runs .card"},
 	{"overview", "/runs/" + stageRun, ".tiles b"},
 	{"members", "/runs/" + stageRun + "/members", "td .chip"},
@@ -56,56 +59,52 @@ func fullStage(t *testing.T) string {
 	return url
 }
 
-// everyLook shows each page, light and dark, on a desktop and a phone.
-func everyLook(b *browser.Tab, url string, look func(where string)) {
-	for _, device := range []struct {
-		name          string
-		width, height int64
-	}{{"desktop", 1280, 900}, {"phone", 390, 844}, {"wide", 2560, 1440}} {
-		b.Size(device.width, device.height)
-		for i, p := range pages {
-			if i > 1 && device.name == "wide" {
-				continue // they are as on a desktop
-			}
-			b.Go(url + p.path)
-			b.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
-			for _, scheme := range []string{"light", "dark"} {
-				b.Scheme(scheme)
-				look(fmt.Sprintf("%s-%s-%s", p.name, scheme, device.name))
-			}
-		}
-	}
-}
-
-// Each look is checked by rules of ours and, where axe is installed, by axe's.
+// Each page is looked at, light and dark, on a desktop and a phone. Each look is checked by rules of
+// ours and, where axe is installed, by axe's.
 func TestPagesAreSoundInEveryLook(t *testing.T) {
 	t.Parallel()
-	b := browser.Open(t)
+	url := fullStage(t)
 	var axe *browser.Axe
 	t.Run("axe", func(t *testing.T) {
 		found := browser.FindAxe(t)
 		axe = &found
 	})
-	everyLook(b, fullStage(t), func(where string) {
-		b.Quiet(where)
-		for _, fault := range browser.Value[[]string](b, audit) {
-			t.Errorf("%s: %s", where, fault)
-		}
-		for _, fault := range contrastFaults(browser.Value[[]textLook](b, looks)) {
-			t.Errorf("%s: %s", where, fault)
-		}
-		b.Keep(where)
-		if axe == nil {
-			return
-		}
-		find := axe.Faults
-		if strings.Contains(where, "-dark-") {
-			find = axe.ColourFaults // the rest is as it is in the light
-		}
-		for _, fault := range find(b) {
-			t.Errorf("%s: %s", where, fault)
-		}
-	})
+	for _, device := range []struct {
+		name          string
+		width, height int64
+		pages         []page
+	}{{"desktop", 1280, 900, pages}, {"phone", 390, 844, pages}, {"wide", 2560, 1440, pages[:2]}} { // the others are as on a desktop
+		t.Run(device.name, func(t *testing.T) {
+			t.Parallel()
+			b := browser.Open(t)
+			b.Size(device.width, device.height)
+			for _, p := range device.pages {
+				b.Go(url + p.path)
+				b.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
+				for _, scheme := range []string{"light", "dark"} {
+					b.Scheme(scheme)
+					isSound(t, b, axe, fmt.Sprintf("%s-%s-%s", p.name, scheme, device.name))
+				}
+			}
+		})
+	}
+}
+
+// isSound checks what the tab shows. axe may be nil.
+func isSound(t *testing.T, b *browser.Tab, axe *browser.Axe, where string) {
+	b.Quiet(where)
+	faults := append(browser.Value[[]string](b, audit), contrastFaults(browser.Value[[]textLook](b, looks))...)
+	b.Keep(where)
+	switch {
+	case axe == nil:
+	case strings.Contains(where, "-dark-"):
+		faults = append(faults, axe.ColourFaults(b)...) // the rest is as it is in the light
+	default:
+		faults = append(faults, axe.Faults(b)...)
+	}
+	for _, fault := range faults {
+		t.Errorf("%s: %s", where, fault)
+	}
 }
 
 func TestOverviewFollowsTheRun(t *testing.T) {
