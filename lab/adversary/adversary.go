@@ -18,6 +18,7 @@ package adversary
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
@@ -120,6 +121,8 @@ type hooks struct {
 	others step
 	// say replaces a message to the coordinator, or drops it by returning false.
 	say func(coordinator.Message) (coordinator.Message, bool)
+	// wait returns how long a message to the coordinator is kept back, at most 0 if it is not.
+	wait func(coordinator.Message) time.Duration
 	// commit receives the member's commitment of a round before it is published, and returns what
 	// to publish at once.
 	commit func(dispute.Signed) []dispute.Signed
@@ -137,6 +140,14 @@ type hooks struct {
 	// check receives every payload that the node takes from others. It is called off the loop,
 	// without the lock.
 	check func(payload []byte)
+}
+
+// waits returns how long a message is kept back.
+func (h hooks) waits(said coordinator.Message) time.Duration {
+	if h.wait == nil {
+		return 0
+	}
+	return h.wait(said)
 }
 
 // member is one dishonest participant. Its hooks share what it has seen.

@@ -39,12 +39,17 @@ func (c chain) Submit(ctx context.Context, body host.Body, done func(error)) {
 	}
 	c.m.mu.Lock()
 	says, speaks := c.m.says(said)
+	wait := c.m.hooks.waits(says)
 	c.m.mu.Unlock()
 	if !speaks {
 		// The node gets no answer; its own timeout reports the loss of the message.
 		return
 	}
 	message.Message = coordinator.Append(nil, says)
+	if wait > 0 {
+		c.m.loop.After(wait, func() { c.Ledger.Submit(context.WithoutCancel(ctx), message, func(error) {}) })
+		return
+	}
 	c.Ledger.Submit(ctx, message, done)
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
@@ -53,7 +54,26 @@ func sly() []Kind {
 			Sometimes: true, Offences: []dispute.Offence{dispute.Absence}, make: func(m *member) (hooks, error) {
 				return hooks{say: m.shun}, nil
 			}},
+		{Name: "dawdler", Tries: "gives its verdicts at the last moment, so that its checks take the places of others",
+			Sometimes: true, Offences: []dispute.Offence{dispute.Absence}, make: func(m *member) (hooks, error) {
+				return hooks{wait: m.dawdle}, nil
+			}},
 	}
+}
+
+// dawdle returns how long a verdict is kept back: until an eighth of the time for it is left.
+func (m *member) dawdle(said coordinator.Message) time.Duration {
+	pass, ok := said.(coordinator.Pass)
+	if !ok {
+		return 0
+	}
+	for _, c := range m.state.Checks() {
+		if c.Round == pass.Round && c.Member == pass.Member {
+			last := time.UnixMilli(int64(c.DeadlineMs - m.state.Config().VerifyMs/8))
+			return last.Sub(m.loop.Now())
+		}
+	}
+	return 0
 }
 
 // shun denies the results of the first quarter of the members, without fellows, in the rounds in
@@ -264,6 +284,7 @@ func (m *member) switched(a, b hooks) hooks {
 			}
 			return said, true
 		},
+		wait: func(said coordinator.Message) time.Duration { return of(m.now()).waits(said) },
 		commit: func(s dispute.Signed) []dispute.Signed {
 			if commit := of(s.Commitment.Round).commit; commit != nil {
 				return commit(s)

@@ -24,6 +24,7 @@ func TestCheatsAreFoundOut(t *testing.T) {
 		"blinder blinder blinder blinder",
 		"denier denier denier denier",
 		"shunner shunner shunner shunner",
+		"dawdler dawdler dawdler dawdler",
 	}
 	var all []Exposure
 	var measured [2]int // cheats whose checks were followed, by overlap
@@ -39,6 +40,8 @@ func TestCheatsAreFoundOut(t *testing.T) {
 			cfg.Steps = 40 // luck decides how soon a blinder is a witness
 		case strings.HasPrefix(g, "shunner"):
 			cfg.Steps = 12 // enough to be charged, were a minority's word enough
+		case strings.HasPrefix(g, "dawdler"):
+			cfg.Steps = 12
 		}
 		r, err := Run(t.Context(), cfg)
 		if err != nil {
@@ -58,7 +61,7 @@ func TestCheatsAreFoundOut(t *testing.T) {
 			if name == "blinder" && r.of(honest+i) == nil && len(r.Convictions) > 0 {
 				continue // luck decides how often it is a witness
 			}
-			if name == "shunner" && len(r.Convictions) == 0 {
+			if (name == "shunner" || name == "dawdler") && len(r.Convictions) == 0 {
 				continue // nobody is charged, neither the gang nor whom it denies
 			}
 			if !slices.ContainsFunc(r.of(honest+i), func(c Conviction) bool {
@@ -115,7 +118,7 @@ func TestSimulationsOfCheatsAreChecked(t *testing.T) {
 }
 
 func TestMixHasAllKinds(t *testing.T) {
-	mix := Mix(31, true)
+	mix := Mix(32, true)
 	for _, k := range Kinds(true) {
 		if n := len(slices.DeleteFunc(slices.Clone(mix), func(s string) bool { return s != k.Name })); n < max(1, k.Gang) {
 			t.Errorf("%d of %s among %v", n, k.Name, mix)
