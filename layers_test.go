@@ -29,7 +29,7 @@ coordinator
 host
 exact
 exact8
-tensor canonical tokenizer merkle/parallel
+tensor canonical tokenizer merkle/parallel data/order
 codec/internal/vec
 codec/internal/subset
 optim
@@ -37,6 +37,7 @@ codec codec/codectest codec/distro codec/dense codec/slice codec/sparseloco
 codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
+trace/referee
 client validator
 chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
 chain/solana/svm bucket bucket/mem bucket/serve data/source
@@ -47,8 +48,8 @@ engine/vulkan/vk engine/vulkan/shader
 engine/vulkan/gpu
 engine/vulkan/kernel
 engine/vulkan
-onchain
 verify
+onchain
 node/statefile validator/live
 node
 runlog

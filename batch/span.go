@@ -103,3 +103,14 @@ func Parse(r *wire.Reader, max uint32) []Span {
 func Hash(spans []Span) wire.Hash {
 	return wire.Sum("entrain/share", Append(nil, spans))
 }
+
+// Number returns the number, in the run's order, of sequence i of a share.
+func Number(spans []Span, i uint32) (number uint64, ok bool) {
+	for _, s := range spans {
+		if i < s.Count {
+			return s.Start + uint64(i), true
+		}
+		i -= s.Count
+	}
+	return 0, false
+}

@@ -43,7 +43,13 @@ func ParseMessage(b []byte) (Message, error) {
 }
 
 // MessageHash returns the hash by which convictions refer to a message as evidence.
-func MessageHash(m Message) wire.Hash { return wire.Sum("entrain/message", Append(nil, m)) }
+func MessageHash(m Message) wire.Hash {
+	if e, ok := m.(Evidence); ok { // a host may lack the memory for a copy
+		head := Append(nil, Evidence{Dispute: e.Dispute})
+		return wire.Sum("entrain/message", wire.AppendU32(head[:len(head)-4], uint32(len(e.Bytes))), e.Bytes)
+	}
+	return wire.Sum("entrain/message", Append(nil, m))
+}
 
 // SetHeld sets a member's bit in a bitmap of held results (Witness.Held), growing it as needed, and
 // returns it.

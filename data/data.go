@@ -48,5 +48,5 @@
 // Prepare makes a data set from files, Open opens one in a directory, and OpenURL opens one that
 // hosts offer. Sequences overlap by one token, the last target of one and the first input of the
 // next. Their length is chosen when the set is opened. Their order comes from the run's seed (see
-// Permutation), so members that know only a sequence's number read the same tokens.
+// order.Permutation), so members that know only a sequence's number read the same tokens.
 package data

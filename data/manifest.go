@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/entrain-network/entrain/canonical"
-	"github.com/entrain-network/entrain/data/source"
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -186,20 +186,7 @@ func (m Manifest) vocabMax2() uint32 {
 // decode sets dst to tokens on disk. It returns the index of the first that is beyond the
 // vocabulary, or -1.
 func (m Manifest) decode(dst []uint32, b []byte) (bad int) {
-	source.Decode(dst, b, m.TokenBytes)
-	for i, token := range dst {
-		if m.Masked && m.TokenBytes == 2 {
-			token = token&math.MaxInt16 | token>>15<<31
-			dst[i] = token
-		}
-		if m.Masked {
-			token &^= Masked
-		}
-		if token >= m.Vocab {
-			return i
-		}
-	}
-	return -1
+	return order.Text{Vocab: m.Vocab, TokenBytes: m.TokenBytes, Masked: m.Masked}.Decode(dst, b)
 }
 
 // chunks returns the number of chunks in the file.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/canonical"
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -116,14 +117,11 @@ func (m Mix) at(place uint64) (set int, nth uint64) {
 
 // pick returns the set and number of the i-th training sequence.
 func (m Mix) pick(seed wire.Hash, i uint64) (set int, sequence uint64) {
-	total := m.total()
-	set, nth := m.at(NewPermutation(wire.Sum("entrain/mix/order", seed[:]), i/total, total).At(i % total))
-	return set, i/total*uint64(m.Components[set].Weight) + nth
-}
-
-// mixSeed returns the seed of one of the sets of a mix.
-func mixSeed(seed wire.Hash, set int) wire.Hash {
-	return wire.Sum("entrain/mix", seed[:], wire.AppendU32(nil, uint32(set)))
+	var of order.Mix
+	for _, c := range m.Components {
+		of = append(of, order.Component{Weight: c.Weight, Manifest: c.Manifest})
+	}
+	return of.Pick(seed, i)
 }
 
 // mixed is the state of a Set made of several.
@@ -137,7 +135,7 @@ func openMix(m Mix, o Options, open func(c Component, o Options) (*Set, error)) 
 	s := &Set{mixed: &mixed{mix: m}, seed: o.Seed, first: o.First}
 	for i, c := range m.Components {
 		of := o
-		of.component, of.Seed, of.First = true, mixSeed(o.Seed, i), 0
+		of.component, of.Seed, of.First = true, order.MixSeed(o.Seed, i), 0
 		of.CacheBytes /= len(m.Components)
 		set, err := open(c, of)
 		if err != nil {

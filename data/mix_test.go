@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -47,7 +48,7 @@ func TestMixHasTheProportionsOfItsWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone = append(alone, mustOpen(t, d, of, Options{SequenceTokens: 100, Seed: mixSeed(seed, i)}))
+		alone = append(alone, mustOpen(t, d, of, Options{SequenceTokens: 100, Seed: order.MixSeed(seed, i)}))
 	}
 	if want := min(alone[0].Len()/3, alone[1].Len(), alone[2].Len()/2) * 6; mix.Len() != want || want == 0 {
 		t.Errorf("the mix has %d sequences, want %d", mix.Len(), want)

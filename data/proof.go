@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -22,18 +23,18 @@ func (s *Set) Prove(i uint64) ([]byte, error) {
 		return s.mixed.prove(s.seed, i)
 	}
 	proof := wire.AppendVar(nil, s.manifest.Bytes())
-	first, last := s.train.span(place(s.seed, i, s.Len()))
-	for _, c := range s.manifest.chunksOf(first, last) {
-		shard := s.train.shards[c.shard]
+	first, last := s.train.span(order.Place(s.seed, i, s.Len()))
+	for _, c := range s.manifest.text().Chunks(first, last) {
+		shard := s.train.shards[c.Shard]
 		leaves, err := shard.verify()
 		if err != nil {
 			return nil, err
 		}
-		b, err := s.train.cache.load(chunk{shard, c.chunk})
+		b, err := s.train.cache.load(chunk{shard, c.Chunk})
 		if err != nil {
 			return nil, err
 		}
-		path := merkle.Prove(leaves, c.chunk)
+		path := merkle.Prove(leaves, c.Chunk)
 		proof = wire.AppendU32(wire.AppendVar(proof, b), uint32(len(path)))
 		for _, h := range path {
 			proof = wire.AppendHash(proof, h)
@@ -86,86 +87,23 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 		if isMix(inner.Var(ManifestBytesMax)) {
 			return errors.New("the proof holds a mix of mixes")
 		}
-		return Proven(dst, c.Manifest, mixSeed(seed, set), k, rest)
+		return Proven(dst, c.Manifest, order.MixSeed(seed, set), k, rest)
 	}
 	m, err := ParseManifest(text)
 	if err != nil {
 		return err
 	}
-	if len(dst) < 2 || m.Tokens < uint64(len(dst)) {
-		return fmt.Errorf("the data set has %d tokens, too few for sequences of %d", m.Tokens, len(dst))
-	}
-	p := part{manifest: m, tokens: m.Tokens, seq: uint64(len(dst) - 1)}
-	first, last := p.span(place(seed, i, p.len()))
-	at := first
-	for _, c := range m.chunksOf(first, last) {
-		b, err := m.proven(&r, c)
-		if err != nil {
-			return err
-		}
-		size := uint64(m.TokenBytes)
-		b = b[at%m.ShardTokens*size-c.chunk*merkle.ChunkBytes:]
-		n := min(len(dst), len(b)/int(size))
-		if bad := m.decode(dst[:n], b); bad >= 0 {
-			return fmt.Errorf("token %d is not in the vocabulary of %d", at+uint64(bad), m.Vocab)
-		}
-		dst = dst[n:]
-		at += uint64(n)
-	}
-	return r.Done().OrNil()
+	return m.text().Proven(dst, seed, i, &r)
 }
 
-// proven removes a chunk from a proof and checks it against the shard.
-func (m Manifest) proven(r *wire.Reader, c shardChunk) ([]byte, error) {
-	s := m.Shards[c.shard]
-	from, to := merkle.Chunk(s.Bytes, c.chunk)
-	b := r.Var(merkle.ChunkBytes)
-	n := r.U32()
-	if n > 64 {
-		r.Fail(wire.ErrTooLong)
+// text returns what package order needs of m.
+func (m Manifest) text() order.Text {
+	t := order.Text{Vocab: m.Vocab, TokenBytes: m.TokenBytes, ShardTokens: m.ShardTokens, Tokens: m.Tokens, Masked: m.Masked}
+	for _, s := range m.Shards {
+		t.Shards = append(t.Shards, order.Shard{Bytes: s.Bytes, Root: s.Root})
 	}
-	var path []wire.Hash
-	for range n {
-		if r.Err() != wire.OK {
-			break
-		}
-		path = append(path, r.Hash())
-	}
-	if err := r.Err().OrNil(); err != nil {
-		return nil, err
-	}
-	if uint64(len(b)) != to-from || !merkle.Check(s.Root, merkle.Leaf(b), c.chunk, s.chunks(), path) {
-		return nil, errors.New("the proof holds a chunk that is not the data set's")
-	}
-	return b, nil
-}
-
-// shardChunk identifies a chunk of a shard of the training part.
-type shardChunk struct {
-	shard int
-	chunk uint64
-}
-
-// chunksOf returns the chunks that hold tokens first to last, in order. Each token lies in one
-// chunk, since the size of a token divides the size of a chunk.
-func (m Manifest) chunksOf(first, last uint64) (list []shardChunk) {
-	of := func(token uint64) shardChunk {
-		return shardChunk{int(token / m.ShardTokens), token % m.ShardTokens * uint64(m.TokenBytes) / merkle.ChunkBytes}
-	}
-	end := of(last)
-	for c := of(first); ; c.chunk++ {
-		if c.chunk == m.Shards[c.shard].chunks() {
-			c = shardChunk{c.shard + 1, 0}
-		}
-		list = append(list, c)
-		if c == end {
-			return list
-		}
-	}
+	return t
 }
 
 // span returns the first and the last token of sequence k.
 func (p part) span(k uint64) (first, last uint64) { return k * p.seq, (k + 1) * p.seq }
-
-// place returns which of the n sequences of the text is the i-th in training.
-func place(seed wire.Hash, i, n uint64) uint64 { return NewPermutation(seed, i/n, n).At(i % n) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
@@ -43,7 +44,7 @@ func TestProofsShowWhatIsRead(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("sequences of %d: the proof shows another sequence %d than is read", seq, i)
 			}
-			chunks[len(set.Manifest().chunksOf(set.train.span(place(seed, i, set.Len()))))]++
+			chunks[len(set.Manifest().text().Chunks(set.train.span(order.Place(seed, i, set.Len()))))]++
 			if i > 5 && seq < 1000 && chunks[1] > 3 && chunks[2] > 3 {
 				break // a proof copies a whole chunk
 			}

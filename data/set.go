@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/entrain-network/entrain/data/order"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -57,7 +58,7 @@ type Set struct {
 // pass is the order of the sequences in one pass.
 type pass struct {
 	number uint64
-	order  *Permutation
+	order  *order.Permutation
 }
 
 // Open opens the data set in dir, whose manifest must have the hash want. It verifies a shard
@@ -133,8 +134,8 @@ func (s *Set) Len() uint64 {
 }
 
 // Read sets dst to the i-th sequence of training. i is unbounded: pass i/Len() yields every
-// sequence once, in the order of NewPermutation(seed, pass, Len()), beginning with Options.First.
-// Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
+// sequence once, in the order of order.NewPermutation(seed, pass, Len()), beginning with
+// Options.First. Errors are a *CorruptError, a failed read, or a token outside the vocabulary.
 func (s *Set) Read(i uint64, dst []uint32) error {
 	i += s.first
 	if s.mixed != nil {
@@ -152,7 +153,7 @@ func (s *Set) at(i uint64) uint64 {
 	n := s.Len()
 	p := s.last.Load()
 	if p == nil || p.number != i/n {
-		p = &pass{i / n, NewPermutation(s.seed, i/n, n)}
+		p = &pass{i / n, order.NewPermutation(s.seed, i/n, n)}
 		s.last.Store(p)
 	}
 	return p.order.At(i % n)

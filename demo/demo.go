@@ -29,6 +29,7 @@ import (
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/spec"
@@ -207,8 +208,8 @@ func (s Settings) Check() error {
 	switch {
 	case s.Chain != "" && s.Chain != Solana:
 		return fmt.Errorf("chain %q: want %s", s.Chain, Solana)
-	case s.Chain == Solana && s.Verification > 0:
-		return fmt.Errorf("chain %s: it has no referee yet for checks of results: leave out --verification", Solana)
+	case s.Chain == Solana && s.Verification > 0 && !s.buckets():
+		return fmt.Errorf("chain %s: its referee judges steps up to their gradient: use --exchange bucket, or leave out --verification", Solana)
 	}
 	if s.Exchange != Peers && s.Exchange != Buckets {
 		return fmt.Errorf("exchange %q: want %s or %s", s.Exchange, Peers, Buckets)
@@ -300,6 +301,9 @@ func (s Settings) Specification() spec.Spec {
 	if s.Verification > 0 {
 		// A stake is free once the last result can no longer be checked.
 		p.Trust.Verify, p.Trust.Dispute = spec.Duration(3*round), spec.Duration(4*round)
+		if s.Chain == Solana {
+			p.Trust.Dispute = spec.Duration(solana.DisputeMsMin * time.Millisecond)
+		}
 	}
 	return p
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/verify"
 )
 
 const (
@@ -70,7 +71,7 @@ func dialCluster(ctx context.Context, dir *directory) (ledger.Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := solana.NewClient(ctx, solana.Options{Program: at.Program, Mint: at.Mint, Endpoints: []string{at.Endpoint}})
+	c, err := solana.NewClient(ctx, solana.Options{Program: at.Program, Mint: at.Mint, Endpoints: []string{at.Endpoint}, Rules: verify.Rules})
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,5 @@
+//go:build !sbf
+
 package exact
 
 // processorKernels returns the assembly kernel for NEON, which every arm64 processor that Go

@@ -1,3 +1,5 @@
+//go:build !sbf
+
 package exact
 
 import (

@@ -44,6 +44,7 @@ type Worker struct {
 	side   sideCopy  // packs the next block of A
 	lanes  lanes     // of the current sum; here so that its address does not escape to the heap
 	zeros  [512]float32
+	log    *Progress // nil unless it resumes
 }
 
 // NewPool starts a pool with the given number of workers and this processor's fastest kernel. It

@@ -63,8 +63,10 @@ func Gemm(m, n, k int, a []float32, ars, acs int, b []float32, brs, bcs int, c [
 					continue
 				}
 				var dot int32
-				for p := t * Block; p < min(k, (t+1)*Block); p++ {
-					dot += int32(qa[i*k+p]) * int32(qb[j*k+p])
+				from, to := t*Block, min(k, (t+1)*Block)
+				left, right := qa[i*k+from:i*k+to], qb[j*k+from:j*k+to]
+				for p, q := range left {
+					dot += int32(q) * int32(right[p])
 				}
 				sum = exact.FMA32(float32(dot), scale(x, y), sum)
 			}
@@ -99,9 +101,7 @@ func quantizeBlock(q []int8, x []float32) (e uint32) {
 		clear(q)
 		return e
 	}
-	for i, v := range x {
-		q[i] = int8(quantum(v, factor(e)))
-	}
+	quanta(q, x, e)
 	return e
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -23,8 +24,8 @@ type Fees struct {
 	Transactions uint64 `json:"transactions"`
 	Round        uint64 `json:"round"`
 	Priority     uint64 `json:"priority"`
-	NoReferee    bool   `json:"no_referee"` // the run asks for checks of results: it is refused
-	PlacesMax    uint64 `json:"places_max"` // with more places for members it is refused
+	NoReferee    string `json:"no_referee,omitempty"` // why its checks of results cannot be judged
+	PlacesMax    uint64 `json:"places_max"`           // with more places for members it is refused
 	Places       uint32 `json:"places"`
 }
 
@@ -44,7 +45,14 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
 		Rent: solana.Rent(solana.RunBytes(limits)), SpecRent: solana.Rent(solana.BufferBytes(len(text))) + solana.Rent(solana.NameBytes),
-		NoReferee: config.VerificationPercent > 0, PlacesMax: solana.PlacesMax(uint64(limits.Validators)), Places: limits.Members,
+		PlacesMax: solana.PlacesMax(uint64(limits.Validators), config.VerificationPercent > 0), Places: limits.Members,
+	}
+	if config.VerificationPercent > 0 {
+		rules, err := verify.Rules(text)
+		if err != nil {
+			f.NoReferee = err.Error()
+		}
+		f.SpecRent += solana.Rent(solana.BufferBytes(len(rules)))
 	}
 	reports := uint64(witnesses)
 	// The last report ends a round, or a tick does.
@@ -61,8 +69,8 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 
 // write prints the fees of a run with some members.
 func (f Fees) write(out io.Writer, members uint32) error {
-	if f.NoReferee {
-		_, err := fmt.Fprint(out, "\nSolana would refuse it: no referee is there for trust.verification_percent above 0.\n")
+	if f.NoReferee != "" {
+		_, err := fmt.Fprintf(out, "\nSolana would refuse it: %s.\n", f.NoReferee)
 		return err
 	}
 	if uint64(f.Places) > f.PlacesMax {

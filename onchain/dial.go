@@ -23,6 +23,7 @@ import (
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/spec"
+	"github.com/entrain-network/entrain/verify"
 )
 
 // Patience bounds the wait for an answer of the chain.
@@ -67,7 +68,7 @@ func OnSolana(endpoints []string) bool { return slices.ContainsFunc(endpoints, s
 
 // dialSolana connects to a chain on Solana. All endpoints are of the same cluster.
 func dialSolana(ctx context.Context, endpoints []string, o DialOptions) (ledger.Chain, error) {
-	options := solana.Options{Log: o.Log}
+	options := solana.Options{Log: o.Log, Rules: verify.Rules}
 	for _, e := range endpoints {
 		p, err := solana.ParsePlace(e)
 		if err != nil {

@@ -71,51 +71,59 @@ func (e *elementwise) step(at spot, w *exact.Worker, tile, _ uint32, _ []uint32,
 			m[i], in = Floats(in[0]), in[1:]
 		}
 	}
+	w.Rows(out, r1-r0, 1, func(i, j int) {
+		for ; i < j; i++ {
+			e.row(at, w, i, r0, c, out, m, in)
+		}
+	})
+	return Bits(out)
+}
+
+// row computes row i of a tile.
+func (e *elementwise) row(at spot, w *exact.Worker, i, r0, c int, out []float32, m [3][]float32, in [][]uint32) {
+	c0, c1 := e.out.cols.span(c)
 	width := c1 - c0
-	for i := range r1 - r0 {
-		row := func(m []float32) []float32 { return m[i*width : (i+1)*width] }
-		own := func(v int) float32 { return Floats(in[v])[i] }
-		from, seen := e.out.seen(r0+i, c)
-		switch y := row(out); e.function {
-		case normalize:
-			w.Normalize(y, row(m[0]), Floats(in[1]), own(0))
-		case normGradient:
-			copy(y, row(m[0]))
-			addNormGradient(y, row(m[1]), row(m[2]), Floats(in[2]), own(0), own(1))
-		case probability:
-			copy(y[from:seen], row(m[0])[from:])
-			w.SoftmaxAgain(y[from:seen], e.scale, own(0), own(1))
-		case scoreGradient:
-			copy(y[from:seen], row(m[0])[from:])
-			addScoreGradient(y[from:seen], row(m[1])[from:], own(0), e.scale)
-		case addRow:
-			copy(y, row(m[0]))
-			w.Add(y, Floats(in[0]))
-		case scaled:
-			for j, v := range row(m[0]) {
-				y[j] = float32(e.scale * v)
-			}
-		case swiglu:
-			w.SwiGLU(y, row(m[0]), row(m[1]))
-		case gateGradient:
-			copy(y, row(m[0]))
-			w.SwiGLUBackward(slices.Clone(row(m[2])), y, slices.Clone(row(m[1])))
-		case upGradient:
-			copy(y, row(m[1]))
-			w.SwiGLUBackward(slices.Clone(row(m[2])), slices.Clone(row(m[0])), y)
-		case logitShare, logitGradient:
-			target := in[2][i+1]
-			if target&llama.Masked != 0 {
-				continue
-			}
-			copy(y, row(m[0]))
-			w.SoftmaxAgain(y, 1, own(0), own(1))
-			if e.function == logitGradient && target >= uint32(c0) && target < uint32(c1) {
-				y[target-uint32(c0)] -= at.weight
-			}
+	row := func(m []float32) []float32 { return m[i*width : (i+1)*width] }
+	own := func(v int) float32 { return Floats(in[v])[i] }
+	from, seen := e.out.seen(r0+i, c)
+	switch y := row(out); e.function {
+	case normalize:
+		w.Normalize(y, row(m[0]), Floats(in[1]), own(0))
+	case normGradient:
+		copy(y, row(m[0]))
+		addNormGradient(y, row(m[1]), row(m[2]), Floats(in[2]), own(0), own(1))
+	case probability:
+		copy(y[from:seen], row(m[0])[from:])
+		w.SoftmaxAgain(y[from:seen], e.scale, own(0), own(1))
+	case scoreGradient:
+		copy(y[from:seen], row(m[0])[from:])
+		addScoreGradient(y[from:seen], row(m[1])[from:], own(0), e.scale)
+	case addRow:
+		copy(y, row(m[0]))
+		w.Add(y, Floats(in[0]))
+	case scaled:
+		for j, v := range row(m[0]) {
+			y[j] = float32(e.scale * v)
+		}
+	case swiglu:
+		w.SwiGLU(y, row(m[0]), row(m[1]))
+	case gateGradient:
+		copy(y, row(m[0]))
+		w.SwiGLUBackward(slices.Clone(row(m[2])), y, slices.Clone(row(m[1])))
+	case upGradient:
+		copy(y, row(m[1]))
+		w.SwiGLUBackward(slices.Clone(row(m[2])), slices.Clone(row(m[0])), y)
+	case logitShare, logitGradient:
+		target := in[2][i+1]
+		if target&llama.Masked != 0 {
+			return
+		}
+		copy(y, row(m[0]))
+		w.SoftmaxAgain(y, 1, own(0), own(1))
+		if e.function == logitGradient && target >= uint32(c0) && target < uint32(c1) {
+			y[target-uint32(c0)] -= at.weight
 		}
 	}
-	return Bits(out)
 }
 
 // addNormGradient computes dx += (dy·g)·inv + x·c.

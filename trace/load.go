@@ -234,8 +234,16 @@ func (t *tokens) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, in []
 // angles makes the cosines, then the sines, of the angles by which rotary embeddings rotate the
 // pairs of a head at each position.
 type angles struct {
-	cfg  llama.Config
-	grid grid // a row for each position, a column for each pair
+	frequencies []float32 // of a head's pairs
+	grid        grid      // a row for each position, a column for each pair
+}
+
+func newAngles(cfg llama.Config, g grid) *angles {
+	a := &angles{grid: g}
+	for i := range g.cols.len() {
+		a.frequencies = append(a.frequencies, cfg.Frequency(i))
+	}
+	return a
 }
 
 func (a *angles) tiles() uint32            { return a.grid.tiles() }
@@ -244,19 +252,21 @@ func (a *angles) words(tile, _ uint32) int { return 2 * a.grid.words(tile) }
 
 func (*angles) reads(spot, uint32, uint32) []Read { return nil }
 
-func (a *angles) step(_ spot, _ *exact.Worker, tile, _ uint32, _ []uint32, _ [][]uint32) []uint32 {
+func (a *angles) step(_ spot, w *exact.Worker, tile, _ uint32, _ []uint32, _ [][]uint32) []uint32 {
 	r, c := a.grid.place(tile)
 	r0, r1 := a.grid.rows.span(r)
 	c0, c1 := a.grid.cols.span(c)
 	out := make([]float32, 2*(r1-r0)*(c1-c0))
-	cos, sin := out[:len(out)/2], out[len(out)/2:]
-	for i := c0; i < c1; i++ {
-		frequency := a.cfg.Frequency(i)
-		for p := r0; p < r1; p++ {
-			angle := float32(float32(p) * frequency)
-			at := (p-r0)*(c1-c0) + i - c0
-			cos[at], sin[at] = exact.Cos(angle), exact.Sin(angle)
+	w.Rows(out, 2*(r1-r0), 4, func(i, j int) {
+		for ; i < j; i++ {
+			for k := c0; k < c1; k++ {
+				p, f := r0+i, exact.Cos
+				if i >= r1-r0 {
+					p, f = r0+i-(r1-r0), exact.Sin
+				}
+				out[i*(c1-c0)+k-c0] = f(float32(float32(p) * a.frequencies[k]))
+			}
 		}
-	}
+	})
 	return Bits(out)
 }

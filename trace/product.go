@@ -2,7 +2,6 @@ package trace
 
 import (
 	"github.com/entrain-network/entrain/exact"
-	"github.com/entrain-network/entrain/exact8"
 )
 
 // A kernel is an operation that does not know its place in the program.
@@ -12,6 +11,7 @@ type kernel interface {
 	words(tile, slice uint32) int
 	reads(at spot, tile, slice uint32) []Read
 	step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32
+	code(c *coder)
 }
 
 // pairsPerSlice is the number of pairs of tiles that a slice multiplies. With the start of the
@@ -89,15 +89,22 @@ func (p *product) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint3
 		}
 	}
 	from, to := p.cut(r, slice)
-	for k := from; k < to; k++ {
-		a, b := p.a.block(at, r, k), p.b.block(at, k, c)
-		if p.eight {
-			exact8.GemmOn(w, a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
-			in = in[2:]
-			continue
-		}
-		w.Gemm(a.rows, b.cols, a.cols, Floats(in[0]), a.rowStep, a.colStep, Floats(in[1]), b.rowStep, b.colStep, Floats(acc), b.cols, true)
-		in = in[2:]
+	rows, cols := p.out.size(r, c)
+	each := 1
+	if p.eight {
+		each = rowsOfEight
 	}
+	w.Rows(Floats(acc), rows, each, func(i, j int) {
+		rest, sum := in, Floats(acc)[i*cols:j*cols]
+		for k := from; k < to; k++ {
+			a, b := p.a.block(at, r, k), p.b.block(at, k, c)
+			multiply(w, p.eight, j-i, a, Floats(rest[0])[i*a.rowStep:], b, Floats(rest[1]), sum)
+			rest = rest[2:]
+		}
+	})
 	return acc
 }
+
+// rowsOfEight is how many rows of a tile a worker with a log computes at a time in 8 bits: each
+// time takes the quanta of the whole right tile.
+const rowsOfEight = 8

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -15,18 +14,6 @@ type Setup struct {
 	Model    llama.Config
 	Sequence int // tokens of a sequence that are trained on
 }
-
-// Limits of a program. They bound its memory, whatever the configuration.
-const (
-	// SequenceMax is the most tokens of a sequence, which is one piece of evidence and must fit
-	// into a message.
-	SequenceMax = 1 << 15
-	// sequenceOpsMax is the most operations of one sequence. A model of 126 layers and 128 heads
-	// has 210,000.
-	sequenceOpsMax = 1 << 18
-	// opsMax is the most operations of a program.
-	opsMax = 1 << 28
-)
 
 // label describes an operation to people.
 type label struct {
@@ -54,8 +41,8 @@ type node struct {
 
 // operation is a node at its place in the program.
 type operation struct {
-	node
-	at       spot
+	placed
+	label    label
 	repeated bool // runs once a sequence
 }
 
@@ -65,23 +52,6 @@ func (o operation) Name() string {
 		return fmt.Sprintf("sequence %d, %s", o.at.sequence, o.label)
 	}
 	return o.label.String()
-}
-
-// Tiles implements Op.
-func (o operation) Tiles() uint32 { return o.tiles() }
-
-// Slices implements Op.
-func (o operation) Slices(tile uint32) uint32 { return o.slices(tile) }
-
-// Words implements Op.
-func (o operation) Words(tile, slice uint32) int { return o.words(tile, slice) }
-
-// Reads implements Op.
-func (o operation) Reads(tile, slice uint32) []Read { return o.reads(o.at, tile, slice) }
-
-// Step implements Op.
-func (o operation) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
-	return Canonical(o.step(o.at, w, tile, slice, acc, in))
 }
 
 // A Model is what the programs of a run's shares have in common. It is immutable and safe for
@@ -184,14 +154,15 @@ func (p *steps) Len() uint32 { return p.base() + uint32(len(p.recut)) + p.tail.L
 func (p *steps) Op(t uint32) Op {
 	once, size := uint32(len(p.once)), uint32(len(p.sequence))
 	if t < once {
-		return operation{node: p.once[t]}
+		return operation{placed{p.once[t].kernel, spot{}}, p.once[t].label, false}
 	}
 	if t -= once; t < p.sequences*size {
 		i := t / size
-		return operation{node: p.sequence[t%size], at: spot{base: once + i*size, sequence: i, weight: p.weight}, repeated: true}
+		n := p.sequence[t%size]
+		return operation{placed{n.kernel, spot{base: once + i*size, sequence: i, weight: p.weight}}, n.label, true}
 	}
 	if t -= p.sequences * size; t < uint32(len(p.recut)) {
-		return operation{node: p.recut[t]}
+		return operation{placed{p.recut[t].kernel, spot{}}, p.recut[t].label, false}
 	}
 	t -= uint32(len(p.recut))
 	return p.tail.Op(t, p.base()+uint32(len(p.recut)), func(tensor int) uint32 { return uint32(p.gradients[tensor] - fixed) })
@@ -255,7 +226,7 @@ func (b *builder) once(cfg llama.Config) (nodes []node, list []adapted) {
 		return value{ref: fixed + ref(len(nodes)-1), grid: g}
 	}
 	g := grid{rows: b.tokens, cols: whole(b.cfg.HeadDim / 2)}
-	b.angles = add("angles", -1, g, &angles{b.cfg, g})
+	b.angles = add("angles", -1, g, newAngles(b.cfg, g))
 	source := Params
 	if cfg.LoRA != (llama.LoRA{}) {
 		source = Base

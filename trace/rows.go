@@ -100,7 +100,7 @@ func (a *reduction) reads(at spot, tile, slice uint32) []Read {
 	return reads
 }
 
-func (a *reduction) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+func (a *reduction) step(at spot, w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
 	r0, r1 := a.x.grid.rows.span(int(tile))
 	sums := Floats(acc)
 	if slice == 0 {
@@ -117,34 +117,40 @@ func (a *reduction) step(at spot, _ *exact.Worker, tile, slice uint32, acc []uin
 		own, in = Floats(in[0]), in[1:]
 	}
 	from, to := a.cut(tile, slice)
-	for c := from; c < to; c++ {
-		width := a.x.grid.cols.width(c)
-		for i := range r1 - r0 {
-			first, n := a.x.grid.seen(r0+i, c)
-			if first == n {
-				continue // the window begins in a later tile
-			}
-			row := func(tile int) []float32 { return Floats(in[tile])[i*width:][:n] }
-			l := (*lanes)(sums[i*len(lanes{}):])
-			switch a.function {
-			case normSlope:
-				l.products(row(0), Floats(in[2])[:n], row(1))
-			case inProduct:
-				l.product(first, row(0), row(1))
-			case rms:
-				l.product(first, row(0), row(0))
-			case shift:
-				l.greatest(first, row(0))
-			case share:
-				l.exp(first, row(0), a.scale, own[i])
-			}
+	w.Rows(sums, r1-r0, 1, func(i, j int) {
+		for c := from; c < to; c++ {
+			a.add(sums, own, in[each*(c-from):], r0, i, j, c)
 		}
-		in = in[each:]
-	}
+	})
 	if a.last(tile, slice) {
 		return a.result(at, sums, own)
 	}
 	return Bits(sums)
+}
+
+// add adds rows [i, j) of column c of tiles to their lanes.
+func (a *reduction) add(sums, own []float32, in [][]uint32, r0, i, j, c int) {
+	width := a.x.grid.cols.width(c)
+	for ; i < j; i++ {
+		first, n := a.x.grid.seen(r0+i, c)
+		if first == n {
+			continue // the window begins in a later tile
+		}
+		row := func(tile int) []float32 { return Floats(in[tile])[i*width:][:n] }
+		l := (*lanes)(sums[i*len(lanes{}):])
+		switch a.function {
+		case normSlope:
+			l.products(row(0), Floats(in[2])[:n], row(1))
+		case inProduct:
+			l.product(first, row(0), row(1))
+		case rms:
+			l.product(first, row(0), row(0))
+		case shift:
+			l.greatest(first, row(0))
+		case share:
+			l.exp(first, row(0), a.scale, own[i])
+		}
+	}
 }
 
 // result makes the rows' numbers from their lanes.

@@ -15,7 +15,8 @@ import (
 // is at least ReadsMax tiles wide, and strips of rows if it is narrower.
 type flat struct {
 	tensors []flatTensor
-	n       int
+	n       int // elements
+	pieces  int
 }
 
 type flatTensor struct {
@@ -29,22 +30,26 @@ type flatTensor struct {
 // pieceCols is the number of columns of a piece of a wide tensor.
 const pieceCols = ReadsMax * Side
 
-func newFlat(layout tensor.Layout) flat {
-	f := flat{n: layout.Len()}
-	pieces := 0
+func newFlat(layout tensor.Layout) (f flat) {
 	for _, t := range layout.Tensors() {
-		x := flatTensor{Matrix: MatrixOf(t.Shape), offset: t.Offset, first: pieces}
-		if x.Across() < ReadsMax {
-			rows := ReadsMax / x.Across() * Side
-			x.strip = rows * x.Cols
-			pieces += (x.Rows + rows - 1) / rows
-		} else {
-			x.across = (x.Cols + pieceCols - 1) / pieceCols
-			pieces += x.Rows * x.across
-		}
-		f.tensors = append(f.tensors, x)
+		f.add(MatrixOf(t.Shape), t.Offset)
 	}
 	return f
+}
+
+// add adds a tensor, which follows those before.
+func (f *flat) add(m Matrix, offset int) {
+	x := flatTensor{Matrix: m, offset: offset, first: f.pieces}
+	if x.Across() < ReadsMax {
+		rows := ReadsMax / x.Across() * Side
+		x.strip = rows * x.Cols
+		f.pieces += (x.Rows + rows - 1) / rows
+	} else {
+		x.across = (x.Cols + pieceCols - 1) / pieceCols
+		f.pieces += x.Rows * x.across
+	}
+	f.tensors = append(f.tensors, x)
+	f.n += m.Rows * m.Cols
 }
 
 // tensorAt returns the number of the tensor that holds an element.

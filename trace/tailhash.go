@@ -1,10 +1,7 @@
 package trace
 
 import (
-	"crypto/sha256"
-	"encoding"
 	"encoding/binary"
-	"hash"
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/merkle"
@@ -20,7 +17,7 @@ type stream interface {
 
 const (
 	hashWords  = 8          // a hash, in little-endian words
-	stateWords = 8 + 16 + 2 // an unfinished SHA-256: see suspended
+	stateWords = 8 + 16 + 2 // an unfinished SHA-256: see digest
 )
 
 // blob adds the operations that hash a stream of size bytes as merkle.BlobRoot does, and returns
@@ -51,20 +48,19 @@ func leavesOp(name string, s stream, n uint32) Op {
 			}
 			return stateWords
 		},
-		step: func(_ *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
-			h := sha256.New()
+		step: func(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
+			var h digest
 			if slice == 0 {
-				h.Write([]byte{0}) // the prefix of merkle.Leaf
+				h.begin()
+				h.write(w, []byte{0}) // the prefix of merkle.Leaf
 			} else {
-				resume(h, acc)
+				h.resume(acc)
 			}
-			h.Write(s.bytes(tile, slice, in))
+			h.write(w, s.bytes(tile, slice, in))
 			if !last(tile, slice) {
-				return suspend(h)
+				return h.suspend()
 			}
-			var leaf wire.Hash
-			h.Sum(leaf[:0])
-			return hashToWords(leaf)
+			return hashToWords(h.sum())
 		},
 	}
 }
@@ -84,35 +80,6 @@ func nodesOp(at tailSite, name string, below, count uint32) Op {
 			}
 			return hashToWords(merkle.Root(hashes))
 		},
-	}
-}
-
-// digestMagic is the prefix of a SHA-256 state as crypto/sha256 encodes it. The 8 words of the
-// state follow, the 64 bytes of the unfinished block, and the number of bytes hashed, big-endian.
-const digestMagic = "sha\x03"
-
-// suspend returns the state of an unfinished SHA-256 as words: the encoding of crypto/sha256
-// after the magic, each four bytes a big-endian word.
-func suspend(h hash.Hash) []uint32 {
-	b, err := h.(encoding.BinaryMarshaler).MarshalBinary()
-	if err != nil || len(b) != len(digestMagic)+4*stateWords || string(b[:len(digestMagic)]) != digestMagic {
-		panic("trace: unknown encoding of the state by crypto/sha256")
-	}
-	w := make([]uint32, stateWords)
-	for i := range w {
-		w[i] = binary.BigEndian.Uint32(b[len(digestMagic)+4*i:])
-	}
-	return w
-}
-
-// resume restores a state that suspended returned. Any words are a valid state.
-func resume(h hash.Hash, words []uint32) {
-	b := []byte(digestMagic)
-	for _, w := range words {
-		b = binary.BigEndian.AppendUint32(b, w)
-	}
-	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(b); err != nil {
-		panic("trace: crypto/sha256 refuses a state: " + err.Error())
 	}
 }
 

@@ -56,7 +56,7 @@ func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
 	if batch.Hash(spans) != o.c.Commitment.Share || batch.Total(spans) != o.c.Sequences {
 		return nil, fmt.Errorf("verify: the evidence for sequence %d belongs to another share", index)
 	}
-	number, ok := sequence(spans, index)
+	number, ok := batch.Number(spans, index)
 	if !ok {
 		return nil, fmt.Errorf("verify: the share has no sequence %d", index)
 	}
@@ -65,17 +65,6 @@ func (o opener) tokens(index uint32, evidence []byte) ([]uint32, error) {
 		return nil, fmt.Errorf("verify: evidence for sequence %d: %w", index, err)
 	}
 	return dst, nil
-}
-
-// sequence returns the number, in the run's order, of sequence i of a share.
-func sequence(spans []batch.Span, i uint32) (number uint64, ok bool) {
-	for _, s := range spans {
-		if i < s.Count {
-			return s.Start + uint64(i), true
-		}
-		i -= s.Count
-	}
-	return 0, false
 }
 
 // Data provides evidence for tokens. data.Set implements it.
@@ -120,7 +109,7 @@ func (p prover) prove(r trace.Read) ([]byte, error) {
 		base := p.engine.Base()
 		return trace.ProveChunk(base, merkle.BlobLeaves(tensor.Bytes(base)), r.Index), nil
 	case trace.Tokens:
-		number, ok := sequence(p.spans, r.Index)
+		number, ok := batch.Number(p.spans, r.Index)
 		if !ok {
 			return nil, fmt.Errorf("verify: the share has no sequence %d", r.Index)
 		}
@@ -145,7 +134,7 @@ func (p prover) chunk(v engine.Vector, index uint32) []byte {
 // tokens implements trace.Sources.Tokens.
 func (p prover) tokens(length int) func(i uint32) ([]uint32, error) {
 	return func(i uint32) ([]uint32, error) {
-		number, ok := sequence(p.spans, i)
+		number, ok := batch.Number(p.spans, i)
 		if !ok {
 			return nil, fmt.Errorf("verify: the share has no sequence %d", i)
 		}

@@ -23,7 +23,11 @@ func Transactions(n int) uint64 {
 // checks of results, CloseUnits those of one after which a round ends and the next begins.
 // TestCostsOnSolana compares them with what it measures.
 func ReportUnits(members uint64) uint64 { return 14_000 + 128*members }
-func CloseUnits(members uint64) uint64  { return 50_000 + 720*members }
+func CloseUnits(members uint64) uint64  { return 50_000 + 770*members }
+
+// drawUnits bounds what drawing checks of results adds to the end of a round, for each member: most
+// at 25 % of the results, where nearly all members get one to make.
+const drawUnits = 800
 
 // SettleUnits bounds what settling a period of scores adds to the end of a round.
 func SettleUnits(members, validators uint64) uint64 {
@@ -37,9 +41,16 @@ func SettleUnits(members, validators uint64) uint64 {
 // one transaction would never go on, and keep its members' stakes.
 const roundUnits = UnitsMax - 100_000
 
-// PlacesMax returns how many places for members a run may have. The program refuses more.
-func PlacesMax(validators uint64) uint64 {
-	end := func(members uint64) uint64 { return CloseUnits(members) + SettleUnits(members, validators) }
+// PlacesMax returns how many places for members a run may have, with some validators, and checks of
+// results or not. The program refuses more.
+func PlacesMax(validators uint64, checks bool) uint64 {
+	end := func(members uint64) uint64 {
+		units := CloseUnits(members) + SettleUnits(members, validators)
+		if checks {
+			units += drawUnits * members
+		}
+		return units
+	}
 	return (roundUnits - end(0)) / (end(1) - end(0))
 }
 

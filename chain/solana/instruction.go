@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/trace"
 )
 
 // Limits of a transaction on Solana.
@@ -82,24 +83,38 @@ const (
 	opApply  = 1
 	opWrite  = 2
 	opClose  = 3
+	opJudge  = 4
 
 	flagBuffer = 1
 	flagValue  = 2
 	flagPayout = 4
+	flagRules  = 8
+	flagWork   = 16
 )
 
-// Create makes a run in a new account of RunBytes. spec is a buffer of the sender's with the run's
-// specification. Its tokens will be in the vault, a token account
-// that belongs to Authority; the zero address stands for a run without tokens.
-func (p Program) Create(run, sender, spec, vault Address, l coordinator.Limits, c coordinator.Config) (Instruction, error) {
-	name, err := p.Name(c.Name)
+// Creation is a run to be made.
+type Creation struct {
+	Run, Sender Address // the run is a new account of RunBytes, which signs
+	Spec        Address // a buffer of the sender's with the specification
+	Rules       Address // one with the rules of the run's referee, if it verifies results
+	Vault       Address // a token account of Authority; the zero address: the run has no tokens
+	Limits      coordinator.Limits
+	Config      coordinator.Config
+}
+
+// Create makes a run.
+func (p Program) Create(n Creation) (Instruction, error) {
+	name, err := p.Name(n.Config.Name)
 	if err != nil {
 		return Instruction{}, err
 	}
-	in := p.call(append([]byte{opCreate}, c.Append(l.Append(nil))...), AccountRef{run, true, true}, AccountRef{sender, true, true},
-		AccountRef{name, false, true}, AccountRef{spec, false, true}, AccountRef{Address: SystemProgram})
-	if vault != (Address{}) {
-		in.Accounts = append(in.Accounts, AccountRef{Address: vault})
+	in := p.call(append([]byte{opCreate}, n.Config.Append(n.Limits.Append(nil))...), AccountRef{n.Run, true, true}, AccountRef{n.Sender, true, true},
+		AccountRef{name, false, true}, AccountRef{n.Spec, false, true}, AccountRef{Address: SystemProgram})
+	if n.Rules != (Address{}) {
+		in.Accounts = append(in.Accounts, AccountRef{n.Rules, false, true})
+	}
+	if n.Vault != (Address{}) {
+		in.Accounts = append(in.Accounts, AccountRef{Address: n.Vault})
 	}
 	return in, nil
 }
@@ -155,6 +170,9 @@ type Sending struct {
 	// Buffer is the account that holds the message if it is too long for a transaction; else the
 	// zero address.
 	Buffer Address
+	// Rules are those of a run that verifies results, which every message to it needs; Work is where
+	// the judgement that evidence asks for was computed, if it was. Else they are the zero address.
+	Rules, Work Address
 	// Value moves from the token account From to the Vault.
 	Value       uint64
 	Vault, From Address
@@ -169,6 +187,14 @@ func (p Program) Apply(s Sending) (Instruction, error) {
 	if s.Buffer != (Address{}) {
 		flags |= flagBuffer
 		accounts = append(accounts, AccountRef{Address: s.Buffer})
+	}
+	if s.Rules != (Address{}) {
+		flags |= flagRules
+		accounts = append(accounts, AccountRef{Address: s.Rules})
+	}
+	if s.Work != (Address{}) {
+		flags |= flagWork
+		accounts = append(accounts, AccountRef{Address: s.Work})
 	}
 	if s.Value > 0 || s.To != (Address{}) {
 		authority, err := p.Authority(s.Run)
@@ -203,6 +229,40 @@ const WritePart = 700
 func (p Program) Write(buffer, author Address, offset int, part []byte) Instruction {
 	data := binary.LittleEndian.AppendUint32([]byte{opWrite}, uint32(offset))
 	return p.call(append(data, part...), AccountRef{buffer, false, true}, AccountRef{author, true, false})
+}
+
+// WorkBytes is the size of an account for what of a judgement is computed.
+const WorkBytes = bufferHeader + 32 + 4 + 4*trace.ProgressWords
+
+// NewWork makes the account at BufferAt for what of a judgement is computed.
+func (p Program) NewWork(author Address, label string, lamports uint64) Instruction {
+	return NewAccountAt(author, label, Address(p), lamports, WorkBytes)
+}
+
+// Judge computes some results more of the judgement that the evidence in s.Buffer asks for, into
+// s.Work, an account of the sender's. Nothing is computed twice.
+func (p Program) Judge(s Sending, results uint32) Instruction {
+	return p.call(binary.LittleEndian.AppendUint32([]byte{opJudge}, results), AccountRef{Address: s.Run}, AccountRef{s.Sender, true, false},
+		AccountRef{Address: s.Rules}, AccountRef{Address: s.Buffer}, AccountRef{s.Work, false, true})
+}
+
+// Worked returns how much an account holds of a judgement.
+func Worked(account []byte) uint32 {
+	if len(account) != WorkBytes {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(account[bufferHeader+32:])
+}
+
+// RulesMagic begins the account of a run's rules: after it come the run, and the rules.
+const RulesMagic = "ENTR"
+
+// RulesOf returns the run that rules are for, and the rules.
+func RulesOf(account []byte) (run Address, rules []byte, ok bool) {
+	if len(account) < bufferHeader || string(account[:4]) != RulesMagic {
+		return run, nil, false
+	}
+	return Address(account[4:]), account[bufferHeader:], true
 }
 
 // Close closes a buffer, or a finished run without tokens, and gives its author or owner the rent

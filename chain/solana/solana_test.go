@@ -164,7 +164,7 @@ func (c *chain) spec(owner solana.Signer, label string) solana.Address {
 }
 
 func (c *chain) create(run, owner solana.Signer, spec, vault solana.Address, config coordinator.Config) solana.Instruction {
-	in, err := c.program.Create(run.Address(), owner.Address(), spec, vault, limits(), config)
+	in, err := c.program.Create(solana.Creation{Run: run.Address(), Sender: owner.Address(), Spec: spec, Vault: vault, Limits: limits(), Config: config})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	c.send("no sender", badAccounts, by(member), changed(tick, func(in *solana.Instruction) { in.Accounts = in.Accounts[:1] }))
 	c.send("one account too many", badAccounts, by(member),
 		changed(tick, func(in *solana.Instruction) { in.Accounts = append(in.Accounts, solana.AccountRef{Address: purse}) }))
-	c.send("flags that do not exist", badData, by(member), changed(tick, func(in *solana.Instruction) { in.Data[1] = 8 }))
+	c.send("flags that do not exist", badData, by(member), changed(tick, func(in *solana.Instruction) { in.Data[1] = 32 }))
 	c.send("an operation of the program for tests", badData, by(member), changed(tick, func(in *solana.Instruction) { in.Data[0] = 101 }))
 	c.send("no data", badData, by(member), changed(tick, func(in *solana.Instruction) { in.Data = nil }))
 	// Creation.
@@ -296,8 +296,8 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	c.send("a run that needs a referee", badReferee, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, verifies))
 	for validators := range uint16(12) {
 		for _, more := range []uint32{0, 1} { // the fault of as many places as fit is the next one: the account's length
-			l := coordinator.Limits{Members: uint32(solana.PlacesMax(uint64(validators))) + more, Witnesses: 4, Validators: validators}
-			in, err := c.program.Create(fresh.Address(), thief.Address(), spec, none, l, config(thief, "new"))
+			l := coordinator.Limits{Members: uint32(solana.PlacesMax(uint64(validators), false)) + more, Witnesses: 4, Validators: validators}
+			in, err := c.program.Create(solana.Creation{Run: fresh.Address(), Sender: thief.Address(), Spec: spec, Limits: l, Config: config(thief, "new")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,8 +52,7 @@ func TestDemoOnSolanaRefusesWhatMakesNoSense(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--chain mars", "want solana"},
 		{"--chain solana --adversary sign-flip", "only equivocate is convicted there"},
-		{"--chain solana --verification 5", "no referee"},
-		{"--chain solana --exchange bucket --verification 5", "no referee"},
+		{"--chain solana --verification 5", "use --exchange bucket"},
 		{"--chain solana", "make solana"},
 	} {
 		s := newShell(t)

@@ -53,7 +53,7 @@ func (d dispute) putNodes(accused, accuser wire.Hash) {
 
 // leaves returns the number of leaves of the tree that is descended.
 func (d dispute) leaves(env Env) uint32 {
-	c := Case{Commitment: d.commitment(), Step: d.b.Check().Step(), Sequences: d.b.Check().Sequences()}
+	c := d.subject()
 	n := uint32(0)
 	switch d.level() {
 	case LevelOps:
@@ -171,23 +171,30 @@ func (s Cases) Evidence(env Env, id uint32, evidence []byte) record.Error {
 	case env.Referee == nil:
 		return record.ErrReferee
 	}
-	c := d.copy()
-	truth, err := env.Referee.Judge(c.Case(), c.Op, c.Tile, c.Slice, c.Traces[Accuser], evidence)
+	truth, err := d.judge(env, evidence)
 	if err != nil {
 		return record.ErrEvidence
 	}
-	if !c.opened() && d.s.blind(i, truth) == c.Nodes[Accuser] {
-		c.Nodes[Accuser] = truth // the whole trace is one slice
+	accuser := d.b.Node(Accuser)
+	if !d.copy().opened() && d.s.blind(i, truth) == accuser {
+		accuser = truth // the whole trace is one slice
 	}
 	switch truth {
-	case c.Nodes[Accused]:
+	case d.b.Node(Accused):
 		d.convictAccuser(env, FalseAccusation, env.Proof, true)
-	case c.Nodes[Accuser]:
+	case accuser:
 		d.convictAccused(env, WrongResult, env.Proof, true)
 	default:
 		d.convictBoth(env)
 	}
 	return record.OK
+}
+
+// judge lets the referee judge. It is a function of its own because hosts have small frames.
+//
+//go:noinline
+func (d dispute) judge(env Env, evidence []byte) (wire.Hash, error) {
+	return env.Referee.Judge(d.subject(), d.b.Op(), d.b.Tile(), d.b.Slice(), d.b.Trace(Accuser), evidence)
 }
 
 // convictBoth ends a dispute in which neither side is right. There is no reward.

@@ -38,6 +38,11 @@ func (d dispute) commitment() Commitment {
 	return ReadCommitment(&r)
 }
 
+// subject returns the dispute as the referee sees it.
+func (d dispute) subject() Case {
+	return Case{Commitment: d.commitment(), Step: d.b.Check().Step(), Sequences: d.b.Check().Sequences()}
+}
+
 func (d dispute) children() (list [bisect.Fan]wire.Hash) {
 	for i := range list {
 		list[i] = d.b.Child(uint32(i))

@@ -43,6 +43,9 @@ type Options struct {
 	// HTTP asks the endpoints; nil for one of the client's own.
 	HTTP *http.Client
 	Log  *slog.Logger // nil discards
+	// Rules makes the rules of a run's referee from the text of its specification (verify.Rules); nil:
+	// the client neither creates runs that verify results nor reads their specifications.
+	Rules func(specText []byte) ([]byte, error)
 }
 
 // Client is a connection to a cluster.
@@ -55,6 +58,7 @@ type Client struct {
 	poll      time.Duration
 	http      *http.Client
 	log       *slog.Logger
+	rules     func(specText []byte) ([]byte, error)
 	calls     sync.WaitGroup
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -65,7 +69,7 @@ func NewClient(ctx context.Context, o Options) (*Client, error) {
 	if len(o.Endpoints) == 0 {
 		return nil, errors.New("no endpoint of Solana: name the URL of one")
 	}
-	c := &Client{program: o.Program, mint: o.Mint, endpoints: slices.Clone(o.Endpoints), poll: o.Poll, http: o.HTTP, log: o.Log}
+	c := &Client{program: o.Program, mint: o.Mint, endpoints: slices.Clone(o.Endpoints), poll: o.Poll, http: o.HTTP, log: o.Log, rules: o.Rules}
 	if c.poll <= 0 {
 		c.poll = 800 * time.Millisecond
 		if !slices.ContainsFunc(o.Endpoints, remote) {
@@ -201,7 +205,7 @@ func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error))
 		}
 		if list[0] != nil {
 			if _, text, ok := solana.Buffered(list[0].Data); ok {
-				return text, nil
+				return text, c.checkRules(ctx, p.run, list[1].Data, text)
 			}
 		}
 		return nil, fmt.Errorf("run %q: its specification is gone", run)

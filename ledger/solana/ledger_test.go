@@ -404,7 +404,7 @@ func TestRefusalsOnSolana(t *testing.T) {
 		}
 	}
 	large := w.body("large", func(b *host.CreateRun) { b.Limits.Members = 700 })
-	if err := w.submit(w.key(1), large); !errors.As(err, &refused) || refused.Code != host.CodeBadConfig || !strings.Contains(err.Error(), "at most 629 members") {
+	if err := w.submit(w.key(1), large); !errors.As(err, &refused) || refused.Code != host.CodeBadConfig || !strings.Contains(err.Error(), "at most 613 members") {
 		t.Errorf("a run too large to end a round: %v", err)
 	}
 	poor := make(chan error, 1) // without an airdrop

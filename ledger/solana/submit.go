@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type acting struct {
 	*Client
 	signer solana.Signer
 	boxes  atomic.Uint64 // buffers made
+	ruled  sync.Map      // the rules' account of each run, by the run's
 }
 
 var _ ledger.Ledger = (*acting)(nil)
@@ -125,6 +127,9 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 		return err
 	}
 	sending := solana.Sending{Run: p.run, Sender: a.signer.Address(), Message: m, Value: b.Value}
+	if sending.Rules, err = a.rulesFor(ctx, p.run); err != nil {
+		return err
+	}
 	before, err := a.tokens(ctx, &sending)
 	if err != nil {
 		return err
@@ -136,6 +141,13 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 			return err
 		}
 		after = append(after, a.program.Close(sending.Buffer, a.signer.Address()))
+		if _, ok := m.(coordinator.Evidence); ok {
+			closing, err := a.judge(ctx, &sending, "work-"+label)
+			if err != nil {
+				return err
+			}
+			after = append(after, closing...)
+		}
 	}
 	apply, err := a.program.Apply(sending)
 	if err != nil {
@@ -201,15 +213,29 @@ func (a *acting) write(ctx context.Context, label string, b []byte, most int) (s
 		}
 		first = append(first, a.program.NewBuffer(own, label, rent, most))
 	}
-	for from := 0; from < len(b); from += solana.WritePart {
+	write := func(from int) error {
 		part := b[from:min(from+solana.WritePart, len(b))]
-		if err := a.send(ctx, append(first, a.program.Write(at, own, from, part))); err != nil {
-			return at, err
-		}
-		first = nil
+		return a.send(ctx, append(first, a.program.Write(at, own, from, part)))
 	}
-	return at, nil
+	if err := write(0); err != nil { // it makes the account
+		return at, err
+	}
+	first = nil
+	var group sync.WaitGroup
+	errs := make([]error, writers)
+	for i := range writers {
+		group.Go(func() {
+			for from := solana.WritePart * (1 + i); from < len(b) && errs[i] == nil; from += solana.WritePart * writers {
+				errs[i] = write(from)
+			}
+		})
+	}
+	group.Wait()
+	return at, errors.Join(errs...)
 }
+
+// writers is how many parts of a buffer are on their way at the same time: evidence has a deadline.
+const writers = 16
 
 func (a *acting) rent(ctx context.Context, size uint64) (lamports uint64, err error) {
 	err = a.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size)
@@ -228,10 +254,7 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if host.SpecHash(b.Spec) != b.Config.SpecHash {
 		return refuse(host.CodeBadSpec, "")
 	}
-	if b.Config.VerificationPercent > 0 {
-		return refuse(host.CodeNoReferee, "set trust.verification_percent = 0, and let validators score the results or know the members, or use a chain of entrain's own")
-	}
-	if most := solana.PlacesMax(uint64(b.Limits.Validators)); uint64(b.Limits.Members) > most {
+	if most := solana.PlacesMax(uint64(b.Limits.Validators), b.Config.VerificationPercent > 0); uint64(b.Limits.Members) > most {
 		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; with scores.validators = %d a transaction of Solana ends a round of at most %d members",
 			b.Limits.Members, b.Limits.Validators, most))
 	}
@@ -245,6 +268,12 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if err != nil {
 		return err
 	}
+	n := solana.Creation{Sender: own, Spec: spec, Limits: b.Limits, Config: b.Config}
+	if b.Config.VerificationPercent > 0 {
+		if n.Rules, err = a.writeRules(ctx, b); err != nil {
+			return err
+		}
+	}
 	var seed [32]byte
 	rand.Read(seed[:])
 	run := solana.NewSigner(key.FromSeed(seed)) // signs once; the account is the program's then
@@ -253,14 +282,14 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if err != nil {
 		return err
 	}
-	var vault solana.Address
+	n.Run = run.Address()
 	var list []solana.Instruction
 	if a.mint != (solana.Address{}) {
 		authority, err := a.program.Authority(run.Address())
 		if err != nil {
 			return err
 		}
-		if vault, err = solana.Purse(authority, a.mint); err != nil {
+		if n.Vault, err = solana.Purse(authority, a.mint); err != nil {
 			return err
 		}
 		purse, err := solana.NewPurse(own, authority, a.mint)
@@ -271,7 +300,7 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 			return err
 		}
 	}
-	create, err := a.program.Create(run.Address(), own, spec, vault, b.Limits, b.Config)
+	create, err := a.program.Create(n)
 	if err != nil {
 		return err
 	}

@@ -17,12 +17,12 @@ const layout = "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"
 const inlineMax = 256
 
 // declarations are the machine's functions that rewrite may call.
-var declarations = map[string]string{
+var declarations = floats(map[string]string{
 	"abort":        "declare void @abort() noreturn nounwind",
 	"sol_memcpy_":  "declare void @sol_memcpy_(ptr, ptr, i64)",
 	"sol_memmove_": "declare void @sol_memmove_(ptr, ptr, i64)",
 	"sol_memset_":  "declare void @sol_memset_(ptr, i64, i64)",
-}
+})
 
 var (
 	memory = regexp.MustCompile(`(?:tail )?call void @llvm\.(memcpy|memmove|memset)(?:\.inline)?\.p0(?:\.p0)?\.i64\((.*), i1 (?:false|immarg false)\)`)
@@ -42,7 +42,11 @@ func rewrite(out io.Writer, in io.Reader) error {
 	lines.Buffer(nil, 1<<26)
 	r := rewriter{declared: map[string]bool{}}
 	for lines.Scan() {
-		if _, err := fmt.Fprintln(out, r.line(lines.Text())); err != nil {
+		line, err := r.float(r.line(lines.Text()))
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}

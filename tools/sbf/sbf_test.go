@@ -28,6 +28,20 @@ func TestRewrite(t *testing.T) {
 		{"zeros", `  call void @llvm.memset.p0.i64(ptr %a, i8 0, i64 %n, i1 false)`, `  call void @sol_memset_(ptr %a, i64 0, i64 %n)`},
 		{"any byte", `  call void @llvm.memset.p0.i64(ptr %a, i8 %v, i64 %n, i1 false)`,
 			"  %sbf.wide1 = zext i8 %v to i64\n  call void @sol_memset_(ptr %a, i64 %sbf.wide1, i64 %n)"},
+		{"sum", `  %3 = fadd float %1, 2.000000e+00`, "  %sbf.v1 = bitcast float %1 to i32\n  %sbf.v2 = bitcast float 2.000000e+00 to i32\n" +
+			"  %sbf.v3 = call i32 @f32_add(i32 %sbf.v1, i32 %sbf.v2)\n  %3 = bitcast i32 %sbf.v3 to float"},
+		{"comparison", `  %c = fcmp ult double %a, %b`, "  %sbf.v2 = bitcast double %a to i64\n  %sbf.v3 = bitcast double %b to i64\n" +
+			"  %sbf.v1 = call i32 @f64_cmp(i64 %sbf.v2, i64 %sbf.v3)\n  %sbf.v1.m = and i32 %sbf.v1, 9\n  %c = icmp ne i32 %sbf.v1.m, 0"},
+		{"sign", `  %n = fneg float %a`, "  %sbf.v1 = bitcast float %a to i32\n  %sbf.v2 = xor i32 %sbf.v1, -2147483648\n  %n = bitcast i32 %sbf.v2 to float"},
+		{"narrower", `  %n = fptrunc double %a to float`, "  %sbf.v1 = bitcast double %a to i64\n  %sbf.v2 = call i32 @f64_to_f32(i64 %sbf.v1)\n" +
+			"  %n = bitcast i32 %sbf.v2 to float"},
+		{"from an integer", `  %f = uitofp nneg i32 %a to double`, "  %sbf.v1 = zext i32 %a to i64\n  %sbf.v2 = call i64 @u64_to_f64(i64 %sbf.v1)\n" +
+			"  %f = bitcast i64 %sbf.v2 to double"},
+		{"signed division", `  %q = sdiv i64 %a, %b`, "  %sbf.v1 = ashr i64 %a, 63\n  %sbf.v2 = xor i64 %a, %sbf.v1\n  %sbf.v3 = sub i64 %sbf.v2, %sbf.v1\n" +
+			"  %sbf.v4 = ashr i64 %b, 63\n  %sbf.v5 = xor i64 %b, %sbf.v4\n  %sbf.v6 = sub i64 %sbf.v5, %sbf.v4\n" +
+			"  %sbf.v7 = xor i64 %sbf.v1, %sbf.v4\n  %sbf.v8 = udiv i64 %sbf.v3, %sbf.v6\n" +
+			"  %sbf.v9 = xor i64 %sbf.v8, %sbf.v7\n  %q = sub i64 %sbf.v9, %sbf.v7"},
+		{"moves stay", `  %v = select i1 %c, float %a, float %b`, `  %v = select i1 %c, float %a, float %b`},
 		{"trap", `  tail call void @llvm.trap()`, `  call void @abort()`},
 	} {
 		var out bytes.Buffer
@@ -36,6 +50,14 @@ func TestRewrite(t *testing.T) {
 		}
 		if got, _, _ := strings.Cut(out.String(), "\ndeclare"); got != c.want {
 			t.Errorf("%s: %s\nbecame %s\nwant   %s", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestUnknownOperationsOnFloatsAreRefused(t *testing.T) {
+	for _, l := range []string{"  %2 = frem float %a, %b", "  %2 = fadd <2 x float> %a, %b", "  %2 = call float @llvm.maxnum.f32(float %a, float %b)"} {
+		if err := rewrite(&bytes.Buffer{}, strings.NewReader(l)); err == nil {
+			t.Errorf("%s became something", l)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type account struct {
 const (
 	aliasNone   = 0xff
 	growth      = 10240 // bytes behind each account's data
-	accountsMax = 8
+	accountsMax = 10
 )
 
 func (a *account) data() []byte {
@@ -94,6 +94,8 @@ func magic(a *account) uint32 {
 const (
 	bufferMagic  = 0x42544e45 // "ENTB"
 	specMagic    = 0x53544e45 // "ENTS": a buffer that is sealed
+	rulesMagic   = 0x52544e45 // "ENTR": one whose author is now the run that it is for
+	workMagic    = 0x57544e45 // "ENTW": what of a judgement is computed
 	bufferAt     = 4
 	bufferHeader = bufferAt + 32
 )

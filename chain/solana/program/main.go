@@ -11,14 +11,17 @@
 //	1 apply   U8 flags, U64 value, message
 //	2 write   U32 offset, bytes    into a buffer, for messages too long for a transaction
 //	3 close                        a buffer, or a finished run without tokens, for its rent
+//	4 judge   U32 results          computes so much of the judgement that evidence asks for
 //
 // Their accounts, in this order (w: writable, s: signs):
 //
-//	create  run ws, sender ws, name w, specification w, system program, [vault]
+//	create  run ws, sender ws, name w, specification w, system program, [rules w], [vault]
 //	apply   run w, sender s, then by flags
-//	        1: buffer;  2 or 4: vault w, authority, token program;  2: from w;  4: to w
+//	        1: buffer;  8: rules;  16: work;
+//	        2 or 4: vault w, authority, token program;  2: from w;  4: to w
 //	write   buffer w, author s
-//	close   run or buffer w, author or owner ws
+//	close   run, buffer or work w, author or owner ws
+//	judge   run, author s, rules, buffer, work w
 //
 // The name's account is the program's address for the seeds "run" and the run's name; it tells
 // where the run and its specification are. The specification is a buffer of the sender's, which
@@ -29,6 +32,10 @@
 // address for the seeds "vault" and the run's address. With flag 2 the value moves from the account
 // from, with flag 4 what the message pays out goes to the account to, which must belong to the key
 // that is paid. A refused instruction changes nothing.
+//
+// A run that verifies results has rules, which every apply to it must name: a Tick, too, may need
+// the referee. Evidence that takes more units than a transaction has is judged before, in parts,
+// into a work account, which the evidence then names.
 //
 // No account is believed: each is checked for its owner, its length, its magic number, its
 // signature, and that it stands in the list once.
@@ -48,6 +55,7 @@ const (
 	opApply  = 1
 	opWrite  = 2
 	opClose  = 3
+	opJudge  = 4
 )
 
 // fault is a reason of the program's own for refusing an instruction. Errors of the coordinator are
@@ -65,7 +73,7 @@ const (
 	errVault    fault = 1007 // the vault is not this run's, or somebody else has power over it
 	errTokens   fault = 1008 // tokens move, but the accounts for them are not given
 	errPayee    fault = 1009 // the account that is paid belongs to another key
-	errReferee  fault = 1010 // the run verifies results, and this chain has no referee
+	errReferee  fault = 1010 // a run that verifies results needs its rules, another one none
 	errAuthor   fault = 1011 // the buffer or the run belongs to another key
 	errLive     fault = 1012 // the run is not finished, or still holds tokens
 	errName     fault = 1013 // the account is not the name's, or the name is taken
@@ -115,12 +123,14 @@ func (c *call) run() error {
 		return c.write(&r)
 	case opClose:
 		return c.close(&r)
+	case opJudge:
+		return c.judge(&r)
 	}
 	return c.test(op, &r)
 }
 
 func (c *call) create(r *wire.Reader) error {
-	if c.n != 5 && c.n != 6 {
+	if c.n < 5 || c.n > 7 {
 		return errAccounts
 	}
 	run, sender := c.list[0], c.list[1]
@@ -134,11 +144,17 @@ func (c *call) create(r *wire.Reader) error {
 	if e := r.Done(); e != wire.OK {
 		return e
 	}
-	if config.VerificationPercent > 0 {
-		return errReferee
-	}
 	// chain/solana has the bounds of the units (cost.go).
-	units, end := uint64(720), uint64(50_000)
+	units, end, vault := uint64(770), uint64(50_000), 5
+	if config.VerificationPercent > 0 {
+		if c.n < 6 {
+			return errReferee
+		}
+		if err := c.sealRules(c.list[5], run, sender); err != nil {
+			return err
+		}
+		units, vault = 1570, 6
+	}
 	if l.Validators > 0 {
 		units, end = units+550+350*uint64(l.Validators), end+10_000
 	}
@@ -152,8 +168,11 @@ func (c *call) create(r *wire.Reader) error {
 	if magic(run) != 0 {
 		return errKind
 	}
-	if c.n == 6 {
-		if err := c.openVault(run, c.list[5], t); err != nil {
+	if c.n > vault {
+		if c.n > vault+1 {
+			return errAccounts
+		}
+		if err := c.openVault(run, c.list[vault], t); err != nil {
 			return err
 		}
 	}
@@ -171,12 +190,14 @@ const (
 	flagBuffer = 1 // the message is in a buffer
 	flagValue  = 2 // tokens come in
 	flagPayout = 4 // tokens go out
+	flagRules  = 8 // the run verifies results
+	flagWork   = 16
 )
 
 func (c *call) apply(r *wire.Reader) error {
 	flags, value := r.U8(), r.U64()
 	message := r.Rest()
-	if r.Err() != wire.OK || flags > flagBuffer|flagValue|flagPayout {
+	if r.Err() != wire.OK || flags > flagBuffer|flagValue|flagPayout|flagRules|flagWork {
 		return errData
 	}
 	var b book
@@ -207,6 +228,14 @@ func (c *call) apply(r *wire.Reader) error {
 	}
 	env := now(b.sender)
 	env.Value = value
+	if (s.Config().VerificationPercent > 0) != (b.rules != nil) || b.rules == nil && b.work != nil {
+		return errReferee
+	}
+	if b.rules != nil {
+		if env.Referee, err = c.arbiter(&b); err != nil {
+			return err
+		}
+	}
 	if err := send(s, env, message); err != nil {
 		return err
 	}
@@ -281,7 +310,7 @@ func (c *call) close(r *wire.Reader) error {
 		return errWritable
 	}
 	switch magic(a) {
-	case bufferMagic:
+	case bufferMagic, workMagic:
 		if bufferAuthor(a) != author.key {
 			return errAuthor
 		}

@@ -10,20 +10,27 @@ import (
 
 // seal makes a buffer of the sender's the specification of a run. Nobody writes into it any more.
 func (c *call) seal(spec, sender *account, want wire.Hash) error {
-	if err := c.own(spec); err != nil {
+	if err := c.sealAs(specMagic, spec, sender); err != nil {
 		return err
 	}
-	if magic(spec) != bufferMagic {
-		return errKind
-	}
-	if bufferAuthor(spec) != sender.key {
-		return errAuthor
-	}
-	b := spec.data()
-	if wire.Sum("entrain/spec", b[bufferHeader:]) != want {
+	if wire.Sum("entrain/spec", spec.data()[bufferHeader:]) != want {
 		return errSpec
 	}
-	*(*uint32)(unsafe.Pointer(&b[0])) = specMagic
+	return nil
+}
+
+// sealAs makes a buffer of the sender's an account of another kind.
+func (c *call) sealAs(kind uint32, buffer, sender *account) error {
+	if err := c.own(buffer); err != nil {
+		return err
+	}
+	if magic(buffer) != bufferMagic {
+		return errKind
+	}
+	if bufferAuthor(buffer) != sender.key {
+		return errAuthor
+	}
+	*(*uint32)(unsafe.Pointer(&buffer.data()[0])) = kind
 	return nil
 }
 

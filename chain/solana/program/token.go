@@ -11,7 +11,7 @@ import (
 // book is the accounts of an apply. Those that are not given are nil.
 type book struct {
 	run, sender             *account
-	buffer                  *account
+	buffer, rules, work     *account
 	vault, authority, token *account
 	from, to                *account
 }
@@ -19,10 +19,10 @@ type book struct {
 // take reads the accounts that the flags promise, all of them and no other.
 func (c *call) take(flags uint8, b *book) error {
 	want := 2
-	for _, f := range [3]struct {
+	for _, f := range [5]struct {
 		flags uint8
 		n     int
-	}{{flagBuffer, 1}, {flagValue | flagPayout, 3}, {flagValue, 1}} {
+	}{{flagBuffer, 1}, {flagRules, 1}, {flagWork, 1}, {flagValue | flagPayout, 3}, {flagValue, 1}} {
 		if flags&f.flags != 0 {
 			want += f.n
 		}
@@ -37,6 +37,14 @@ func (c *call) take(flags uint8, b *book) error {
 	at := 2
 	if flags&flagBuffer != 0 {
 		b.buffer = c.list[at]
+		at++
+	}
+	if flags&flagRules != 0 {
+		b.rules = c.list[at]
+		at++
+	}
+	if flags&flagWork != 0 {
+		b.work = c.list[at]
 		at++
 	}
 	if flags&(flagValue|flagPayout) != 0 {

@@ -1,4 +1,4 @@
-package data
+package order
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package data
+package order
 
 import (
 	"math/bits"
@@ -66,7 +66,7 @@ func (p *Permutation) Place(number uint64) uint64 {
 
 func (p *Permutation) check(x uint64) {
 	if x >= p.n {
-		panic("data: number beyond the permutation")
+		panic("order: number beyond the permutation")
 	}
 }
 
