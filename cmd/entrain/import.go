@@ -31,8 +31,8 @@ than Llama 3's, windows in some layers only, quantized weights, tokenizers other
 Llama 2 and Mistral, of characters with bytes to fall back to.
 
 The model may be on a hub: hf://owner/name, at HF_ENDPOINT if that is set, or hf://host/owner/name; and
-at https:// and s3:// addresses of directories. HF_TOKEN goes to HF_ENDPOINT alone. Nothing vouches for the weights
-but the server: compare the hash that is printed with one that you trust.
+at https:// and s3:// addresses of directories. HF_TOKEN goes to HF_ENDPOINT alone. Nothing vouches for
+the weights but the server: compare the hash that is printed with one that you trust.
 
 To continue training: prepare data with the model's own tokenizer, and create a run from the checkpoint.`,
 		Example: `  entrain model import ./SmolLM2-135M -o ./smol

@@ -159,7 +159,7 @@ periods that are not settled. After a change of pay, a shorter time or a longer 
 lasts at least a day, in which members can leave without a loss.
 
 Only the run's owner may pause it.`,
-		Example: "  entrain run pause my-run\n  entrain run pause my-run --set trust.rate=20 --set times.round_train=5m\n  entrain run pause my-run --end",
+		Example: "  entrain run pause my-run\n  entrain run pause my-run --set times.round_train=5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := a.on(args[0])
@@ -170,7 +170,7 @@ Only the run's owner may pause it.`,
 				if err := c.change(cmd.Context(), a, run, terms); err != nil {
 					return fmt.Errorf("change run %q: %w", run, err)
 				}
-				c.say("changed run %q; continue it with: entrain run pause %s --end", run, args[0])
+				c.say("changed run %q; continue it, after a day if that takes notice, with: entrain run pause %s --end", run, args[0])
 				return nil
 			}
 			body, verb, done := host.ToRun(run, coordinator.Pause{}), "pause", "paused; it stops when the epoch has drained"
