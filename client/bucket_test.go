@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -45,15 +46,15 @@ func (p *peer) bucket(a Action) bool {
 	}
 	switch a := a.(type) {
 	case Commit:
-		if last := p.saved.Committed.Commitment; last.Round == a.Commitment.Round && last != a.Commitment {
+		if last := p.signed().Commitment; last.Round == a.Commitment.Round && last != a.Commitment {
 			p.t.Errorf("%s commits twice in round %d", p.name, a.Commitment.Round)
 		}
 		signed := a.Commitment.Sign(p.key)
-		p.saved.Committed = signed
+		p.saved.Committed = []dispute.Signed{signed}
 		p.shelves.commitments[a.Commitment.ID()] = authored{signed, p.key.Public()}
 		p.perform(Submit{coordinator.Commit{Signed: signed}})
 	case Republish:
-		p.perform(Submit{coordinator.Commit{Signed: p.saved.Committed}})
+		p.perform(Submit{coordinator.Commit{Signed: p.signed()}})
 	case Reveal:
 		p.shelves.revealed = append(p.shelves.revealed, a)
 		out := Revealed{Round: a.Round, OK: true}
@@ -262,7 +263,7 @@ func TestATooSlowMemberGivesUp(t *testing.T) {
 func TestACrashInAWindowCostsNothingThatWasCommittedTo(t *testing.T) {
 	net := newNetwork(t, 3, 1, 8, 1, byBuckets)
 	p := net.peers[2]
-	net.run(30_000, func() bool { return p.saved.Committed.Commitment.Round == 3 })
+	net.run(30_000, func() bool { return p.signed().Commitment.Round == 3 })
 	p.crash()
 	for range 10 {
 		net.tick()
@@ -285,7 +286,7 @@ func TestStrangersCommitmentsDoNotCountInWindows(t *testing.T) {
 	net := newNetwork(t, 3, 1, 4, 1, byBuckets)
 	net.run(30_000, func() bool { return net.state.Step() == 2 })
 	p := net.peers[0]
-	c := net.peers[1].saved.Committed.Commitment
+	c := net.peers[1].signed().Commitment
 	c.Payload = wire.Sum("another")
 	signed := c.Sign(net.peers[1].key)
 	p.feed(CommitmentReceived{Signed: &signed, Signer: net.peers[1].key.Public(), ID: c.ID()})

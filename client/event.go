@@ -27,10 +27,13 @@ type Tick struct{}
 // Loaded ends the start. The driver holds the parameters with the hash Params, which were current
 // at the start of round Round (0: the run's initial ones), or none if Known is false.
 //
-// Committed is the last commitment that this member signed before it was started, zero if there was
-// none. The member must not compute that round again: the result could differ, and two commitments
-// for one round are proof of a cheat. InDoubt says that there may be one which is not known; the
-// member then sits out the round that is open now.
+// Committed are the last commitments that this member signed before it was started, in the order of
+// their rounds. The member must not compute those rounds again: the result could differ, and two
+// commitments for one round are proof of a cheat. InDoubt says that there may be one which is not
+// known; the member then sits out the round that is open now.
+//
+// Sets are accepted sets that the driver kept: this member applied them before it was started, and
+// they lead on from Params.
 //
 // State is the hash of the optimizer state that the driver holds, zero if it is the fresh one.
 //
@@ -39,10 +42,20 @@ type Loaded struct {
 	Known     bool
 	Round     coordinator.Round
 	Params    wire.Hash
-	Committed dispute.Signed
+	Committed []dispute.Signed
 	InDoubt   bool
+	Sets      []Set
 	Cases     []Kept
 	State     wire.Hash
+}
+
+// Set is an accepted set of results of a step, which made the parameters of the start of round To
+// from those with the hash From. Followed says that it is an update alone.
+type Set struct {
+	To       coordinator.Round
+	Step     coordinator.Step
+	From     wire.Hash
+	Followed bool
 }
 
 // Kept is a share under a check or dispute, with the signed commitment to it.
@@ -199,7 +212,7 @@ type FetchPayload struct {
 // Apply makes the parameters of the start of round To from those of the round before, by the
 // payloads of round Of in this order; by the slices of them that Seed draws, if Seed is not zero.
 // Serve asks to make the update of the payloads and to serve it. If Update is not zero, it is the
-// root of an update that was fetched, to apply instead.
+// root of an update that was fetched, to apply instead; with Kept, the set for To of Loaded is.
 type Apply struct {
 	To, Of   coordinator.Round
 	Seed     wire.Hash
@@ -207,6 +220,7 @@ type Apply struct {
 	Payloads []wire.Hash
 	Serve    bool
 	Update   wire.Hash
+	Kept     bool
 }
 
 // Heal fetches the parameters with the agreed hash, reusing what the driver holds of them.

@@ -77,7 +77,7 @@ func TestAMemberThatCrashesAfterCommittingDoesNotCommitAgain(t *testing.T) {
 		for range 5 {
 			round := net.state.Round()
 			net.run(60_000, func() bool {
-				return net.state.Round() > round && victim.saved.Committed.Commitment.Round == net.state.Round()
+				return net.state.Round() > round && victim.signed().Commitment.Round == net.state.Round()
 			})
 			victim.crash()
 			net.tick()

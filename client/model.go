@@ -23,6 +23,7 @@ type model struct {
 	history  [historyLen]version
 	changed  bool              // since Retain was asked for
 	doubted  coordinator.Round // whose parameters an update made that cannot be checked any more
+	sets     []Set             // from before the start
 	applying bool
 	healing  bool
 	healAt   uint64
@@ -39,6 +40,7 @@ func (v *model) loaded(ev Loaded) {
 	v.started = true
 	if ev.Known && !v.known {
 		v.set(ev.Round, ev.Params)
+		v.sets = ev.Sets
 	}
 }
 
@@ -70,8 +72,9 @@ func (m *Machine) syncToAgreed() {
 		}
 		return
 	}
-	// The last sets of the epoch may still be at hand and cheaper than the model.
-	if m.model.known && m.model.round < m.state.Round() && !m.disagrees() && m.reachable() {
+	// The last sets of the epoch may still be at hand and cheaper than the model. After an epoch that
+	// was rolled back they lead on from it.
+	if _, agreed := m.state.Params(); m.model.known && m.model.round < agreed && !m.disagrees() && m.reachable() {
 		m.catchUp()
 		return
 	}
@@ -83,6 +86,16 @@ func (m *Machine) disagrees() bool {
 	agreed, round := m.state.Params()
 	own, ok := m.model.at(round)
 	return ok && own != agreed
+}
+
+// kept returns the set that made the parameters of round q from the held ones before the start.
+// Round q has one accepted set, so it is that, whatever this member could learn of it today.
+func (v *model) kept(q coordinator.Round, step coordinator.Step) (s Set, ok bool) {
+	for len(v.sets) > 0 && !ok {
+		s, v.sets = v.sets[0], v.sets[1:]
+		ok = s.To == q && s.Step == step && s.From == v.hash
+	}
+	return s, ok
 }
 
 // reachable reports whether the state still has every round whose accepted set the held parameters
@@ -143,6 +156,11 @@ func (m *Machine) catchUp() {
 			continue
 		}
 		r, _ := m.state.At(a)
+		if s, ok := m.model.kept(q, r.Step()); ok {
+			m.model.applying, m.results(a).follow.unchecked = true, s.Followed
+			m.do(Apply{To: q, Of: a, Step: s.Step, Kept: true})
+			return
+		}
 		if update, follows := m.update(a); follows {
 			if !update.IsZero() {
 				m.model.applying, m.results(a).follow.unchecked = true, true

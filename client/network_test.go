@@ -368,13 +368,20 @@ func (p *peer) among(to []key.Public) func(i int) bool {
 	return func(i int) bool { return to == nil || slices.Contains(to, p.peers[i].key.Public()) }
 }
 
+// signed is what the peer committed to last.
+func (p *peer) signed() (s dispute.Signed) {
+	for _, s = range p.saved.Committed {
+	}
+	return s
+}
+
 func (p *peer) commit(a Commit) {
 	c := a.Commitment
-	if last := p.saved.Committed.Commitment; last.Round == c.Round && last != c {
+	if last := p.signed().Commitment; last.Round == c.Round && last != c {
 		p.t.Errorf("%s commits twice in round %d", p.name, c.Round)
 	}
 	first := authored{c.Sign(p.key), p.key.Public()}
-	p.saved.Committed = first.signed
+	p.saved.Committed = append(p.saved.Committed[max(0, len(p.saved.Committed)-2):], first.signed)
 	p.commits = append(p.commits, c)
 	p.keep(first)
 	if !p.equivocate {

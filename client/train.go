@@ -27,12 +27,16 @@ type work struct {
 // resume keeps this member from training a round again for which it signed a commitment before it
 // was started.
 func (m *Machine) resume(ev Loaded) {
-	if c := ev.Committed.Commitment; m.hasState && c.Run == m.state.ID() {
-		m.work.own = c
+	for i := range ev.Committed {
+		c := ev.Committed[i].Commitment
+		if !m.hasState || c.Run != m.state.ID() {
+			continue
+		}
+		m.work.before, m.work.own, m.work.step = m.work.own, c, 0
 		m.work.done = max(m.work.done, c.Round)
 		if r, ok := m.state.At(c.Round); ok {
 			m.work.step = r.Step()
-			m.received(CommitmentReceived{Signed: &ev.Committed, Signer: m.cfg.Self, ID: c.ID()})
+			m.received(CommitmentReceived{Signed: &ev.Committed[i], Signer: m.cfg.Self, ID: c.ID()})
 		}
 	}
 	if m.hasState && ev.InDoubt {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -174,33 +173,6 @@ func minersAgree(t *testing.T, speed time.Duration) {
 
 var errNoRoom = errors.New("no room")
 
-// fullStore is a disk for the update, whose bytes may be cut.
-type fullStore struct {
-	*memStore
-	round  coordinator.Round
-	update []byte
-	full   error
-}
-
-func (s *fullStore) SaveSealed(round coordinator.Round, b []byte) error {
-	if s.full == nil {
-		s.round, s.update = round, bytes.Clone(b)
-	}
-	return s.full
-}
-
-func (s *fullStore) LoadSealed() (coordinator.Round, []byte, error) { return s.round, s.update, nil }
-
-var _ SealStore = (*fullStore)(nil)
-
-// onDisk lets a node keep its updates.
-func onDisk(s *fullStore) func(*Config) {
-	return func(cfg *Config) {
-		s.memStore = cfg.Store.(*memStore)
-		cfg.Store = s
-	}
-}
-
 // committed says whether node i's commitment of the newest round is on the ledger.
 func (w *world) committed(i int) func() bool {
 	return func() bool {
@@ -216,19 +188,18 @@ func (w *world) committed(i int) func() bool {
 
 func TestAMinerThatCrashedRevealsWhatItCommittedTo(t *testing.T) {
 	w := newBucketWorld(t, 8, 3)
-	var disk fullStore
 	w.mine(0)
 	w.mine(1)
-	w.mine(2, onDisk(&disk))
+	w.mine(2)
 	w.until(10*time.Minute, w.committed(2))
 	w.crash(2)
-	w.mine(2, onDisk(&disk))
+	w.mine(2)
 	w.until(10*time.Minute, w.finished)
 	w.agree(0, 1, 2)
 	if got := w.results(2); got != 8 {
 		t.Errorf("%d results accepted of 8", got)
 	}
-	if disk.update == nil || w.hosts[2].noted("cannot be revealed") {
+	if w.hosts[2].noted("cannot be revealed") {
 		t.Error("the update was not kept")
 	}
 }
@@ -251,10 +222,9 @@ func TestAMinerWithoutADiskMissesOneWindow(t *testing.T) {
 
 func TestCommitmentsAreNotMadePublicBeforeTheUpdateIsKept(t *testing.T) {
 	w := newBucketWorld(t, 3, 3)
-	disk := fullStore{full: errNoRoom}
 	w.mine(0)
 	w.mine(1)
-	h := w.mine(2, onDisk(&disk))
+	h := w.mine(2, func(cfg *Config) { cfg.Store.(*memStore).full = errNoRoom })
 	w.until(10*time.Minute, w.finished)
 	if w.results(2) != 0 || !h.noted("could not be saved") {
 		t.Errorf("%d results", w.results(2))

@@ -262,18 +262,19 @@ func (n *Node) publish(round coordinator.Round, to []key.Public) {
 // saveCommitment saves a commitment, and the update that it commits to, and then publishes it.
 func (n *Node) saveCommitment(s *unsaved) {
 	var failed error
-	round, update := s.Commitment.Round, n.sealed[s.Commitment.Round]
+	round, keep := s.Commitment.Round, n.ownKept()
+	own := OwnResult{Round: round, Signed: s.Append(nil), Update: n.ownUpdate(s.Commitment)}
 	n.cfg.Loop.Work(0, func() {
-		if failed = n.saveSealed(round, update); failed == nil && n.cfg.Store != nil {
-			failed = n.cfg.Store.SaveCommitment(s.Append(nil))
+		if n.cfg.Store != nil {
+			failed = n.cfg.Store.SaveOwn(own, keep)
 		}
 	}, func() {
 		switch {
 		case n.unsaved != s: // saved by another try, or of a round that is over
 		case n.instance.refused:
 		case failed != nil:
-			n.note("this round's result is not sent, because its commitment could not be saved: " + failed.Error())
-			n.unable(round, "its commitment could not be saved: "+failed.Error())
+			n.note("this round's result is not sent, because it could not be saved: " + failed.Error())
+			n.unable(round, "it could not be saved: "+failed.Error())
 		default:
 			n.unsaved, n.unfit = nil, unfit{}
 			n.commitments.put(authored(n.self, s.Signed))

@@ -47,13 +47,15 @@ func (n *Node) lacks(a client.Heal, err error) {
 		what, now.Sub(l.since).Round(time.Second), n.nobody(), bring, fault(err)))
 }
 
-// tellBehind tells a person what a member that is alone in its run waits for when it comes back
-// with the parameters of an older round: results that were in its memory are lost, and the
-// coordinator returns the run to the agreed parameters only after rounds without any.
+// tellBehind tells a person what a member waits for that is alone in its run, came back with the
+// parameters of an older round and got no further: its disk was full or damaged, and the
+// coordinator returns the run to the agreed parameters only after rounds without results.
 func (n *Node) tellBehind(round coordinator.Round) {
 	phase := n.state.Phase()
 	_, uploads := n.exchange.(publisher) // buckets outlive this machine
-	if uploads || n.state.Present() > 1 || round >= n.state.Round() || phase != coordinator.RoundTrain && phase != coordinator.RoundWitness {
+	at, _, _ := n.machine.Round()
+	if n.ctx.Err() != nil || uploads || n.state.Present() > 1 || at > round || at >= n.state.Round() || n.engine.running != nil ||
+		phase != coordinator.RoundTrain && phase != coordinator.RoundWitness {
 		return
 	}
 	n.note(fmt.Sprintf("this machine has the model of round %d, the run is at round %d, and no other member is there: what was not on the disk is lost; the run goes back to the model by itself, within %d rounds",

@@ -18,11 +18,12 @@
 // computes again the shares that it is drawn to check, and argues in disputes with a trace of the
 // step ([Disputant]). See prune for the memory cost.
 //
-// On disk a node leaves its state file ([Store]), one for each accepted set since ([SetStore]) and
-// one for each of its own shares under check ([CaseStore]), written whole and checked on reading.
-// After a crash it continues from the parameters and the optimizer state of the last save, and the
-// machine brings both up to date. An optimizer state that does not belong to the last accepted
-// result is useless by then: the optimizer begins from the fresh one.
+// On disk a node leaves its state file and its last own results ([Store]), one file for each
+// accepted set since ([SetStore]) and one for each of its own shares under check ([CaseStore]),
+// written whole and checked on reading. After a crash it continues from the parameters and the
+// optimizer state of the last save, and the machine brings both up to date. An optimizer state that
+// does not belong to the last accepted result is useless by then: the optimizer begins from the
+// fresh one.
 package node
 
 import (
@@ -47,11 +48,13 @@ import (
 type Store interface {
 	Load() (s Saved, ok bool, err error)
 	Save(s Saved) error
-	// SaveCommitment keeps the encoding of a signed commitment, in place of the one before; it must
-	// be durable when it returns, because the commitment is made public next. LoadCommitment
-	// returns the one kept, nil if there is none.
-	SaveCommitment(signed []byte) error
-	LoadCommitment() (signed []byte, err error)
+	// SaveOwn keeps an own result, in place of the one it kept keep rounds before; it must be durable
+	// when it returns, because the commitment is made public next. LoadOwn returns those kept, with
+	// an error if there is one that cannot be trusted.
+	SaveOwn(o OwnResult, keep coordinator.Round) error
+	LoadOwn() ([]OwnResult, error)
+	// SaveBegun keeps the optimizer state from which the own result of a round begins, for LoadOwn.
+	SaveBegun(round, keep coordinator.Round, state []float32) error
 }
 
 // CaseStore is a [Store] that keeps what it takes to argue about shares under check as well, so
@@ -208,6 +211,7 @@ type Node struct {
 	params      params
 	optim       optimizer
 	held        map[wire.Hash]bool    // blobs the machine holds on to
+	kept        []SavedSet            // sets read back that the machine has not had applied
 	saved       map[client.Share]bool // cases that are written down
 	engine      queue
 	checking    map[client.Share]context.CancelFunc // shares being computed again

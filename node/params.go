@@ -72,18 +72,18 @@ func (n *Node) load() {
 	agreed, agreedRound := n.state.Params()
 	var v, optimizer *version
 	var cases []recalledCase
-	var update []byte
+	var own []ownResult
+	var kept []SavedSet
 	var resumed string
 	fresh := n.state.Config().StateHash
 	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
 		work: func(context.Context) {
 			if n.cfg.Store != nil {
 				saved, found, failed = n.cfg.Store.Load()
-				loaded.Committed, loaded.InDoubt = lastCommitment(n.cfg.Store)
 				cases, lost = n.loadCases()
-				var unsealed error
-				update, unsealed = n.loadSealed(loaded.Committed.Commitment)
-				lost = errors.Join(lost, unsealed)
+				var unread error
+				own, loaded.InDoubt, unread = n.loadOwn()
+				lost = errors.Join(lost, unread)
 			}
 			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
 				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
@@ -98,7 +98,7 @@ func (n *Node) load() {
 			switch {
 			case found:
 				var unread error
-				v, saved.Round, unread = n.redo(n.measured(n.cfg.Engine.Load(saved.Params)), saved.Round, agreed)
+				v, saved.Round, kept, unread = n.redo(n.measured(n.cfg.Engine.Load(saved.Params)), saved.Round, agreed)
 				lost = errors.Join(lost, unread)
 			case agreedRound == 0:
 				if first := n.cfg.Initial(); first != nil {
@@ -109,12 +109,9 @@ func (n *Node) load() {
 		done: func(bool) {
 			n.noteFaults(resumed, failed, lost)
 			loaded.Cases = n.takeBack(cases)
-			if update != nil {
-				n.sealed[loaded.Committed.Commitment.Round] = update
-			}
 			n.optim.last = n.optim.keep(optimizer)
-			n.restore(loaded.Committed)
-			if n.doubtful(loaded.Committed.Commitment) {
+			loaded.Committed = n.takeBackOwn(own, optimizer.root)
+			if n.doubtful(last(loaded.Committed).Commitment) {
 				loaded.InDoubt = true
 			}
 			if n.instance.doubt = loaded.InDoubt; loaded.InDoubt {
@@ -127,6 +124,7 @@ func (n *Node) load() {
 			n.setCurrent(v)
 			n.tellLoaded(saved.Round, v.root, found)
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
+			loaded.Sets = n.keepSets(kept)
 			n.step(loaded)
 		}})
 }
@@ -140,7 +138,7 @@ func (n *Node) tellLoaded(round coordinator.Round, params wire.Hash, saved bool)
 	}
 	n.observe(event.Loaded{Round: round, Params: params, Source: text})
 	if saved {
-		n.tellBehind(round)
+		n.cfg.Loop.After(lackFirst, func() { n.tellBehind(round) })
 	}
 }
 
@@ -157,17 +155,12 @@ func (n *Node) noteFaults(resumed string, failed, lost error) {
 	}
 }
 
-// lastCommitment reads the commitment made last; in doubt it says so.
-func lastCommitment(s Store) (c dispute.Signed, doubt bool) {
-	b, err := s.LoadCommitment()
-	if err == nil && b == nil {
-		return dispute.Signed{}, false
+// last returns the newest of a member's signed commitments, zero if there is none.
+func last(list []dispute.Signed) (s dispute.Signed) {
+	if len(list) > 0 {
+		s = list[len(list)-1]
 	}
-	if err != nil {
-		return dispute.Signed{}, true
-	}
-	signed, err := dispute.ParseSigned(b)
-	return signed, err != nil
+	return s
 }
 
 // initialParameters says to people where parameters came from.

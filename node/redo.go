@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -59,32 +60,62 @@ func (n *Node) saveSet(a client.Apply, from, to wire.Hash, payloads [][]byte) {
 }
 
 // redo applies the sets that were kept to the saved parameters, if they lead to the agreed ones,
-// and returns these and their round. It is called off the loop.
-func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*version, coordinator.Round, error) {
+// and returns these and their round. Sets that lead on from there come back as they are: what the
+// run made of their rounds is for the machine to compare. It is called off the loop.
+func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*version, coordinator.Round, []SavedSet, error) {
 	store, ok := n.cfg.Store.(SetStore)
-	if !ok || v.root == agreed {
-		return v, round, nil
+	if !ok {
+		return v, round, nil, nil
 	}
 	sets, err := store.LoadSets()
 	slices.SortFunc(sets, func(a, b SavedSet) int { return cmp.Compare(a.To, b.To) })
 	var way []SavedSet
-	at := v.root
+	at, there := v.root, 0
 	for _, s := range sets {
-		if s.Run == n.cfg.ID && s.From == at && at != agreed {
+		if s.Run == n.cfg.ID && s.From == at {
 			way, at = append(way, s), s.Params
 		}
+		if at == agreed {
+			there = len(way)
+		}
 	}
-	if at != agreed || len(way) == 0 {
-		return v, round, err
+	if there == 0 {
+		return v, round, way, err
 	}
 	values := n.cfg.Engine.Load(slices.Clone(engine.Values(v.values)))
-	for _, s := range way {
+	for _, s := range way[:there] {
 		if err := n.applySet(values, s.Payloads, s.Step); err != nil {
-			return v, round, err
+			return v, round, nil, err
 		}
 	}
 	if made := n.measured(values); made.root == agreed {
-		return made, way[len(way)-1].To, err
+		return made, way[there-1].To, way[there:], err
 	}
-	return v, round, err
+	return v, round, nil, err
+}
+
+// keepSets keeps sets that were read back for the machine to have them applied.
+func (n *Node) keepSets(sets []SavedSet) (list []client.Set) {
+	n.kept = sets
+	for _, s := range sets {
+		_, followed := n.updateOf(s.Payloads)
+		list = append(list, client.Set{To: s.To, Step: s.Step, From: s.From, Followed: followed})
+	}
+	return list
+}
+
+// takeKept returns a set that was read back, and lets go of those before it.
+func (n *Node) takeKept(to coordinator.Round) (set [][]byte, ok bool) {
+	for len(n.kept) > 0 && !ok {
+		set, ok, n.kept = n.kept[0].Payloads, n.kept[0].To == to, n.kept[1:]
+	}
+	return set, ok
+}
+
+// updateOf returns the root of a set that is an update. ok is false if it is of payloads.
+func (n *Node) updateOf(set [][]byte) (root wire.Hash, ok bool) {
+	if n.follower == nil || len(set) != 1 || n.follower.CheckUpdate(set[0]) != nil {
+		return wire.Hash{}, false
+	}
+	return merkle.BlobRoot(set[0]), true
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -55,41 +54,6 @@ func (n *Node) put(round coordinator.Round, update []byte) {
 		return
 	}
 	n.blobs.putPayload(round, update)
-}
-
-// SealStore is a [Store] that also keeps the last update that was committed to, so that it can be
-// revealed after a crash. SaveSealed must be durable when it returns. LoadSealed returns the one
-// kept, nil if there is none.
-type SealStore interface {
-	Store
-	SaveSealed(round coordinator.Round, update []byte) error
-	LoadSealed() (round coordinator.Round, update []byte, err error)
-}
-
-// saveSealed writes down the update to which a commitment, about to be published, commits. It is
-// called off the loop.
-func (n *Node) saveSealed(round coordinator.Round, update []byte) error {
-	if store, ok := n.cfg.Store.(SealStore); ok && update != nil {
-		return store.SaveSealed(round, update)
-	}
-	return nil
-}
-
-// loadSealed reads back the update of the last commitment, nil if it is not there. It is called off
-// the loop.
-func (n *Node) loadSealed(c dispute.Commitment) ([]byte, error) {
-	store, ok := n.cfg.Store.(SealStore)
-	if _, later := n.exchange.(publisher); !ok || !later || c.Run != n.cfg.ID {
-		return nil, nil
-	}
-	round, update, err := store.LoadSealed()
-	if err != nil || update == nil || round != c.Round {
-		return nil, err
-	}
-	if root, _ := n.promise(update); root != c.Payload {
-		return nil, errors.New("the update that was kept is not the one that was committed to")
-	}
-	return update, nil
 }
 
 // reveal uploads the slice that the window's seed draws of the own update.

@@ -75,6 +75,7 @@ func (n *Node) train(a client.Train) {
 		prev.uses++
 		root, from = prev.root, prev.values
 	}
+	n.saveBegun(a.Round, prev)
 	next := n.optim.buffer()
 	var made share
 	var payload wire.Hash
@@ -191,6 +192,11 @@ func (n *Node) apply(a client.Apply) {
 		roots = []wire.Hash{a.Update}
 	}
 	payloads, ok := n.payloads(roots, a.Seed)
+	if a.Kept {
+		payloads, ok = n.takeKept(a.To)
+	} else {
+		n.kept = nil // others came in their place
+	}
 	if !ok || from == nil {
 		n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
 		return
@@ -220,7 +226,7 @@ func (n *Node) apply(a client.Apply) {
 		},
 		done: func(bool) {
 			from.uses--
-			if failed == nil {
+			if failed == nil && !a.Kept {
 				n.saveSet(a, from.root, v.root, payloads)
 			}
 			if failed != nil {
@@ -232,6 +238,9 @@ func (n *Node) apply(a client.Apply) {
 			update := a.Update
 			if a.Serve {
 				update = n.blobs.putMade(own)
+			}
+			if a.Kept {
+				update, _ = n.updateOf(payloads)
 			}
 			n.setCurrent(v)
 			if x, ok := n.exchange.(publisher); ok {

@@ -110,7 +110,8 @@ type testNode struct {
 // memStore is a disk that may be full or damaged.
 type memStore struct {
 	saved      Saved
-	signed     []byte
+	own        []OwnResult
+	begun      map[coordinator.Round][]float32
 	checkpoint []float32
 	of         wire.Hash // the checkpoint's hash
 	ok         bool
@@ -131,14 +132,31 @@ func (m *memStore) Save(s Saved) error {
 	return nil
 }
 
-func (m *memStore) SaveCommitment(b []byte) error {
+func (m *memStore) SaveOwn(o OwnResult, keep coordinator.Round) error {
 	if m.full == nil {
-		m.signed = b
+		o.Update = bytes.Clone(o.Update)
+		m.own = slices.DeleteFunc(m.own, func(b OwnResult) bool { return b.Round%keep == o.Round%keep })
+		m.own = append(m.own, o)
 	}
 	return m.full
 }
 
-func (m *memStore) LoadCommitment() ([]byte, error) { return m.signed, m.damaged }
+func (m *memStore) SaveBegun(round, keep coordinator.Round, state []float32) error {
+	if m.begun == nil {
+		m.begun = map[coordinator.Round][]float32{}
+	}
+	m.begun[round] = slices.Clone(state)
+	delete(m.begun, round-keep)
+	return m.full
+}
+
+func (m *memStore) LoadOwn() ([]OwnResult, error) {
+	list := slices.Clone(m.own)
+	for i := range list {
+		list[i].Begun = m.begun[list[i].Round]
+	}
+	return list, m.damaged
+}
 
 func (m *memStore) SaveCase(c SavedCase) error {
 	if m.full == nil {

@@ -5,24 +5,46 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
 )
 
 // Disk is a [node.CaseStore] in memory. Its zero value is empty.
 type Disk struct {
-	saved  node.Saved
-	ok     bool
-	signed []byte
-	cases  []node.SavedCase
+	saved node.Saved
+	ok    bool
+	own   []node.OwnResult
+	begun map[coordinator.Round][]float32
+	cases []node.SavedCase
 }
 
 var _ node.CaseStore = (*Disk)(nil)
 
-// SaveCommitment implements node.Store.
-func (d *Disk) SaveCommitment(b []byte) error { d.signed = b; return nil }
+// SaveOwn implements node.Store.
+func (d *Disk) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
+	d.own = slices.DeleteFunc(d.own, func(b node.OwnResult) bool { return b.Round%keep == o.Round%keep })
+	d.own = append(d.own, o)
+	return nil
+}
 
-// LoadCommitment implements node.Store.
-func (d *Disk) LoadCommitment() ([]byte, error) { return d.signed, nil }
+// SaveBegun implements node.Store.
+func (d *Disk) SaveBegun(round, keep coordinator.Round, state []float32) error {
+	if d.begun == nil {
+		d.begun = map[coordinator.Round][]float32{}
+	}
+	d.begun[round] = slices.Clone(state)
+	delete(d.begun, round-keep)
+	return nil
+}
+
+// LoadOwn implements node.Store.
+func (d *Disk) LoadOwn() ([]node.OwnResult, error) {
+	list := slices.Clone(d.own)
+	for i := range list {
+		list[i].Begun = d.begun[list[i].Round]
+	}
+	return list, nil
+}
 
 // SaveCase implements node.CaseStore.
 func (d *Disk) SaveCase(c node.SavedCase) error {

@@ -107,24 +107,3 @@ func TestFailedSaveKeepsTheStateBefore(t *testing.T) {
 		t.Errorf("got step %d, ok %v, %v", got.Step, ok, err)
 	}
 }
-
-func TestTheLastCommitmentComesBack(t *testing.T) {
-	store, path := newStore(t)
-	if b, err := store.LoadCommitment(); b != nil || err != nil {
-		t.Fatalf("before the first: %x, %v", b, err)
-	}
-	for _, want := range [][]byte{{1, 2, 3}, {4}} {
-		if err := store.SaveCommitment(want); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := store.LoadCommitment(); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("got %x, %v, want %x", got, err, want)
-		}
-	}
-	if err := os.WriteFile(path+commitmentSuffix, make([]byte, commitmentBytesMax+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.LoadCommitment(); err == nil {
-		t.Error("a file that is far too large is read")
-	}
-}
