@@ -1,10 +1,3 @@
-// Package dispute is the part of a run's rules about verification: checks and their verdicts,
-// disputes, convictions, and the tokens and points that these cost and earn. It works on its own
-// parts of the run's buffer, the tables of checks, disputes and convictions, and on the trust,
-// stakes and points of members. The coordinator draws the checks, and its package comment states
-// the rules.
-//
-// The package is replicated (see package wire).
 package dispute
 
 import (
