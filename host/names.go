@@ -60,32 +60,30 @@ func NameValid(s string) bool {
 const nameHexMin = 8
 
 // looks returns a name as a reader in a hurry sees it: names that may be taken for each other look
-// the same.
+// the same. Letters that look like two are spelled so.
 func looks(name string) string {
-	var plain, b []byte
+	var b []byte
 	for i := range len(name) {
-		if name[i] != '-' {
-			plain = append(plain, name[i])
-		}
-	}
-	for i := 0; i < len(plain); i++ {
-		c, next := plain[i], byte(0)
-		if i+1 < len(plain) {
-			next = plain[i+1]
-		}
-		switch {
-		case c == 'r' && next == 'n':
-			b = append(b, 'm')
-			i++
-		case c == 'v' && next == 'v':
-			b = append(b, 'w')
-			i++
-		case c == '0':
+		switch c := name[i]; c {
+		case '-':
+		case 'm':
+			b = append(b, "rn"...)
+		case 'w':
+			b = append(b, "vv"...)
+		case 'd':
+			b = append(b, "cl"...)
+		case '0':
 			b = append(b, 'o')
-		case c == '1' || c == 'i':
+		case '1', 'i':
 			b = append(b, 'l')
-		case c == '5':
+		case '2':
+			b = append(b, 'z')
+		case '5':
 			b = append(b, 's')
+		case '8':
+			b = append(b, 'b')
+		case '9', 'q':
+			b = append(b, 'g')
 		default:
 			b = append(b, c)
 		}

@@ -50,12 +50,15 @@ func (a Applicant) cramped(run string, z trainer.Sizes) []Obstacle {
 		run, view.Bytes(need), a.state, view.Bytes(a.disk))}}
 }
 
-// room returns an error if a model of n parameters does not fit into the cache: as it comes, and
-// then as a checkpoint.
+// room returns an error if a model of n parameters does not fit into memory, or into the cache: as
+// it comes, and then as a checkpoint.
 func (f Fetching) room(n int) error {
 	free := f.free
 	if free == nil {
 		free = data.Free
+	}
+	if need, has := 4*uint64(n), MemoryFree(); has > 0 && has < need {
+		return fmt.Errorf("the model takes at least %s of memory, and %s are free", view.Bytes(need), view.Bytes(has))
 	}
 	if need, has := 8*uint64(n), free(f.Cache.Dir); has < need {
 		return fmt.Errorf("the model takes about %s of disk in %s, and %s can be had there: remove what you do not need, or set XDG_CACHE_HOME to a directory on another disk", view.Bytes(need), f.Cache.Dir, view.Bytes(has))

@@ -36,6 +36,10 @@ func TestAFullDiskIsRefusedFirst(t *testing.T) {
 	if err := f.room(999_999); err != nil {
 		t.Error(err)
 	}
+	f.free = func(string) uint64 { return 1 << 62 }
+	if err := f.room(1 << 50); MemoryFree() > 0 && (err == nil || !strings.Contains(err.Error(), "of memory")) {
+		t.Errorf("a model of 4 PB: %v", err)
+	}
 }
 
 // What a member has on the disk already is not needed a second time.
