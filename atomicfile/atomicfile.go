@@ -32,7 +32,7 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, TempPrefix+"*")
 	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
+		return failed("write", path, err)
 	}
 	err = fill(f, mode, write)
 	if err == nil {
@@ -40,9 +40,22 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	}
 	if err != nil {
 		os.Remove(f.Name()) // the first error is the one to report
-		return fmt.Errorf("write %q: %w", path, err)
+		return failed("write", path, err)
 	}
 	return syncDir(dir)
+}
+
+// failed names what the caller asked for, in place of the temporary entry that the system names.
+func failed(what, path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && strings.Contains(at.Path, TempPrefix) {
+		err = at.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		err = link.Err
+	}
+	return fmt.Errorf("%s %q: %w", what, path, err)
 }
 
 // WriteBytes is Write for bytes in memory.
@@ -113,11 +126,11 @@ func WriteDir(ctx context.Context, dir string, write func(Create) error) error {
 	}
 	temp, err := os.MkdirTemp(parent, TempPrefix+"*")
 	if err != nil {
-		return fmt.Errorf("write directory %q: %w", dir, err)
+		return failed("write directory", dir, err)
 	}
 	if err := fillDir(ctx, temp, dir, write); err != nil {
 		os.RemoveAll(temp) // the first error is the one to report
-		return fmt.Errorf("write directory %q: %w", dir, err)
+		return failed("write directory", dir, err)
 	}
 	return syncDir(parent)
 }

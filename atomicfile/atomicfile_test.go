@@ -216,3 +216,17 @@ func TestMkdirAllMakesParents(t *testing.T) {
 		t.Error("a directory is made below a file")
 	}
 }
+
+// An error names what the caller asked for: the temporary name says nothing to anybody.
+func TestErrorsDoNotNameTemporaryEntries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "missing", "key")
+	err := WriteBytes(path, 0o600, nil)
+	if !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), TempPrefix) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	dir := t.TempDir()
+	err = Write(dir, 0o600, func(io.Writer) error { return nil })
+	if err == nil || strings.Contains(err.Error(), TempPrefix) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a directory is in the way: got %v", err)
+	}
+}

@@ -141,7 +141,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 	w.bytes(ConfigFile, m.Config.configBytes(o.DType))
 	w.bytes(GenerationFile, m.Config.generationBytes())
 	w.bytes(TokenizerFile, m.Tokenizer.JSON())
-	w.bytes(TokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context))
+	w.bytes(TokenizerConfigFile, tokenizer.ConfigJSON(m.Tokenizer, m.Config.Context, m.Config.EOS))
 	w.bytes(CardFile, m.card(params, o.DType))
 	if m.Chat != "" {
 		w.bytes(ChatFile, []byte(m.Chat))

@@ -1,7 +1,6 @@
 package founding
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -75,6 +74,7 @@ type Hosted struct {
 	Member   string // state directory for this machine's member
 	Listen   string // IP:PORT where the member listens
 	PublicIP string // as in Hosting
+	Stake    uint64 // that the run wants of this machine's member
 }
 
 // supply is the tokens of a hosted chain: all of them the owner's.
@@ -99,72 +99,11 @@ const (
 	heldOutPermille = 50
 )
 
-// smallSpec is the specification of a hosted run whose owner wrote none. Two laptops train its
-// million parameters in minutes.
-const smallSpec = `name = %q
-steps = 1000
-
-[batch]
-start = 32
-
-[times]
-waiting = "2s"
-round_train = "30s"
-epoch = "2m"
-`
-
-// runName derives a run's name from a file's: "Isaac.Newton-Opticks.txt" becomes
-// "isaac-newton-opticks".
-func runName(path string) string {
-	name := filepath.Base(path)
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name))))
-	name = strings.Trim(name, "-")
-	return cmp.Or(strings.Trim(name[:min(len(name), host.RunNameBytesMax)], "-"), "run")
-}
-
-// place fills in the specification and the directory.
-func (h *Hosting) place() (err error) {
-	if h.Data, err = absolute(h.Data); err != nil {
-		return err
-	}
-	if h.From, err = absolute(h.From); err != nil {
-		return err
-	}
-	switch {
-	case h.File != "":
-		if h.text, err = atomicfile.ReadBounded(h.File, host.SpecBytesMax); err != nil {
-			return fmt.Errorf("specification: %w", err)
-		}
-	case h.Data != "":
-		h.text = fmt.Appendf(nil, smallSpec, runName(h.Data))
-	}
-	if h.Home == "" {
-		switch {
-		case h.text == nil:
-			return errors.New("say which run: its specification with -f FILE, or only its data with --data FILE, for a small run on it")
-		case h.Base == "":
-			return errors.New("this system names no directory for data; name one with --home DIR")
-		}
-		s, err := Draft{Text: h.text, From: h.From}.Read()
-		if err != nil {
-			return fmt.Errorf("specification: %w", err)
-		}
-		h.Home = filepath.Join(h.Base, "hosted", s.Name)
-	}
-	h.Home, err = filepath.Abs(h.Home)
-	return err
-}
-
 // Run sets the run up, or finds what an earlier Run set up, starts the servers, and calls take with
 // the run. It stops the servers when take has returned, so that take may still leave the run after
 // ctx ended. If a server fails, the context of take ends.
 func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) error) (err error) {
-	if err := h.place(); err != nil {
+	if err := h.Place(); err != nil {
 		return err
 	}
 	unlock, err := dirlock.Lock(h.Home, "directory of the hosted run")
@@ -224,7 +163,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 		Chain: chain, Endpoint: "http://" + local(api).String(), Data: from.Data, From: from.From,
 		Member: filepath.Join(h.Home, "member"), Listen: above(api, 1).String(),
 	}
-	if hosted.Ticket, err = h.found(taking, hosted.Endpoint, replica.Chain(), ips, hosted.Port); err != nil {
+	if hosted.Ticket, hosted.Stake, err = h.found(taking, hosted.Endpoint, replica.Chain(), ips, hosted.Port); err != nil {
 		return err
 	}
 	if err := atomicfile.WriteBytes(hosted.File, 0o644, []byte(hosted.Ticket.String()+"\n")); err != nil {
@@ -278,14 +217,6 @@ func (h Hosting) settle(ctx context.Context) (s hostedSource, err error) {
 		return s, nil
 	}
 	return s, fmt.Errorf("%q has a run that was made with another %s: host a new run under another name or with --home DIR, or continue that one without the flag", h.Home, differs)
-}
-
-// absolute returns a path as host.json has it; "" stays.
-func absolute(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	return filepath.Abs(path)
 }
 
 func (h Hosting) say(format string, args ...any) {
@@ -419,34 +350,34 @@ func (h Hosting) prepare(ctx context.Context) (string, error) {
 	return dir, err
 }
 
-// found creates the run unless the chain has it, and returns its ticket.
-func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string, port int) (t onchain.Ticket, err error) {
+// found creates the run unless the chain has it, and returns its ticket and its stake.
+func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string, port int) (t onchain.Ticket, stake uint64, err error) {
 	client, err := comet.NewClient(chain, []string{endpoint}, nil)
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	text, err := atomicfile.ReadBounded(filepath.Join(h.Home, specFile), host.SpecBytesMax)
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
 	draft := Draft{Text: text}
 	s, _, err := draft.Complete()
 	if err != nil {
-		return t, fmt.Errorf("%s: %w", specFile, err)
+		return t, 0, fmt.Errorf("%s: %w", specFile, err)
 	}
 	runs, err := firstRuns(ctx, client)
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
 	if len(runs) == 0 {
 		if _, err := Create(ctx, client, h.Owner, s, text); err != nil {
-			return t, err
+			return t, 0, err
 		}
 	}
 	on, err := onchain.GetRun(ctx, client, s.Name)
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
 	var at []string
 	for _, ip := range ips {
@@ -454,9 +385,10 @@ func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string
 	}
 	manifest, err := wire.ParseHash(s.Data.Manifest)
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
-	return onchain.NewTicket(chain, s.Name, on.Snapshot.State.ID(), manifest, dataAddress(ips[0], port), at)
+	t, err = onchain.NewTicket(chain, s.Name, on.Snapshot.State.ID(), manifest, dataAddress(ips[0], port), at)
+	return t, s.Trust.Stake, err
 }
 
 // dataAddress returns where others fetch the data from the machine at ip; port is the first of its.

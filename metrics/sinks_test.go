@@ -209,6 +209,7 @@ func TestOfflineRunsAreFramed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.summary = []byte{} // a run of which nothing was measured leaves nothing
 	var want [][]byte
 	for _, n := range []int{10, wandBBlock, 3*wandBBlock - 5, 1} { // the second ends within seven bytes of a block's end, or not
 		body := bytes.Repeat([]byte{byte(n)}, n)
@@ -242,13 +243,27 @@ func TestOfflineRunsAreFramed(t *testing.T) {
 		records[len(records)-1] = append(records[len(records)-1], typed[1:]...)
 		at += wandBHeader + n
 	}
-	if len(records) != 3+len(want) {
+	if len(records) != 4+len(want) {
 		t.Fatalf("%d records", len(records))
 	}
 	for i, body := range want {
 		if !bytes.HasSuffix(records[2+i], body) {
 			t.Errorf("record %d came back as another", 2+i)
 		}
+	}
+}
+
+func TestAStartThatMeasuresNothingLeavesNoRun(t *testing.T) {
+	dir := t.TempDir()
+	w, err := NewWandB(dir, "opticks", nil, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
 

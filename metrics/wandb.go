@@ -166,12 +166,13 @@ func (w *WandB) Flush() error {
 	return nil
 }
 
-// Close implements runlog.Sink.
+// Close implements runlog.Sink. A run of which nothing was measured leaves no directory.
 func (w *WandB) Close() error {
 	w.history()
-	if w.summary != nil {
-		w.record(3, w.summary)
+	if w.summary == nil {
+		return errors.Join(w.file.Close(), os.RemoveAll(filepath.Dir(w.file.Name())))
 	}
+	w.record(3, w.summary)
 	w.record(18, protoInt(protoInt(nil, 1, 0), 2, uint64(max(0, math.Ceil(w.at.Sub(w.began).Seconds())))))
 	return errors.Join(w.Flush(), w.file.Close())
 }

@@ -86,14 +86,18 @@ func visible(c byte) bool {
 }
 
 // ConfigJSON returns tokenizer_config.json. It makes transformers use tokenizer.json with the given
-// number of positions, and names the token that ends a text if that token is special.
-func ConfigJSON(t Tokenizer, contextTokens int) []byte {
+// number of positions. It names the token that ends what the model writes if that token is special:
+// the one of the given id, or if that is nil the one that ends a text.
+func ConfigJSON(t Tokenizer, contextTokens int, end *uint32) []byte {
 	if contextTokens <= 0 {
 		panic(fmt.Sprintf("tokenizer: context of %d tokens", contextTokens))
 	}
 	eos := ""
 	if bpe, ok := t.(*BPE); ok {
-		eos = "  \"eos_token\": " + string(appendString(nil, string(bpe.text[bpe.end]))) + ",\n"
+		if end == nil || int64(*end) >= int64(len(bpe.text)) {
+			end = &bpe.end
+		}
+		eos = "  \"eos_token\": " + string(appendString(nil, string(bpe.text[*end]))) + ",\n"
 	}
 	return []byte(`{
   "tokenizer_class": "PreTrainedTokenizerFast",

@@ -128,14 +128,15 @@ func TestFindChecksNameAndHash(t *testing.T) {
 func TestConfigIsJSON(t *testing.T) {
 	for _, c := range []struct {
 		t   Tokenizer
+		end *uint32
 		eos string
-	}{{Bytes{}, ""}, {mustParse(t, readBPE(t)), "<|endoftext|>"}} {
+	}{{Bytes{}, nil, ""}, {mustParse(t, readBPE(t)), nil, "<|endoftext|>"}, {mustParse(t, readBPE(t)), new(uint32), string(mustParse(t, readBPE(t)).TokenText(0))}} {
 		var v struct {
 			ModelMaxLength int    `json:"model_max_length"`
 			Class          string `json:"tokenizer_class"`
 			EOS            string `json:"eos_token"`
 		}
-		if err := json.Unmarshal(ConfigJSON(c.t, 128), &v); err != nil {
+		if err := json.Unmarshal(ConfigJSON(c.t, 128, c.end), &v); err != nil {
 			t.Fatal(err)
 		}
 		if v.ModelMaxLength != 128 || v.Class != "PreTrainedTokenizerFast" || v.EOS != c.eos {

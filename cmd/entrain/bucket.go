@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,13 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 		"serving S3 at %s; Ctrl-C ends it", s.Addr()); err != nil {
 		return err
 	}
+	private := ""
+	if !(bucket.Location{Endpoint: cmp.Or(o.public, s.Addr())}).Public() {
+		private = " --private-buckets"
+	}
 	for _, name := range o.buckets {
 		at := filepath.Join(o.dir, name)
-		c.say("mine with: entrain join RUN --bucket %q --bucket-read %q; --check in place of RUN tests the bucket", at+".write", at+".read")
+		c.say("mine with: entrain join RUN --bucket %s --bucket-read %s%s; --check in place of RUN tests the bucket", at+".write", at+".read", private)
 	}
 	select {
 	case <-ctx.Done():

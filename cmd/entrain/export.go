@@ -47,7 +47,7 @@ PEFT and needs no export for programs that read it.
 			dtype, isDir := directories[typeName]
 			typ, err := gguf.ParseType(strings.ToLower(typeName))
 			if err != nil && !isDir {
-				return fmt.Errorf("--type: %w, hf-bf16 or hf-f32", err)
+				return fmt.Errorf("--%w; hf-bf16 and hf-f32 make a directory; a checkpoint of adapters is in the layout of PEFT as it is", err)
 			}
 			if _, err := os.Stat(out); err == nil {
 				return fmt.Errorf("%q exists; remove it, or choose another file", out)

@@ -31,7 +31,8 @@ checkpoint, which this machine gives to others.
 
 Others must reach three ports of this machine in a row: by default 7370 (the chain), 7371 (the
 member, TCP and UDP) and 7372 (the data). --public-ip is the address that they have on the internet.
-Without it the ticket works in this machine's own network.
+Without it the ticket works in this machine's own network. The member puts up the stake that the run
+wants; where results go through buckets, ENTRAIN_BUCKET and ENTRAIN_BUCKET_READ name its own.
 
 When the run has finished, this machine goes on serving the model: entrain model export TICKET fetches
 it, and chat and serve take the ticket too. Ctrl-C stops everything cleanly. The same command, or --home
@@ -61,9 +62,6 @@ const hostEvaluates = 50
 
 // host hosts a run, and serves its model once it has finished, until ctx ends.
 func (c console) host(ctx context.Context, o hostOptions) (err error) {
-	if o.Owner, _, err = c.ownKey(o.join.keyFile); err != nil {
-		return err
-	}
 	if o.From != "" {
 		var release func()
 		o.Address = o.From
@@ -76,6 +74,12 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 		return fmt.Errorf("--data: %w", err)
 	}
 	o.Base, o.Log, o.Say = c.places.Data, o.join.log.Logger(c.err), c.say
+	if err := o.Place(); err != nil {
+		return err
+	}
+	if o.Owner, _, err = c.ownKey(o.join.keyFile); err != nil {
+		return err
+	}
 	return o.Hosting.Run(ctx, func(ctx context.Context, h founding.Hosted) error {
 		c.own(h.Chain)
 		if o.join.asJSON {
@@ -86,7 +90,7 @@ func (c console) host(ctx context.Context, o hostOptions) (err error) {
 		j := o.join
 		j.Target, j.Endpoints = onchain.Target{Run: h.Ticket.Run, Ticket: &h.Ticket}, []string{h.Endpoint}
 		j.Data, j.From, j.State, j.Listen, j.PublicIP = h.Data, h.From, h.Member, []string{h.Listen}, h.PublicIP
-		j.Checkpoints, j.Linger, j.Evaluate = 3, -1, hostEvaluates
+		j.Checkpoints, j.Linger, j.Evaluate, j.Stake, j.Mining.Private = 3, -1, hostEvaluates, h.Stake, h.PublicIP == ""
 		j.invite = "entrain join TICKET, the line in " + h.File
 		return c.join(ctx, j)
 	})
