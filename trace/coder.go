@@ -11,6 +11,28 @@ import (
 type coder struct {
 	b []byte
 	r *wire.Reader
+	p *tabled // of the program that is read
+}
+
+// In a table, a ref to an operation of the last sequence, and to one between the sequences and the
+// tail, counts from the first of these, because tables do not know the number of sequences.
+const (
+	inLast  ref = 1 << 38
+	inRecut ref = 1 << 39
+)
+
+// resolve returns the ref that one in a table stands for.
+func (p *tabled) resolve(r ref) ref {
+	if r < fixed || r >= none {
+		return r
+	}
+	switch at := r - fixed; {
+	case at >= inRecut:
+		return r - inRecut + ref(p.base())
+	case at >= inLast:
+		return r - inLast + ref(p.base()-p.sequence)
+	}
+	return r
 }
 
 func (c *coder) u32(v *uint32) {
@@ -29,7 +51,7 @@ func (c *coder) int(v *int) {
 
 func (c *coder) ref(v *ref) {
 	if c.r != nil {
-		*v = ref(c.r.U64())
+		*v = c.p.resolve(ref(c.r.U64()))
 	} else {
 		c.b = wire.AppendU64(c.b, uint64(*v))
 	}
@@ -318,6 +340,7 @@ const (
 type tabled struct {
 	text           []byte // the operations, and where each begins
 	once, sequence uint32
+	recut          uint32
 	sequences      uint32
 	weight         float32
 	gradients      []ref
@@ -331,9 +354,9 @@ const tensorsMax = 1 << 14
 // tail.
 func Tabled(table []byte, sequences uint32, end func(t *GradientTails) Tail) (Program, wire.Error) {
 	r := wire.NewReader(table)
-	tokens, p := r.U32(), &tabled{once: r.U32(), sequence: r.U32(), sequences: sequences}
+	tokens, p := r.U32(), &tabled{once: r.U32(), sequence: r.U32(), recut: r.U32(), sequences: sequences}
 	n := r.U32()
-	if n == 0 || n > tensorsMax || sequences == 0 || p.once > sequenceOpsMax || p.sequence > sequenceOpsMax {
+	if n == 0 || n > tensorsMax || sequences == 0 || max(p.once, p.sequence, p.recut) > sequenceOpsMax {
 		r.Fail(wire.ErrTooLong)
 		return nil, r.Err()
 	}
@@ -351,7 +374,7 @@ func Tabled(table []byte, sequences uint32, end func(t *GradientTails) Tail) (Pr
 	}
 	p.weight = 1 / (float32(sequences) * float32(tokens))
 	p.text = r.Rest()
-	if uint64(len(p.text)) < 4*(uint64(p.once)+uint64(p.sequence)+1) || uint64(p.once)+uint64(sequences)*uint64(p.sequence) > opsMax {
+	if uint64(len(p.text)) < 4*(uint64(p.once)+uint64(p.sequence)+uint64(p.recut)+1) || uint64(p.once)+uint64(sequences)*uint64(p.sequence) > opsMax {
 		r.Fail(wire.ErrShort)
 	}
 	p.ends = end(&GradientTails{f})
@@ -361,7 +384,7 @@ func Tabled(table []byte, sequences uint32, end func(t *GradientTails) Tail) (Pr
 func (p *tabled) base() uint32 { return p.once + p.sequences*p.sequence }
 
 // Len implements Program.
-func (p *tabled) Len() uint32 { return p.base() + p.ends.Len() }
+func (p *tabled) Len() uint32 { return p.base() + p.recut + p.ends.Len() }
 
 // Op implements Program.
 func (p *tabled) Op(t uint32) Op {
@@ -372,18 +395,20 @@ func (p *tabled) Op(t uint32) Op {
 		i := (t - p.once) / p.sequence
 		return p.read(p.once+(t-p.once)%p.sequence, spot{base: p.once + i*p.sequence, sequence: i, weight: p.weight})
 	}
-	last := ref(p.base() - p.sequence)
-	return p.ends.Op(t-p.base(), p.base(), func(tensor int) uint32 { return uint32(last + p.gradients[tensor]) })
+	if t -= p.base(); t < p.recut {
+		return p.read(p.once+p.sequence+t, spot{})
+	}
+	return p.ends.Op(t-p.recut, p.base()+p.recut, func(tensor int) uint32 { return uint32(p.resolve(p.gradients[tensor]) - fixed) })
 }
 
-// read reads operation t of those that run once and of a sequence.
+// read reads operation t of the table.
 func (p *tabled) read(t uint32, at spot) Op {
 	r := wire.NewReader(p.text[4*t:])
 	from, to := r.U32(), r.U32()
-	text := p.text[4*(p.once+p.sequence+1):]
+	text := p.text[4*(p.once+p.sequence+p.recut+1):]
 	r = wire.NewReader(text[from:to])
 	k := newKernel(r.U8())
-	k.code(&coder{r: &r})
+	k.code(&coder{r: &r, p: p})
 	if r.Done() != wire.OK {
 		panic("trace: the table is broken")
 	}

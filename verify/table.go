@@ -23,9 +23,8 @@ func Rules(specText []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the referee there judges steps up to their gradient, and with exchange.kind = %q a step ends with optimizer.codec = %q: use exchange.kind = %q",
 			s.Exchange.Kind, s.Optimizer.Kind().Name, spec.ExchangeBucket)
 	}
-	table, err := r.model.AppendTable(nil, r.setup.Model.Layout())
-	if err != nil {
-		return nil, err
-	}
-	return judge.Rules{Params: uint32(r.params), Manifest: r.manifest, Order: r.order, First: r.first, Table: table}.Append(nil), nil
+	return judge.Rules{
+		Params: uint32(r.params), Manifest: r.manifest, Order: r.order, First: r.first, Base: r.base, Frozen: uint32(r.frozen),
+		Table: r.model.AppendTable(nil, r.setup.Model.Layout()),
+	}.Append(nil), nil
 }

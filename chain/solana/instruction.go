@@ -266,9 +266,15 @@ func RulesOf(account []byte) (run Address, rules []byte, ok bool) {
 }
 
 // Close closes a buffer, or a finished run without tokens, and gives its author or owner the rent
-// back.
-func (p Program) Close(account, author Address) Instruction {
-	return p.call([]byte{opClose}, AccountRef{account, false, true}, AccountRef{author, true, true})
+// back. The rules of a run, if it has any, go with it.
+func (p Program) Close(account, author Address, rules ...Address) Instruction {
+	in := p.call([]byte{opClose}, AccountRef{account, false, true}, AccountRef{author, true, true})
+	for _, r := range rules {
+		if r != (Address{}) {
+			in.Accounts = append(in.Accounts, AccountRef{r, false, true})
+		}
+	}
+	return in
 }
 
 func (p Program) call(data []byte, accounts ...AccountRef) Instruction {

@@ -51,9 +51,7 @@ func judged(t *testing.T, cfg llama.Config, sequence int) steps {
 	if s.program, err = m.Program(sequences, tails.Tail(dispute.Commitment{})); err != nil {
 		t.Fatal(err)
 	}
-	if s.table, err = m.AppendTable(nil, cfg.Layout()); err != nil {
-		t.Fatal(err)
-	}
+	s.table = m.AppendTable(nil, cfg.Layout())
 	params := llama.Init(cfg, wire.Sum("test/params"))
 	tokens := func(i uint32) ([]uint32, error) {
 		src := prng.New(wire.Sum("test/tokens"), fmt.Sprint(i))

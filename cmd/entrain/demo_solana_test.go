@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/chain/solana/svm"
+	"github.com/entrain-network/entrain/coordinator"
 )
 
 // A cheat that signs twice is convicted on a cluster of Solana, where no referee is. The cluster and a client are killed in the middle,
@@ -45,6 +46,27 @@ func TestDemoOnSolana(t *testing.T) {
 	}
 	if v := s.Trust.Convictions; len(v) != 1 || v[0].Name != "client-4" || v[0].Offence != "equivocation" || v[0].Slashed != 1000 || s.Members[3].Stake != 0 {
 		t.Errorf("convictions %+v of %+v", v, s.Members[3])
+	}
+}
+
+// A cheat that seals noise, and argues to the end that an operation of its step had another result, is convicted by what the program
+// computes.
+func TestDemoOnSolanaConvictsByItsReferee(t *testing.T) {
+	t.Parallel()
+	svm.Folder(t)
+	d := startDemo(t, t.TempDir(), append(tinyArgs(t, "6"), "--chain", "solana", "--exchange", "bucket", "--clients", "3", "--validators", "0",
+		"--adversary", "noise", "--verification", "100")...)
+	if err := d.end(); err != nil {
+		t.Fatalf("%v\n%s", err, d.words)
+	}
+	d.nothingRuns()
+	s := d.final
+	if !s.HashesEqual || s.Rounds != 6 || !s.AdversaryConvicted || s.HonestConvicted {
+		t.Fatalf("%+v", s)
+	}
+	conceded := coordinator.MessageHash(coordinator.Concede{Dispute: 1})
+	if v := s.Trust.Convictions; len(v) != 1 || v[0].Name != "client-3" || v[0].Offence != "wrong result" || v[0].Evidence == conceded.String() {
+		t.Errorf("convictions %+v", v)
 	}
 }
 

@@ -44,7 +44,7 @@ func Miners() []Kind {
 func sealers() []Kind {
 	return []Kind{
 		{Name: "noise", Checked: true, Tries: "seals random numbers as long as honest ones, to be paid without working", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
-			return hooks{own: m.noiseStep(c)}, nil
+			return hooks{own: m.noiseStep(c), lies: aboutItself}, nil
 		})},
 		{Name: "copy", Checked: true, Tries: "seals a mosaic of what others have revealed so far", make: miner(func(m *member, c *slice.Codec) (hooks, error) {
 			a := &album{codec: c, values: make([]byte, c.SealedLen())}

@@ -103,6 +103,7 @@ func (a *acting) judge(ctx context.Context, s *solana.Sending, label string) ([]
 	s.Work = a.program.BufferAt(own, label)
 	list := []solana.Instruction{a.program.NewWork(own, label, rent)}
 	closing := []solana.Instruction{a.program.Close(s.Work, own)}
+	a.log.Debug("evidence is judged in parts", "run", s.Run)
 	results, done := uint32(judgedAtOnce), uint32(0)
 	for {
 		switch err := a.send(ctx, append(list, a.program.Judge(*s, results))); {

@@ -107,7 +107,11 @@ func (a *acting) close(ctx context.Context, b host.CloseRun) error {
 	if err != nil {
 		return err
 	}
-	return a.send(ctx, []solana.Instruction{a.program.Close(p.run, a.signer.Address())})
+	rules, err := a.rulesFor(ctx, p.run)
+	if err != nil {
+		return err
+	}
+	return a.send(ctx, []solana.Instruction{a.program.Close(p.run, a.signer.Address(), rules)})
 }
 
 // message sends a message to a run. What does not fit a transaction goes through a buffer.
@@ -135,13 +139,14 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 		return err
 	}
 	var after []solana.Instruction
-	if len(b.Message) > solana.WritePart {
+	_, evidence := m.(coordinator.Evidence)
+	if len(b.Message) > solana.WritePart || evidence {
 		label := fmt.Sprintf("message-%d-%d", a.boxes.Add(1), time.Now().UnixMilli())
 		if sending.Buffer, err = a.write(ctx, label, b.Message, len(b.Message)); err != nil {
 			return err
 		}
 		after = append(after, a.program.Close(sending.Buffer, a.signer.Address()))
-		if _, ok := m.(coordinator.Evidence); ok {
+		if evidence {
 			closing, err := a.judge(ctx, &sending, "work-"+label)
 			if err != nil {
 				return err

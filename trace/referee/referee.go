@@ -19,13 +19,16 @@ type Rules struct {
 	Manifest wire.Hash // hash of the data's manifest
 	Order    wire.Hash // seed of the order of the sequences
 	First    uint64    // first sequence of that order that the run trains on
+	Base     wire.Hash // hash of the frozen model, in a run of adapters
+	Frozen   uint32    // number of its parameters, else 0
 	Table    []byte    // trace.Model.AppendTable
 }
 
 // Append appends the encoding of r: its fields in their order.
 func (r Rules) Append(dst []byte) []byte {
 	dst = wire.AppendHash(wire.AppendHash(wire.AppendU32(dst, r.Params), r.Manifest), r.Order)
-	return append(wire.AppendU64(dst, r.First), r.Table...)
+	dst = wire.AppendU32(wire.AppendHash(wire.AppendU64(dst, r.First), r.Base), r.Frozen)
+	return append(dst, r.Table...)
 }
 
 // Referee judges by rules. It implements dispute.Referee.
@@ -39,7 +42,7 @@ type Referee struct {
 // judgement may take several calls of Judge.
 func New(rules []byte, w *exact.Worker, p *exact.Progress) *Referee {
 	r := wire.NewReader(rules)
-	of := Rules{Params: r.U32(), Manifest: r.Hash(), Order: r.Hash(), First: r.U64(), Table: r.Rest()}
+	of := Rules{Params: r.U32(), Manifest: r.Hash(), Order: r.Hash(), First: r.U64(), Base: r.Hash(), Frozen: r.U32(), Table: r.Rest()}
 	return &Referee{of, w, p}
 }
 
@@ -133,6 +136,8 @@ func (o opener) Open(r trace.Read, evidence []byte) ([]uint32, error) {
 	switch r.Source {
 	case trace.Params:
 		return trace.OpenChunk(o.c.Commitment.Params, int(o.rules.Params), r.Index, evidence)
+	case trace.Base:
+		return trace.OpenChunk(o.rules.Base, int(o.rules.Frozen), r.Index, evidence)
 	case trace.Tokens:
 		return o.tokens(r.Index, evidence)
 	}

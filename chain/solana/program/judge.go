@@ -29,16 +29,32 @@ func (c *call) sealRules(rules, run, sender *account) error {
 	return nil
 }
 
-// referee returns the referee of a run by the account of its rules.
-func (c *call) referee(rules, run *account, p *exact.Progress) (*referee.Referee, error) {
+// ownRules checks that an account, which the instruction will write, holds the rules of a run.
+func (c *call) ownRules(rules, run *account) error {
+	if err := c.own(rules); err != nil {
+		return err
+	}
+	return c.hasRules(rules, run)
+}
+
+// hasRules checks that an account holds the rules of a run.
+func (c *call) hasRules(rules, run *account) error {
 	if err := c.owns(rules); err != nil {
-		return nil, err
+		return err
 	}
 	if magic(rules) != rulesMagic {
-		return nil, errKind
+		return errKind
 	}
 	if bufferAuthor(rules) != run.key {
-		return nil, errReferee
+		return errReferee
+	}
+	return nil
+}
+
+// referee returns the referee of a run by the account of its rules.
+func (c *call) referee(rules, run *account, p *exact.Progress) (*referee.Referee, error) {
+	if err := c.hasRules(rules, run); err != nil {
+		return nil, err
 	}
 	return referee.New(rules.data()[bufferHeader:], exact.NewWorker(exact.Kernel{}), p), nil
 }

@@ -20,7 +20,7 @@
 //	        1: buffer;  8: rules;  16: work;
 //	        2 or 4: vault w, authority, token program;  2: from w;  4: to w
 //	write   buffer w, author s
-//	close   run, buffer or work w, author or owner ws
+//	close   run, buffer or work w, author or owner ws, [the run's rules w]
 //	judge   run, author s, rules, buffer, work w
 //
 // The name's account is the program's address for the seeds "run" and the run's name; it tells
@@ -296,7 +296,7 @@ func (c *call) close(r *wire.Reader) error {
 	if r.Done() != wire.OK {
 		return errData
 	}
-	if c.n != 2 {
+	if c.n != 2 && c.n != 3 {
 		return errAccounts
 	}
 	a, author := c.list[0], c.list[1]
@@ -311,10 +311,12 @@ func (c *call) close(r *wire.Reader) error {
 	}
 	switch magic(a) {
 	case bufferMagic, workMagic:
+		if c.n != 2 {
+			return errAccounts
+		}
 		if bufferAuthor(a) != author.key {
 			return errAuthor
 		}
-		clear(a.data())
 	default:
 		s, _, err := attach(a)
 		if err != nil {
@@ -326,11 +328,25 @@ func (c *call) close(r *wire.Reader) error {
 		if s.Phase() != coordinator.Finished || s.Escrow() > 0 {
 			return errLive
 		}
-		clear(a.data())
+		if (s.Config().VerificationPercent > 0) != (c.n == 3) {
+			return errReferee
+		}
+		if c.n == 3 {
+			if err := c.ownRules(c.list[2], a); err != nil {
+				return err
+			}
+			empty(c.list[2], author)
+		}
 	}
-	author.lamports += a.lamports
-	a.lamports = 0
+	empty(a, author)
 	return nil
+}
+
+// empty gives the rent of an account away and leaves zeros.
+func empty(a, to *account) {
+	clear(a.data())
+	to.lamports += a.lamports
+	a.lamports = 0
 }
 
 func main() {}
