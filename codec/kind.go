@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -131,6 +132,32 @@ type Followable interface {
 	// Follow gives params the same bits as Apply with the payloads of the update. It checks the
 	// update first; if it fails, params is unchanged. It panics if params has the wrong length.
 	Follow(params []float32, update []byte, lr float32) error
+
+	// An update can also be made in up to SlicesMax slices, each from the same bytes of all payloads.
+	// SliceRange returns the bytes [from, to) of a payload on which slice i of n depends.
+	SlicesMax() int
+	SliceRange(i, n int) (from, to int)
+	// UpdateSlice appends to dst slice i of n, from that range of each payload. The payloads do not
+	// have to be well formed, and there may be none: a code that is out of range votes for nothing.
+	// UpdateSliceMax returns the length of the longest.
+	UpdateSlice(dst []byte, ranges [][]byte, i, n int) ([]byte, error)
+	UpdateSliceMax(i, n int) int
+	// JoinUpdate appends to dst the update with these slices, which it checks. If it fails, dst is
+	// unchanged.
+	JoinUpdate(dst []byte, slices [][]byte) ([]byte, error)
+}
+
+// PieceBytes is the length of the pieces of a payload that are under its root where members fetch
+// ranges of payloads.
+const PieceBytes = 1 << 10
+
+// PayloadRoot returns what a commitment names a payload by: the root over its pieces, or its
+// merkle.BlobRoot.
+func PayloadRoot(payload []byte, pieces bool) wire.Hash {
+	if pieces {
+		return merkle.Root(merkle.PieceLeaves(payload, PieceBytes))
+	}
+	return merkle.BlobRoot(payload)
 }
 
 // Find returns the kind with a name.

@@ -165,6 +165,11 @@ type Follower interface {
 	UpdateMax() int
 	Update(dst []byte, payloads [][]byte) ([]byte, error)
 	CheckUpdate(update []byte) error
+	SlicesMax() int
+	SliceRange(i, n int) (from, to int)
+	UpdateSlice(dst []byte, ranges [][]byte, i, n int) ([]byte, error)
+	UpdateSliceMax(i, n int) int
+	JoinUpdate(dst []byte, slices [][]byte) ([]byte, error)
 
 	// Follow turns params into the next round's by the update of an accepted set whose payloads were
 	// made in that step. After an error params is as it was.

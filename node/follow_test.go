@@ -29,6 +29,14 @@ func (e writing) CheckUpdate(update []byte) error {
 	return nil
 }
 
+func (e writing) SlicesMax() int                                  { return 1 }
+func (e writing) SliceRange(int, int) (int, int)                  { return 0, len(toyMagic) + 4 }
+func (e writing) UpdateSliceMax(int, int) int                     { return e.UpdateMax() }
+func (e writing) JoinUpdate(d []byte, s [][]byte) ([]byte, error) { return append(d, s[0]...), nil }
+func (e writing) UpdateSlice(dst []byte, ranges [][]byte, _, _ int) ([]byte, error) {
+	return e.Update(dst, ranges)
+}
+
 func (e writing) Follow(params engine.Vector, update []byte, step uint32) error {
 	if err := e.CheckUpdate(update); err != nil {
 		return err

@@ -96,14 +96,25 @@ const sparseShare = 3
 func (j *job) count(b *block, sums []float32, place []uint16, s *scratch) {
 	const one = 127 << 23 // the bits of 1
 	clear(sums)
-	for payloads := j.payloads; len(payloads) > 0; {
+	payloads, header, bit := j.payloads, codec.HeaderLen, b.bit
+	if j.ranges {
+		header, bit = 0, b.bit-j.skip
+		s.valid = s.valid[:0]
+		for _, p := range payloads {
+			if b.shape.Valid(p, bit) {
+				s.valid = append(s.valid, p)
+			}
+		}
+		payloads = s.valid
+	}
+	for len(payloads) > 0 {
 		n := min(len(s.readings), len(payloads))
 		if n > vec.Numbers {
 			n -= n % vec.Numbers // the rest in another iteration
 		}
 		readings := s.readings[:n]
 		for i := range readings {
-			b.shape.Read(&readings[i], payloads[i][codec.HeaderLen:], b.bit)
+			b.shape.Read(&readings[i], payloads[i][header:], bit)
 		}
 		payloads = payloads[len(readings):]
 		b.shape.Decode(&j.c.loop, readings)

@@ -27,6 +27,10 @@ type job struct {
 	params   []float32 // arguments of Apply
 	payloads [][]byte
 	keep, lr float32
+	// In place of payloads, ranges of them that begin skip bits after the header. Their codes need not
+	// be valid.
+	ranges bool
+	skip   int
 
 	signs []byte   // results of Update
 	zeros [][]span // by task
@@ -40,6 +44,7 @@ type scratch struct {
 	picker   subset.Picker
 	votes    subset.Signed
 	readings [subset.Readings]subset.Reading // payloads that are decoded together
+	valid    [][]byte                        // ranges whose code of a block is valid
 }
 
 // get returns an idle job, or a new one.
@@ -69,6 +74,10 @@ func (c *Codec) get() *job {
 func (c *Codec) put(j *job) {
 	// Releases the caller's memory.
 	j.state, j.grad, j.params, j.payloads, j.signs, j.zeros = nil, nil, nil, nil, nil, nil
+	j.ranges, j.skip = false, 0
+	for i := range j.scratch {
+		clear(j.scratch[i].valid)
+	}
 	select {
 	case c.spare <- j:
 	default:

@@ -125,14 +125,8 @@ func (c *Codec) parseUpdate(update []byte) (zeros []span, err error) {
 		return nil, fmt.Errorf("distro: update: %w", err)
 	}
 	signs, rest := update[codec.HeaderLen:c.UpdateLen()], update[c.UpdateLen():]
-	for end := 0; len(rest) > 0; {
-		gap, after := uvarint(rest)
-		length, after := uvarint(after)
-		if length == 0 || gap == 0 && end > 0 || gap > uint64(c.n-end) || length > uint64(c.n-end)-gap {
-			return nil, fmt.Errorf("distro: update: run %d of weights that only decay is malformed", len(zeros))
-		}
-		rest, end = after, end+int(gap+length)
-		zeros = append(zeros, span{end - int(length), end})
+	if zeros, err = parseZeros(rest, c.n); err != nil {
+		return nil, err
 	}
 	for i := range c.blocks {
 		b := &c.blocks[i]
@@ -150,6 +144,20 @@ func (c *Codec) parseUpdate(update []byte) (zeros []span, err error) {
 				return nil, fmt.Errorf("distro: update: weight %d both steps and only decays", at)
 			}
 		}
+	}
+	return zeros, nil
+}
+
+// parseZeros reads the runs of weights that only decay, of n weights.
+func parseZeros(b []byte, n int) (zeros []span, err error) {
+	for end := 0; len(b) > 0; {
+		gap, after := uvarint(b)
+		length, after := uvarint(after)
+		if length == 0 || gap == 0 && end > 0 || gap > uint64(n-end) || length > uint64(n-end)-gap {
+			return nil, fmt.Errorf("distro: update: run %d of weights that only decay is malformed", len(zeros))
+		}
+		b, end = after, end+int(gap+length)
+		zeros = append(zeros, span{end - int(length), end})
 	}
 	return zeros, nil
 }
