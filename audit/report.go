@@ -121,7 +121,7 @@ func (a *auditor) compute(ctx context.Context, in *inputs) Report {
 	if err != nil {
 		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
-	in.report.compare(in.commitment, result, merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(in.prev))))
+	in.report.compare(in.commitment, result, merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(in.prev))), a.trainer.Spec.Slices())
 	if in.report.Verdict == "" {
 		in.report.Verdict = Equal
 	}
@@ -136,8 +136,8 @@ func advicePrev(err error) string {
 }
 
 // compare adds the rows of a share that was computed again.
-func (r *Report) compare(c dispute.Commitment, result engine.Result, state wire.Hash) {
-	found := verify.Claim(c, result, state)
+func (r *Report) compare(c dispute.Commitment, result engine.Result, state wire.Hash, pieces bool) {
+	found := verify.Claim(c, result, state, pieces)
 	r.row("gradient", c.Work, found.Work)
 	r.row("optimizer state", c.State, found.State)
 	r.row("payload", c.Payload, found.Payload)

@@ -32,7 +32,7 @@ func TestAuditTellsWhatIsDifferent(t *testing.T) {
 		c := honest
 		v.change(&c)
 		var r Report
-		r.compare(c, result, state)
+		r.compare(c, result, state, false)
 		if r.Reason != v.want || (r.Verdict == Different) != (v.want != "") || len(r.Rows) != 4 {
 			t.Errorf("%s: %q, %q", v.name, r.Verdict, r.Reason)
 		}

@@ -198,7 +198,7 @@ type AskSpans struct {
 }
 
 // FetchPayload fetches and checks one committed payload; the slice of it that Seed draws, if Seed
-// is not zero.
+// is not zero. If Slices is not 0, it fetches the range for that slice of Slices, with a proof.
 type FetchPayload struct {
 	Round        coordinator.Round
 	Member       coordinator.Member
@@ -206,6 +206,8 @@ type FetchPayload struct {
 	Payload      wire.Hash
 	PayloadBytes uint32
 	Seed         wire.Hash
+	Slice        int
+	Slices       int
 	From         []key.Public // likeliest holder first
 }
 

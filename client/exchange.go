@@ -108,7 +108,7 @@ func (peerExchange) patience(ms uint64, _ uint32) uint64 { return ms }
 
 // whom returns another peer each time. The first question waits, because gossip is usually faster.
 func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
-	if rs.askedAt == 0 {
+	if rs.askedAt == 0 && !(m.slices() && rs.number < m.state.Round()) {
 		rs.askedAt = max(m.now, 1)
 		return to, false
 	}

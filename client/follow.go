@@ -79,11 +79,12 @@ type UpdateFetched struct {
 	Refused bool
 }
 
-// MakeUpdate makes the update of a round's accepted set from its payloads, and serves it. It ends
-// in UpdateMade.
+// MakeUpdate makes the update of a round's accepted set from its payloads, or from all its slices,
+// and serves it. It ends in UpdateMade.
 type MakeUpdate struct {
 	Round    coordinator.Round
 	Payloads []wire.Hash
+	Slices   []wire.Hash
 }
 
 // UpdateMade ends a MakeUpdate action. Root is zero if it failed.
@@ -101,18 +102,19 @@ func (UpdateFetched) event() {}
 
 // following is how far the update of a round has come.
 type following struct {
-	sinceMs  uint64 // when it was wanted first
-	askedAt  uint64
-	order    []key.Public // witnesses to ask
-	all      bool         // all of them are asked
-	tries    uint8        // how often it was begun again
-	quorum   int
-	named    []UpdateNamed
-	fetching wire.Hash
-	applied  coordinator.Round // of whose start it made the parameters, 0: not yet
-	used     wire.Hash         // the root of what did
-	held     wire.Hash         // the root of the update that is there
-	over     bool              // the payloads are fetched instead
+	sinceMs   uint64 // when it was wanted first
+	askedAt   uint64
+	order     []key.Public // witnesses to ask
+	all       bool         // all of them are asked
+	tries     uint8        // how often it was begun again
+	quorum    int
+	named     []UpdateNamed
+	fetching  wire.Hash
+	applied   coordinator.Round // of whose start it made the parameters, 0: not yet
+	used      wire.Hash         // the root of what did
+	held      wire.Hash         // the root of the update that is there
+	over      bool              // the payloads are fetched instead, or the slices
+	assembled bool              // what is held was made here, from slices
 	// It was applied and not made here, and is being made here.
 	unchecked, making bool
 }
@@ -122,6 +124,9 @@ type following struct {
 func (m *Machine) follows(rs *results) bool {
 	if rs.Shares == nil || m.cfg.Update == 0 {
 		return false
+	}
+	if m.slices() {
+		return true
 	}
 	return uint64(rs.Count) > uint64(VouchRounds*rs.witnesses)+m.cfg.Update/uint64(m.cfg.PayloadMax)
 }
@@ -133,8 +138,11 @@ func (m *Machine) attestedIn(a coordinator.Round) (r coordinator.RoundState, ok 
 	return r, ok && r.Attests() == a
 }
 
-// takes reports whether this member fetches the payloads of a round.
+// takes reports whether this member fetches the payloads of a round, or a range of each.
 func (m *Machine) takes(rs *results) bool {
+	if m.slices() {
+		return m.aggregates(rs)
+	}
 	if !m.follows(rs) || rs.follow.over {
 		return true
 	}
@@ -172,6 +180,9 @@ func (m *Machine) others(rs *results, tries uint8) (list []key.Public) {
 		return m.peers(rs.number+coordinator.Round(tries)*fromMax, fromMax)
 	}
 	witnesses := r.Witnesses()
+	if m.aggregates(rs) {
+		witnesses = rs.sharing.groups[rs.sharing.own]
+	}
 	for k := range min(fromMax, len(witnesses)) {
 		i := witnesses[(int(m.member.index)+int(tries)*fromMax+k)%len(witnesses)]
 		if i != m.member.index {
@@ -186,14 +197,24 @@ func (m *Machine) others(rs *results, tries uint8) (list []key.Public) {
 func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 	rs := m.results(a)
 	f := &rs.follow
-	if m.takes(rs) || !f.held.IsZero() {
-		return f.held, !f.held.IsZero()
+	switch {
+	case !f.held.IsZero():
+		return f.held, true
+	case m.slices() && (f.over || m.elect(a+coordinator.Round(m.run.Overlap))):
+		f.held = m.assemble(rs)
+		f.assembled = !f.held.IsZero()
+		return f.held, true
+	case !m.slices() && m.takes(rs):
+		return f.held, false
 	}
 	if f.sinceMs == 0 {
 		m.beginFollowing(rs)
 	}
 	r, _ := m.state.At(a)
 	patience := m.run.RoundTrainMs / followForPart
+	if m.slices() {
+		patience *= 2 // a witness may have to sum a slice first
+	}
 	if !f.fetching.IsZero() {
 		patience *= 2
 	}
@@ -205,7 +226,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 		if late && !f.over {
 			*f = following{all: true, tries: min(f.tries+1, followTries)}
 		}
-		return wire.Hash{}, !f.over
+		return wire.Hash{}, !f.over || m.slices()
 	case !f.fetching.IsZero():
 	case found:
 		f.fetching = u.Root
@@ -233,6 +254,9 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 // witnesses were late, nobody would get them. These go on asking, and heal in the end. Those who
 // have to report need the payloads.
 func (m *Machine) affords(rs *results) bool {
+	if m.slices() {
+		return true // all slices are what an update is
+	}
 	const weightBits = 32 // an update has one or more for each weight
 	return m.elect(m.state.Round()) || uint64(rs.Count)*uint64(m.cfg.PayloadMax) <= weightBits*m.cfg.Update
 }
@@ -374,6 +398,12 @@ func (m *Machine) vouches() bool {
 		if f.making {
 			continue
 		}
+		if m.slices() {
+			if root := m.assemble(rs); !root.IsZero() {
+				m.compareUpdate(rs, root)
+			}
+			continue
+		}
 		m.fetchOpen(rs)
 		if payloads, complete := m.accepted(rs.number); complete {
 			f.making = true
@@ -387,16 +417,23 @@ func (m *Machine) vouches() bool {
 // differ, this member goes back to the agreed parameters and applies the payloads.
 func (m *Machine) updateMade(ev UpdateMade) {
 	rs := m.find(ev.Round)
-	if rs == nil || !rs.follow.making {
-		return
+	switch {
+	case rs == nil || ev.Root.IsZero(): // it would fail again
+	case m.slices() && rs.sharing != nil:
+		rs.sharing.made = ev.Root
+	case rs.follow.making:
+		m.compareUpdate(rs, ev.Root)
 	}
+}
+
+// compareUpdate does so with the root of the right update.
+func (m *Machine) compareUpdate(rs *results, right wire.Hash) {
 	f := &rs.follow
-	switch ev.Root {
-	case wire.Hash{}: // it would fail again
+	switch right {
 	case f.used:
 		f.unchecked, f.making = false, false
 	default:
-		m.do(Note{fmt.Sprintf("the update applied for round %d is not that of its results: going back to the agreed parameters", ev.Round)})
+		m.do(Note{fmt.Sprintf("the update applied for round %d is not that of its results: going back to the agreed parameters", rs.number)})
 		m.judgeNamed(f, false)
 		_, agreed := m.state.Params()
 		for _, other := range m.rounds {

@@ -19,6 +19,7 @@ type followTest struct {
 	fetched  int // updates
 	payloads int // fetched by who neither attests them nor is a witness now
 	asks     map[*peer]int
+	slices   *sliceTest         // nil in a run without slices
 	tainted  map[wire.Hash]bool // parameters that the update wrongRoot made, and what was made of them
 }
 
@@ -29,6 +30,9 @@ const testUpdateBytes = 4000 // that of four payloads
 func (f *followTest) config(c Config) Config {
 	if f != nil {
 		c.Update, c.UpdateMax = testUpdateBytes, 9*testUpdateBytes
+		if f.slices != nil {
+			c.Aggregators, c.SlicesMax, c.PayloadMax = f.slices.aggregators, 100, 100
+		}
 	}
 	return c
 }
@@ -50,6 +54,9 @@ func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
 // followed performs an action of a run of followers. It reports whether that is all to do about it.
 func (p *peer) followed(a Action) bool {
 	f := p.follow
+	if f.slices != nil && p.sliced(a) {
+		return true
+	}
 	switch a := a.(type) {
 	case AskUpdate:
 		for _, k := range a.To {

@@ -18,7 +18,7 @@
 //     (lineage.go), and commit to it (train.go); in a run of buckets, reveal the slice that the
 //     next window draws (bucket.go);
 //   - results: learn the commitments of others, fetch and check their payloads (results.go), or
-//     follow those who did (follow.go);
+//     follow those who did (follow.go), or sum a slice of them (slices.go);
 //   - witnessing: report what it holds when elected (witness.go);
 //   - verifying: compute again the shares it was drawn to check, give the verdict, and see disputes
 //     through (cases.go, verify.go, argue.go); prove it when a member signs two commitments for one
@@ -40,6 +40,9 @@ type Config struct {
 	// Update and UpdateMax are the lengths of the shortest and the longest update of an accepted set,
 	// in bytes, in a run of followers; 0 in others.
 	Update, UpdateMax uint64
+	// Aggregators, in a run of slices, is the least number of members that sum each slice; 0 in
+	// others. SlicesMax is the most slices that an update can be made of.
+	Aggregators, SlicesMax uint32
 	// States holds, in a run that resumes another, the optimizer state from which a member's first
 	// result may begin, besides the fresh one.
 	States map[key.Public]wire.Hash
@@ -120,7 +123,7 @@ func (m *Machine) take(ev Event) {
 	switch ev.(type) {
 	case Tick:
 		m.reconsiders = true
-	case CommitmentReceived, PayloadFetched, Found:
+	case CommitmentReceived, PayloadFetched, Found, HeldShown, SliceNamed:
 		m.witness.waits = false
 	default:
 		m.witness.waits, m.unretained, m.reconsiders = false, true, true
@@ -148,6 +151,8 @@ func (m *Machine) take(ev Event) {
 		m.updateNamed(ev)
 	case UpdateMade:
 		m.updateMade(ev)
+	case HeldShown, SliceSummed, SliceNamed, SliceFetched:
+		m.aggregated(ev)
 	case UpdateFetched:
 		m.updateFetched(ev)
 	case Applied:
@@ -271,6 +276,7 @@ func (m *Machine) decideRound() {
 		}
 		m.catchUp()
 		m.decideResults()
+		m.decideSlices()
 		if x, ok := m.exchange.(revealer); ok {
 			x.help()
 		}
@@ -278,6 +284,7 @@ func (m *Machine) decideRound() {
 		m.decideWitness(r)
 	case coordinator.Cooldown:
 		m.catchUp()
+		m.decideSlices()
 		m.decideCheckpoint()
 	case coordinator.Finished, coordinator.Paused:
 		m.syncToAgreed()

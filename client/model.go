@@ -163,7 +163,8 @@ func (m *Machine) catchUp() {
 		}
 		if update, follows := m.update(a); follows {
 			if !update.IsZero() {
-				m.model.applying, m.results(a).follow.unchecked = true, true
+				f := &m.results(a).follow
+				m.model.applying, f.unchecked = true, !f.assembled
 				m.do(Apply{To: q, Of: a, Step: r.Step(), Update: update})
 			}
 			return

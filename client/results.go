@@ -57,6 +57,7 @@ type results struct {
 	// The members before these were found to lack nothing: see lacks.
 	unknown, unheld coordinator.Member
 	accepting       *accepting // nil until the accepted set is wanted
+	sharing         *sharing   // nil until slices are drawn
 }
 
 // place locates a candidate: known[member][k].
@@ -73,7 +74,8 @@ type candidate struct {
 	fetching   *fetching // nil: it is not
 	triedAt    uint64
 	tries      uint8
-	held       bool // the payload is there and decodes
+	held       bool // the payload is there and decodes, or the range of it that this member sums
+	spread     bool // all ranges of it were found to be held by enough members
 	refused    bool // never to be held
 	queued     bool // it is in open or parked
 }
@@ -209,6 +211,9 @@ func (m *Machine) replace(rs *results, member coordinator.Member, c ...candidate
 // valid reports whether a commitment is for the share that its author was given, on the parameters
 // that all started from, and from an optimizer state that its author may begin from.
 func (m *Machine) valid(rs *results, c *candidate) bool {
+	if m.slices() && c.commitment.PayloadBytes != m.cfg.PayloadMax {
+		return false // ranges are the same bytes of all payloads
+	}
 	if c.refused || !rs.expects(c.commitment.Member) || c.commitment.Share != rs.Hashes[c.commitment.Member] {
 		return false
 	}
@@ -224,12 +229,12 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 }
 
 // best returns the candidate that this member vouches for: the one with the smallest ID among the
-// valid ones; with payload set, only among those whose payload it holds.
+// valid ones; with payload set, only among those whose payload all can have.
 func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *candidate {
 	var best *candidate
 	for i := range rs.known[member] {
 		c := &rs.known[member][i]
-		if m.valid(rs, c) && (c.held || !payload) && (best == nil || c.id.Compare(best.id) < 0) {
+		if m.valid(rs, c) && (!payload || m.there(rs, c)) && (best == nil || c.id.Compare(best.id) < 0) {
 			best = c
 		}
 	}
@@ -364,6 +369,9 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if c.held || c.refused || c.fetching != nil {
 		return false
 	}
+	if m.slices() && !m.aggregates(rs) {
+		return false
+	}
 	seed, ok := m.exchange.seed(rs.number)
 	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
@@ -372,8 +380,12 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	from := append([]key.Public{author}, m.others(rs, c.tries)...)
 	c.tries += 1 - c.tries>>7
 	m.begin(c)
-	m.do(FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
-		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from})
+	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
+		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from}
+	if m.aggregates(rs) {
+		f.Slice, f.Slices = rs.sharing.own, len(rs.sharing.groups)
+	}
+	m.do(f)
 	return true
 }
 
@@ -420,6 +432,15 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	if bulk {
 		elected = m.elected(rs)
 	}
+	if m.slices() && rs.number < m.state.Round() && rs.asks%2 == 0 {
+		rs.asks++ // authors know best, and else who was elected
+		for _, i := range of {
+			if k := m.state.Key(i); k != m.cfg.Self {
+				m.do(AskCommitments{Round: rs.number, Of: []coordinator.Member{i}, To: k})
+			}
+		}
+		return false
+	}
 	if len(elected) == 0 {
 		rs.asks++
 		m.do(AskCommitments{Round: rs.number, Of: of, To: to})
@@ -444,6 +465,9 @@ func (m *Machine) fetched(ev PayloadFetched) {
 		}
 		m.ended(rs.known[ev.Member][k : k+1])
 		c.held = c.held || ev.OK // a copy may have come meanwhile
+		if rs.sharing != nil {
+			rs.sharing.changed = true
+		}
 		c.refused = ev.Refused
 		if !c.held && !c.refused && !c.queued {
 			c.queued = true

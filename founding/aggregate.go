@@ -3,9 +3,11 @@ package founding
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -19,7 +21,10 @@ type Aggregate struct {
 	None      uint64 `json:"none_bytes"`
 	Update    uint64 `json:"update_bytes"`    // received by a follower
 	Followers uint64 `json:"followers_bytes"` // by a member on average: it is a witness now and then
-	Chosen    string `json:"chosen"`
+	// Slices is what each receives of results if updates are made in slices, elected or not; 0 if
+	// they are not.
+	Slices uint64 `json:"slices_bytes,omitempty"`
+	Chosen string `json:"chosen"`
 }
 
 // newAggregate returns the comparison, nil if the run has no choice.
@@ -31,6 +36,12 @@ func newAggregate(s spec.Spec, needs trainer.Sizes) *Aggregate {
 	a := Aggregate{Members: c.Members, Witnesses: c.Witnesses, Chosen: s.Exchange.Aggregate}
 	a.None = uint64(a.Members-min(a.Members, 1)) * needs.Payload
 	a.Update = needs.Update
+	if g, ok := NewGroups(s); ok {
+		// Ranges begin and end within pieces, and have two ways of a tree as proof.
+		proof := 2 * 32 * uint64(bits.Len64(needs.Payload/codec.PieceBytes))
+		each := min(needs.Payload, needs.Payload/uint64(g.Slices())+codec.PieceBytes) + proof
+		a.Slices = a.Update + uint64(a.Members-1)*each
+	}
 	a.Followers = min(a.None, a.Update+client.VouchRounds*uint64(a.Witnesses)*needs.Payload)
 	if a.Chosen == "" {
 		a.Chosen = spec.AggregateNone
@@ -60,6 +71,10 @@ func chooseAggregate(s *spec.Spec) (bool, error) {
 
 // String describes the comparison in sentences.
 func (a Aggregate) String() string {
+	if a.Slices > 0 {
+		return fmt.Sprintf("With %d members each receives %s a round, elected or not. With exchange.aggregate = %q that would be %s on average, and %s for a member that is elected.",
+			a.Members, view.Bytes(a.Slices), spec.AggregateFollowers, view.Bytes(a.Followers), view.Bytes(client.VouchRounds*a.None))
+	}
 	return fmt.Sprintf("With %d members each receives %s a round; with exchange.aggregate = %q %s on average, and %s while it is not elected. The run has %q.",
 		a.Members, view.Bytes(a.None), spec.AggregateFollowers, view.Bytes(a.Followers), view.Bytes(a.Update), a.Chosen)
 }
@@ -79,7 +94,9 @@ type Links struct {
 func newLinks(s spec.Spec, needs trainer.Sizes, a *Aggregate) Links {
 	l := Links{Members: cmp.Or(s.Members.Slots, s.Members.Capacity), Warmup: time.Duration(s.Times.Warmup), Train: time.Duration(s.Times.RoundTrain)}
 	results := uint64(l.Members-1) * needs.Payload
-	if a != nil && a.Followers < a.None && a.Chosen == spec.AggregateFollowers {
+	if a != nil && a.Slices > 0 {
+		results = a.Slices
+	} else if a != nil && a.Followers < a.None && a.Chosen == spec.AggregateFollowers {
 		results *= client.VouchRounds
 	}
 	within := func(bytes uint64, d time.Duration) uint64 { return uint64(float64(bytes) / max(d.Seconds(), 1e-3)) }

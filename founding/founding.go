@@ -53,7 +53,7 @@ func (d Draft) Complete() (spec.Spec, []byte, error) {
 	if err != nil {
 		return s, nil, err
 	}
-	if fault := NewTheft(s).Fault(); fault != nil && !d.FewWitnesses {
+	if fault := weakness(s); fault != nil && !d.FewWitnesses {
 		return s, nil, fault
 	}
 	filled, err := fillData(&s, d.Data, words)

@@ -20,11 +20,12 @@ type Preview struct {
 	Members  uint32        `json:"members"` // that it takes to begin
 	// Received is the number of bytes that each of Members members receives, and on average sends,
 	// in a round.
-	Received  uint64        `json:"received_bytes"`
-	Aggregate *Aggregate    `json:"aggregate,omitempty"` // nil if there is no choice
-	Links     Links         `json:"links"`
-	Tokens    uint64        `json:"tokens"` // trained on in all
-	Theft     Theft         `json:"theft"`
+	Received  uint64     `json:"received_bytes"`
+	Aggregate *Aggregate `json:"aggregate,omitempty"` // nil if there is no choice
+	Links     Links      `json:"links"`
+	Tokens    uint64     `json:"tokens"` // trained on in all
+	Theft     Theft      `json:"theft"`
+	weakness  error
 	Solana    *Fees         `json:"solana,omitempty"` // of a run there
 	Steps     []PreviewStep `json:"steps"`            // the first, the last, and some between
 }
@@ -60,7 +61,7 @@ func NewPreview(s spec.Spec) (p Preview, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start, Theft: NewTheft(s)}
+	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start, Theft: NewTheft(s), weakness: weakness(s)}
 	if p.Needs, err = trainer.SizesOf(s); err != nil {
 		return p, err
 	}
@@ -117,8 +118,8 @@ func (p Preview) Write(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if fault := p.Theft.Fault(); fault != nil {
-		fmt.Fprintf(out, "\nIt would be refused: %v.\n", fault)
+	if p.weakness != nil {
+		fmt.Fprintf(out, "\nIt would be refused: %v.\n", p.weakness)
 	}
 	gpu := view.Bytes(p.Needs.DeviceMemory)
 	if p.Needs.DeviceLeast < p.Needs.DeviceMemory {

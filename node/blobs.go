@@ -18,6 +18,17 @@ type blobs struct {
 	byRoot map[wire.Hash]*blob
 	// updates names the updates made here, by the round of their payloads. They are among byRoot.
 	updates map[coordinator.Round]client.Update
+	// In a run of slices: pieces of payloads, the own slices of updates, and what is held.
+	sections map[rangeOf]keptSection
+	slices   map[coordinator.Round]client.Update
+	shown    map[coordinator.Round][]byte
+}
+
+func newBlobs() *blobs {
+	return &blobs{
+		byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{},
+		sections: map[rangeOf]keptSection{}, slices: map[coordinator.Round]client.Update{}, shown: map[coordinator.Round][]byte{},
+	}
 }
 
 // blob is a payload or an update, which has bytes, or parameters or an optimizer state, whose
@@ -27,6 +38,10 @@ type blob struct {
 	leaves []wire.Hash
 	bytes  []byte
 	floats engine.Vector
+	// The own payload in a run of slices has leaves of its pieces in place of leaves, and sections is
+	// how many of its sections are kept.
+	pieces   []wire.Hash
+	sections int
 }
 
 // putPayload keeps a payload under its root until its round is forgotten.
@@ -106,6 +121,9 @@ func (s *blobs) forget(before coordinator.Round) {
 		}
 	}
 	maps.DeleteFunc(s.updates, func(round coordinator.Round, _ client.Update) bool { return round < before })
+	maps.DeleteFunc(s.sections, func(_ rangeOf, k keptSection) bool { return k.round < before })
+	maps.DeleteFunc(s.slices, func(round coordinator.Round, _ client.Update) bool { return round < before })
+	maps.DeleteFunc(s.shown, func(round coordinator.Round, _ []byte) bool { return round < before })
 }
 
 // Leaves implements p2p.Source.

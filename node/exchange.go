@@ -52,6 +52,12 @@ type server interface {
 	// askUpdate asks witnesses for the update of an accepted set.
 	askUpdate(a client.AskUpdate)
 
+	// askHeld asks aggregators what they hold of a round's payloads, and askSlices which slices they
+	// have summed. askRange asks one peer for pieces of a payload, which are not checked yet.
+	askHeld(a client.AskHeld)
+	askSlices(a client.AskSlices)
+	askRange(ctx context.Context, to key.Public, r rangeOf, done func(answer []byte, err error))
+
 	// fetchBlob gets an optimizer state or parameters for a recomputation, or an update.
 	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))
 }

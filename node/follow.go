@@ -21,13 +21,25 @@ func (p *peers) askUpdate(a client.AskUpdate) {
 	q := wire.AppendU32(wire.AppendU8(nil, questionUpdate), uint32(a.Round))
 	for _, to := range a.To {
 		p.question(to, q, func(answer []byte) {
-			r := wire.NewReader(answer)
-			u := client.Update{Root: r.Hash(), Bytes: r.U64()}
-			if r.Done() == wire.OK && !u.Root.IsZero() {
+			if u, ok := parseNamed(answer); ok {
 				p.node.step(client.UpdateNamed{Round: a.Round, By: to, Update: u})
 			}
 		})
 	}
+}
+
+// appendNamed encodes what an update is named by, and parseNamed decodes it.
+func appendNamed(u client.Update, ok bool) []byte {
+	if !ok {
+		return nil
+	}
+	return wire.AppendU64(wire.AppendHash(nil, u.Root), u.Bytes)
+}
+
+func parseNamed(answer []byte) (u client.Update, ok bool) {
+	r := wire.NewReader(answer)
+	u = client.Update{Root: r.Hash(), Bytes: r.U64()}
+	return u, r.Done() == wire.OK && !u.Root.IsZero()
 }
 
 // newUpdate returns the blob of the update of a round's accepted set. It may be called off the
@@ -51,10 +63,7 @@ func (s *blobs) answerUpdate(round coordinator.Round) []byte {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	u, ok := s.updates[round]
-	if !ok {
-		return nil
-	}
-	return wire.AppendU64(wire.AppendHash(nil, u.Root), u.Bytes)
+	return appendNamed(u, ok)
 }
 
 // fetchUpdate fetches an update, checks it and serves it.
@@ -91,7 +100,7 @@ func (n *Node) fetchUpdate(a client.FetchUpdate) {
 	})
 }
 
-// makeUpdate makes an update from its payloads and serves it.
+// makeUpdate makes an update from its payloads, or from slices, and serves it.
 func (n *Node) makeUpdate(a client.MakeUpdate) {
 	payloads, ok := n.payloads(a.Payloads, wire.Hash{})
 	if !ok || n.follower == nil {
@@ -101,7 +110,14 @@ func (n *Node) makeUpdate(a client.MakeUpdate) {
 	var b *blob
 	n.engine.add(&job{kind: "update", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
-			if update, err := n.follower.Update(nil, payloads); err == nil {
+			var update []byte
+			var err error
+			if len(a.Slices) > 0 {
+				update, err = n.join(a.Slices)
+			} else {
+				update, err = n.follower.Update(nil, payloads)
+			}
+			if err == nil {
 				b = newUpdate(a.Round, update)
 			}
 		},

@@ -107,6 +107,9 @@ type Config struct {
 	// Follow says that members that do not attest a round's results apply their update in place of
 	// the payloads, if that is smaller. All members of a run must agree on it.
 	Follow bool
+	// Aggregators, in a run that makes updates in slices, is the least number of members that sum
+	// each slice; 0 in others. Followers of such a run have Follow too.
+	Aggregators uint32
 	// Bucket is how results travel in a run of buckets, which does not need Listen.
 	Bucket *Bucket
 	// Listen joins the peer network; it is called once, with the handler that answers peers.
@@ -252,7 +255,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.engine.node = n
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
-	n.blobs = &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
+	n.blobs = newBlobs()
 	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
 	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
 	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
@@ -260,6 +263,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if f, ok := cfg.Engine.Follower(); ok && cfg.Follow {
 		n.follower = f
 		machine.Update, machine.UpdateMax = uint64(f.UpdateLen()), uint64(f.UpdateMax())
+		machine.Aggregators, machine.SlicesMax = cfg.Aggregators, uint32(f.SlicesMax())
 	}
 	n.machine = client.New(machine)
 	n.slicer, _ = cfg.Engine.Slicer()
@@ -378,6 +382,8 @@ func (n *Node) perform(a client.Action) {
 		n.makeUpdate(a)
 	case client.FetchUpdate:
 		n.fetchUpdate(a)
+	case client.AskSlices, client.AskHeld, client.ShowHeld, client.SumSlice, client.Recount, client.FetchSlice:
+		n.aggregate(a)
 	case client.Apply:
 		n.apply(a)
 	case client.Heal:

@@ -40,6 +40,8 @@ import (
 //
 //	question: u8 4 | author | signed commitment
 //	answer:   u8 1
+//
+// Questions of a run of slices are in ranges.go.
 
 const (
 	questionCommitments = 1
@@ -334,6 +336,16 @@ func (h *handler) Answer(from key.Public, request []byte) []byte {
 	case questionUpdate:
 		if round := r.U32(); r.Done() == wire.OK {
 			return h.answerUpdate(coordinator.Round(round))
+		}
+	case questionRange:
+		return h.answerRange(&r)
+	case questionHeld:
+		if round := r.U32(); r.Done() == wire.OK {
+			return h.answerHeld(coordinator.Round(round))
+		}
+	case questionSlice:
+		if round := r.U32(); r.Done() == wire.OK {
+			return h.answerSlice(coordinator.Round(round))
 		}
 	case questionOffer:
 		if h.Gossip(from, request[1:]) == p2p.Accept {

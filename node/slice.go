@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
@@ -42,7 +43,7 @@ func (n *Node) opens(body []byte, payload, seed wire.Hash) error {
 // of it that will be sent. It is called off the loop.
 func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 	if n.slicer == nil {
-		return merkle.BlobRoot(update), uint32(len(update))
+		return codec.PayloadRoot(update, n.slices()), uint32(len(update))
 	}
 	return n.slicer.Root(update), uint32(n.slicer.RevealLen())
 }
@@ -51,6 +52,10 @@ func (n *Node) promise(update []byte) (root wire.Hash, bytes uint32) {
 func (n *Node) put(round coordinator.Round, update []byte) {
 	if _, later := n.exchange.(publisher); later {
 		n.sealed[round] = update
+		return
+	}
+	if n.slices() {
+		n.blobs.putPieces(round, update)
 		return
 	}
 	n.blobs.putPayload(round, update)

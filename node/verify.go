@@ -222,7 +222,7 @@ func (n *Node) gradient(ctx context.Context, a client.Verify, in input) (s share
 // gradient, only the work differs.
 func (n *Node) claim(c dispute.Commitment, s share) dispute.Commitment {
 	if !n.stateless() {
-		return verify.Claim(c, s.Result, s.stateRoot())
+		return verify.Claim(c, s.Result, s.stateRoot(), n.slices())
 	}
 	c.Work = dispute.WorkHash(c.Run, c.Round, c.Member, s.Gradient)
 	return c

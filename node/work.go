@@ -129,6 +129,10 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 	report := func(ok, refused bool) {
 		n.hear(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
 	}
+	if a.Slices > 0 {
+		n.fetchRange(a)
+		return
+	}
 	if n.blobs.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
 		report(true, false)
 		return

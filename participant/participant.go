@@ -209,7 +209,7 @@ func (p *Participant) Run(ctx context.Context) error {
 	cfg := node.Config{
 		Run: p.Target.Run, ID: p.id, Key: p.Key, Ledger: p.Client.As(p.Key), Loop: p.loop, Engine: p.Trainer.Engine,
 		Listen: p.join, Initial: p.Trainer.Initial, States: p.Trainer.Spec.States(), Store: p.store,
-		Follow:     p.Trainer.Spec.Followers(),
+		Follow: p.Trainer.Spec.Followers(), Aggregators: p.Trainer.Spec.Aggregators(),
 		Checkpoint: p.checkpoint, Recall: p.recall, Kept: p.Kept, CheckpointAlways: p.Checkpoints > 0,
 		EvalRounds: evaluate, Observe: p.observed, Stake: p.Stake, Pool: p.Pool,
 		Instance: newInstance(), Failed: p.failed,

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -20,11 +21,16 @@ type Exchange struct {
 	// buckets. A round trains for exactly one window. The default is 60. In such runs
 	// times.round_train is only an estimate of a window's duration, which members use to plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
-	// Aggregate is what members download of a round's results between peers: "none", every payload,
-	// or "followers": a member that was not elected to attest the results downloads the update that
-	// they make, of one bit a parameter, if that is less. That takes codec distro. If the key is
-	// left out it means none; `entrain run create` sets what is best for the run.
+	// Aggregate is what members download of a round's results between peers. "none": every payload.
+	// "followers": a member that was not elected to attest the results downloads the update that they
+	// make, of one bit a parameter, if that is less. "slices": every member downloads one range of
+	// all payloads, sums that slice of the update, and downloads the others; no member downloads all
+	// payloads. Both take codec distro, and "slices" members.overlap 1. If the key is left out it
+	// means none; `entrain run create` sets none or followers, whichever is less.
 	Aggregate string `toml:"aggregate,omitempty"`
+	// Aggregators is the least number of members that sum each slice. With fewer, members download
+	// less, and colluding members are likelier to invent a slice or to hold it up. 0: 128.
+	Aggregators uint16 `toml:"aggregators,omitempty"`
 }
 
 // Scores defines who scores the members' work, and what the work earns. Tokens are whole.
@@ -53,10 +59,29 @@ const (
 const (
 	AggregateNone      = "none"
 	AggregateFollowers = "followers"
+	AggregateSlices    = "slices"
 )
 
+// aggregatorsDefault is the number of aggregators of a slice of which 30 % may collude:
+// docs/security.md.
+const aggregatorsDefault = 128
+
 // Followers reports whether members that do not attest results may follow those that do.
-func (s Spec) Followers() bool { return s.Exchange.Aggregate == AggregateFollowers }
+func (s Spec) Followers() bool {
+	return s.Exchange.Aggregate == AggregateFollowers || s.Slices()
+}
+
+// Slices reports whether updates are made in slices.
+func (s Spec) Slices() bool { return s.Exchange.Aggregate == AggregateSlices }
+
+// Aggregators returns the least number of members that sum each slice, 0 if updates are not made in
+// slices.
+func (s Spec) Aggregators() uint32 {
+	if !s.Slices() {
+		return 0
+	}
+	return uint32(cmp.Or(s.Exchange.Aggregators, aggregatorsDefault))
+}
 
 // windowBlocksDefault makes a window one minute long on a chain with one block a second.
 const windowBlocksDefault = 60
@@ -132,8 +157,20 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 		if s.Buckets() || !s.Optimizer.Kind().Followable {
 			fault("exchange.aggregate: %q needs exchange.kind = %q and optimizer.codec = %q", AggregateFollowers, ExchangePeers, "distro")
 		}
+	case AggregateSlices:
+		switch {
+		case s.Buckets() || !s.Optimizer.Kind().Followable:
+			fault("exchange.aggregate: %q needs exchange.kind = %q and optimizer.codec = %q", AggregateSlices, ExchangePeers, "distro")
+		case s.Members.Overlap != 1:
+			fault("exchange.aggregate: %q needs members.overlap = 1: ranges of payloads travel while the next round trains", AggregateSlices)
+		case s.Members.Capacity < 2*s.Aggregators():
+			fault("exchange.aggregators: %d members for each slice, and members.capacity of %d, make one slice; choose %q, or fewer aggregators", s.Aggregators(), s.Members.Capacity, AggregateFollowers)
+		}
 	default:
-		fault("exchange.aggregate: %q is unknown; choose %q or %q", s.Exchange.Aggregate, AggregateNone, AggregateFollowers)
+		fault("exchange.aggregate: %q is unknown; choose %q, %q or %q", s.Exchange.Aggregate, AggregateNone, AggregateFollowers, AggregateSlices)
+	}
+	if s.Exchange.Aggregators > 0 && !s.Slices() {
+		fault("exchange.aggregators: has no effect unless exchange.aggregate is %q; leave it out", AggregateSlices)
 	}
 	if a := s.Scores.Alpha; !(a >= 0 && a <= 1) {
 		fault("scores.alpha: %v must be above 0 and at most 1", a)

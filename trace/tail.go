@@ -37,6 +37,7 @@ type Tails struct {
 	codec  codec.Disputable
 	flat   flat
 	groups []int // first block of each group that is read together, then the number of blocks
+	piece  int   // bytes of a payload under a leaf of its root
 }
 
 // NewTails returns the tails of a codec for its layout. It returns an error if the layout is not
@@ -45,8 +46,12 @@ func NewTails(c codec.Disputable, layout tensor.Layout) (*Tails, error) {
 	if layout.Len() == 0 || layout.Len() != c.StateLen() {
 		return nil, errors.New("trace: the codec has another layout")
 	}
-	return &Tails{codec: c, flat: newFlat(layout), groups: groups(c)}, nil
+	return &Tails{codec: c, flat: newFlat(layout), groups: groups(c), piece: merkle.ChunkBytes}, nil
 }
+
+// CommitPieces has commitments name payloads by the root over their pieces of codec.PieceBytes, as
+// in a run of slices, and not by merkle.BlobRoot.
+func (t *Tails) CommitPieces() { t.piece = codec.PieceBytes }
 
 // tailSite is the place of a tail in a program.
 type tailSite struct {
@@ -80,8 +85,8 @@ func (t *Tails) Tail(lr float32, share Share) Tail {
 	codes := d.codes(momentum)
 	left := d.add(d.leftOp(momentum))
 	bytes := d.add(d.payloadOp(codes))
-	payload := d.blob("payload", func(at tailSite) stream { return payloadBytes{at, bytes, c.PayloadMax()} }, c.PayloadMax())
-	state := d.blob("new state", func(at tailSite) stream { return stateBytes{d, at, left} }, c.StateLen()*4)
+	payload := d.blob("payload", func(at tailSite) stream { return payloadBytes{at, bytes, c.PayloadMax(), t.piece} }, ceil(c.PayloadMax(), t.piece))
+	state := d.blob("new state", func(at tailSite) stream { return stateBytes{d, at, left} }, chunks(c.StateLen()*4))
 	work := d.add(workOp(share, gradient))
 	d.add(outcomeOp(payload, uint32(c.PayloadMax()), state, work, step))
 	return d
@@ -111,7 +116,7 @@ func (t *GradientTails) Tail(c dispute.Commitment) Tail {
 
 // gradientRoot adds the operations that hash the gradient.
 func (d *codecTail) gradientRoot() uint32 {
-	return d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, d.flat.n*4)
+	return d.blob("gradient", func(at tailSite) stream { return gradientBytes{d.flat, at} }, chunks(d.flat.n*4))
 }
 
 // Len implements Tail.
@@ -185,3 +190,6 @@ func chain(at tailSite, name string, size int, of, n uint32, step func(acc []uin
 
 // chunks returns the number of chunks of a blob with the given size in bytes.
 func chunks(bytes int) uint32 { return uint32(merkle.BlobChunks(uint64(bytes))) }
+
+// ceil returns the number of pieces of a payload.
+func ceil(bytes, piece int) uint32 { return uint32((bytes + piece - 1) / piece) }

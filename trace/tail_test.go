@@ -22,6 +22,7 @@ type tailCase struct {
 	name   string
 	layout []tensor.Spec
 	cfg    distro.Config
+	pieces bool // payloads are named by their pieces
 }
 
 func tailCases() []tailCase {
@@ -30,14 +31,15 @@ func tailCases() []tailCase {
 		{Name: "e", Shape: []int{5, 600}}, {Name: "f", Shape: []int{700}}, {Name: "g", Shape: []int{1, 1}},
 	}
 	return []tailCase{
-		{"odd sizes", odd, distro.Config{Block: 64, TopK: 32, Decay: .9, ClipNorm: 1}},
-		{"no clipping", odd, distro.Config{Block: 16, TopK: 64, Decay: 1}},
-		{"blocks of one", odd, distro.Config{Block: 1, TopK: 1, ClipNorm: 3}},
-		{"largest blocks", odd, distro.Config{Block: 128, TopK: 5, Decay: .5, ClipNorm: 1e6}},
-		{"blocks across tiles", []tensor.Spec{{Name: "w", Shape: []int{130, 190}}}, distro.Config{Block: 120, TopK: 8, Decay: .5, ClipNorm: .1}},
+		{"odd sizes", odd, distro.Config{Block: 64, TopK: 32, Decay: .9, ClipNorm: 1}, false},
+		{"no clipping", odd, distro.Config{Block: 16, TopK: 64, Decay: 1}, false},
+		{"blocks of one", odd, distro.Config{Block: 1, TopK: 1, ClipNorm: 3}, false},
+		{"largest blocks", odd, distro.Config{Block: 128, TopK: 5, Decay: .5, ClipNorm: 1e6}, false},
+		{"blocks across tiles", []tensor.Spec{{Name: "w", Shape: []int{130, 190}}}, distro.Config{Block: 120, TopK: 8, Decay: .5, ClipNorm: .1}, false},
 		{"several chunks", []tensor.Spec{{Name: "v", Shape: []int{257}}, {Name: "w", Shape: []int{300, 513}}, {Name: "x", Shape: []int{1000, 64}}},
-			distro.Config{Block: 64, TopK: 32, Decay: .95, ClipNorm: 1}},
-		{"a payload of several chunks", []tensor.Spec{{Name: "w", Shape: []int{1024, 1300}}}, distro.Config{Block: 4, TopK: 16, Decay: .95}},
+			distro.Config{Block: 64, TopK: 32, Decay: .95, ClipNorm: 1}, false},
+		{"a payload of several chunks", []tensor.Spec{{Name: "w", Shape: []int{1024, 1300}}}, distro.Config{Block: 4, TopK: 16, Decay: .95}, false},
+		{"pieces of a payload", []tensor.Spec{{Name: "w", Shape: []int{300, 513}}}, distro.Config{Block: 4, TopK: 16, Decay: .95}, true},
 	}
 }
 
@@ -60,11 +62,14 @@ type tailProgram struct {
 func newTailProgram(t testing.TB, c tailCase, grad []float32, lr float32) tailProgram {
 	t.Helper()
 	layout := tensor.NewLayout(c.layout)
-	tail, err := NewTail(c.codec(t), layout, lr, tailShare())
+	tails, err := NewTails(c.codec(t), layout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tailProgram{layout.Tensors(), grad, tail}
+	if c.pieces {
+		tails.CommitPieces()
+	}
+	return tailProgram{layout.Tensors(), grad, tails.Tail(lr, tailShare())}
 }
 
 func tailShare() Share { return Share{Run: wire.Sum("trace-test"), Round: 7, Member: 3} }
@@ -166,7 +171,7 @@ func TestTheTailIsWhatTheCodecDoes(t *testing.T) {
 				}
 				s := tailShare()
 				want := dispute.Outcome(dispute.Commitment{
-					Payload: merkle.BlobRoot(payload), PayloadBytes: uint32(len(payload)), State: merkle.BlobRoot(tensor.Bytes(state)),
+					Payload: codec.PayloadRoot(payload, c.pieces), PayloadBytes: uint32(len(payload)), State: merkle.BlobRoot(tensor.Bytes(state)),
 					Work: dispute.WorkHash(s.Run, coordinator.Round(s.Round), coordinator.Member(s.Member), merkle.BlobRoot(tensor.Bytes(grad))),
 				})
 				last := p.Op(p.Len() - 1)

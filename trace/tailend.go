@@ -123,16 +123,16 @@ func putBits(words []uint32, offset int, code []uint32) {
 	}
 }
 
-// payloadBytes is the payload as a blob, from the tiles of operation of.
+// payloadBytes is the payload in chunks of piece bytes, from the tiles of operation of.
 type payloadBytes struct {
-	at   tailSite
-	of   uint32
-	size int
+	at          tailSite
+	of          uint32
+	size, piece int
 }
 
 // tiles returns the first tile of a chunk and the number of its tiles.
 func (p payloadBytes) tiles(chunk uint32) (first, n uint32) {
-	const each = 4 * ChunkWords / payloadTile
+	each := uint32(p.piece / payloadTile)
 	all := uint32((p.size + payloadTile - 1) / payloadTile)
 	return chunk * each, min((chunk+1)*each, all) - chunk*each
 }

@@ -20,15 +20,14 @@ const (
 	stateWords = 8 + 16 + 2 // an unfinished SHA-256: see digest
 )
 
-// blob adds the operations that hash a stream of size bytes as merkle.BlobRoot does, and returns
+// blob adds the operations that hash a stream of leaves chunks as merkle.Root does, and returns
 // that of the root.
 //
 // The tree is that of RFC 6962, which splits n leaves at a power of two. Above eight leaves, a
 // split is therefore at a multiple of eight, and eight leaves from a multiple of eight on are a
 // subtree. So each level here computes the roots of groups of eight, which are the leaves of the
 // next level.
-func (d *codecTail) blob(name string, of func(at tailSite) stream, size int) uint32 {
-	leaves := chunks(size)
+func (d *codecTail) blob(name string, of func(at tailSite) stream, leaves uint32) uint32 {
 	root := d.add(func(at tailSite) Op { return leavesOp(name, of(at), leaves) })
 	for n := leaves; n > 1; n = eights(n) {
 		below := root

@@ -37,7 +37,7 @@ type Inputs struct {
 
 // Recompute repeats the step of a case and compares the result with the commitment. An error means
 // that there is no verdict: the inputs are not those the commitment names, or the engine could not
-// read them.
+// read them. The commitment names its payload by merkle.BlobRoot.
 func Recompute(ctx context.Context, e engine.Engine, c dispute.Case, in Inputs) (Verdict, error) {
 	if err := in.check(e, c); err != nil {
 		return Verdict{}, err
@@ -52,7 +52,7 @@ func Recompute(ctx context.Context, e engine.Engine, c dispute.Case, in Inputs) 
 		v.Failed, v.Difference = err, fmt.Sprintf("a result where there is none: %v", err)
 		return v, nil
 	}
-	v.Difference = Difference(c.Commitment, Claim(c.Commitment, v.Result, merkle.Root(e.Leaves(v.State))))
+	v.Difference = Difference(c.Commitment, Claim(c.Commitment, v.Result, merkle.Root(e.Leaves(v.State)), false))
 	v.Same = v.Difference == ""
 	return v, nil
 }
@@ -85,9 +85,10 @@ func (in Inputs) check(e engine.Engine, c dispute.Case) error {
 }
 
 // Claim returns the commitment c as it would be had r, and the optimizer state with the given hash
-// after the step, been the result of its share.
-func Claim(c dispute.Commitment, r engine.Result, state wire.Hash) dispute.Commitment {
-	c.Payload, c.PayloadBytes = merkle.BlobRoot(r.Payload), uint32(len(r.Payload))
+// after the step, been the result of its share. pieces is how it names the payload
+// (codec.PayloadRoot).
+func Claim(c dispute.Commitment, r engine.Result, state wire.Hash, pieces bool) dispute.Commitment {
+	c.Payload, c.PayloadBytes = codec.PayloadRoot(r.Payload, pieces), uint32(len(r.Payload))
 	c.State, c.Work = state, dispute.WorkHash(c.Run, c.Round, c.Member, r.Gradient)
 	return c
 }

@@ -92,6 +92,9 @@ func newTail(s spec.Spec, layout tensor.Layout) (func(dispute.Case) trace.Tail, 
 	if err != nil {
 		return nil, err
 	}
+	if s.Slices() {
+		tails.CommitPieces()
+	}
 	schedule, err := s.Schedule()
 	if err != nil {
 		return nil, err

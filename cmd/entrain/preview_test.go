@@ -64,6 +64,16 @@ min = 5
 	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", small, "--json"); p.Aggregate.Chosen != "none" {
 		t.Errorf("of 96 members: %+v", p.Aggregate)
 	}
+	slices := writeFile(t, filepath.Join(t.TempDir(), "slices.toml"), "name = \"slices\"\n[members]\ncapacity = 2560\noverlap = 1\n[exchange]\naggregate = \"slices\"\n")
+	p = object[founding.Preview](s, "run", "create", "--dry-run", "-f", slices, "--json")
+	// A twentieth of each payload, and what its ends and its proof take.
+	if a := p.Aggregate; a.Chosen != "slices" || a.Slices < a.Update+a.None/20 || a.Slices > a.Update+a.None/20+2559*2000 || p.Links.Results < a.Slices/121 || p.Links.Results > a.Slices/119 {
+		t.Errorf("in slices: %+v, %+v", a, p.Links)
+	}
+	weak := writeFile(t, filepath.Join(t.TempDir(), "weak.toml"), "name = \"weak\"\n[members]\ncapacity = 2560\noverlap = 1\n[exchange]\naggregate = \"slices\"\naggregators = 20\n")
+	if out := s.ok("run", "create", "--dry-run", "-f", weak); !strings.Contains(out, "It would be refused: exchange.aggregators: with 20 members for each slice, 768 of 2560") {
+		t.Errorf("nothing about few aggregators in\n%s", out)
+	}
 	s.fails([]string{"run", "create", "--dry-run"}, "-f FILE")
 
 	few := writeFile(t, filepath.Join(t.TempDir(), "few.toml"), "name = \"few\"\nsteps = 1000\n[members]\ncapacity = 64\nwitnesses = 3\n")

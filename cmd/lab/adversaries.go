@@ -22,6 +22,7 @@ func adversariesCommand(c console) *cobra.Command {
 			}{
 				{"members of runs between peers", adversary.Kinds()},
 				{"members of runs of followers", adversary.Misleaders()},
+				{"members of runs of slices", adversary.Aggregators()},
 				{"miners of runs by buckets", adversary.Miners()},
 			} {
 				fmt.Fprintf(c.out, "%s:\n", list.title)

@@ -55,7 +55,7 @@ func writeText(t *testing.T, text string) string {
 
 func TestAllAdversariesAreListed(t *testing.T) {
 	out := ok(t, "adversaries")
-	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders(), adversary.Miners()) {
+	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders(), adversary.Aggregators(), adversary.Miners()) {
 		if !strings.Contains(out, "  "+k.Name+" ") {
 			t.Errorf("no line of %s in\n%s", k.Name, out)
 		}

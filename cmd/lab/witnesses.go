@@ -19,7 +19,11 @@ func witnessesCommand(c console) *cobra.Command {
 		Long: `Computes, for runs of several sizes, how likely the members that collude are a quorum of a round's
 witnesses (captured), or leave the others too few for one (blocked), and how likely they settle wrong
 parameters within all rounds: if one captured committee sufficed, and if two in a row must name them, as they
-must. entrain run create refuses a run in which 30 % do so with a probability above 0.001.`,
+must. entrain run create refuses a run in which 30 % do so with a probability above 0.001.
+
+Then, for runs that make updates in slices, how likely enough of a slice's aggregators collude that members take
+a slice of their invention within all rounds, or that in one round they keep results out of it or let in what
+nobody else has (denied); and how many slices of a round each witness has to sum because of them (recounted).`,
 		Example: "  lab witnesses\n  lab witnesses --witnesses 8 --rounds 1000",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -33,6 +37,20 @@ must. entrain run create refuses a run in which 30 % do so with a probability ab
 					}
 					fmt.Fprintf(w, "%s\t%d %%\t%.1g\t%.1g\t%.1g\t%.1g\n", view.Thousands(uint64(n)), percent,
 						d.Captured(), d.Blocked(), d.Settled(rounds, 1), d.Settled(rounds, 2))
+				}
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "\n")
+			fmt.Fprintf(w, "members\tcolluding\taggregators\tan invented slice in %s rounds\ta round is denied\trecounted\n", view.Thousands(uint64(rounds)))
+			for _, n := range []uint32{1024, 10_000} {
+				for _, percent := range []uint32{10, 20, 30} {
+					for _, aggregators := range []uint32{32, 64, 128, 192} {
+						g := founding.Groups{Members: n, Colluding: n * percent / 100, Aggregators: aggregators}
+						fmt.Fprintf(w, "%s\t%d %%\t%d\t%.1g\t%.1g\t%.1g\n", view.Thousands(uint64(n)), percent, aggregators,
+							g.Invented(rounds), g.Denied(), g.Recounted())
+					}
 				}
 			}
 			return w.Flush()

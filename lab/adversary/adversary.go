@@ -137,6 +137,9 @@ type hooks struct {
 	// update receives the update of a round that the member applied, and returns what to name to
 	// followers and to serve in its place.
 	update func([]byte) []byte
+	// aggregates receives a question to the member as an aggregator (questionRange, questionHeld or
+	// questionSlice), who asks, and the honest answer, and returns what to answer.
+	aggregates func(question byte, from key.Public, answer []byte) []byte
 	// check receives every payload that the node takes from others. It is called off the loop,
 	// without the lock.
 	check func(payload []byte)

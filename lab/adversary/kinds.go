@@ -41,9 +41,9 @@ func (k Kind) Signed() bool { return slices.Equal(k.Offences, []dispute.Offence{
 
 // Find returns the named kind among those of runs that exchange between peers. The name "a+b" is
 // that of a member that is an a for two rounds and a b for the next two, in turn; neither may need
-// a gang or be among the [Misleaders].
+// a gang or be among the [Misleaders] and [Aggregators].
 func Find(name string) (Kind, bool) {
-	for _, k := range Misleaders() {
+	for _, k := range append(Misleaders(), Aggregators()...) {
 		if k.Name == name {
 			return k, true
 		}
@@ -76,7 +76,8 @@ func names(kinds []Kind) string {
 	return strings.Join(list, ", ")
 }
 
-// Kinds returns all kinds of runs that exchange between peers, besides the [Misleaders].
+// Kinds returns all kinds of runs that exchange between peers, besides the [Misleaders] and the
+// [Aggregators].
 func Kinds() []Kind {
 	return slices.Concat(trainers(), messengers(), officials(), sly())
 }

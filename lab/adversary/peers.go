@@ -104,6 +104,11 @@ func (h handler) Answer(from key.Public, request []byte) []byte {
 	if h.m.hooks.update != nil && len(request) > 0 && request[0] == questionUpdate {
 		return h.answerUpdate(answer)
 	}
+	if h.m.hooks.aggregates != nil && len(request) > 0 && request[0] >= questionRange && request[0] <= questionSlice {
+		h.m.mu.Lock()
+		defer h.m.mu.Unlock()
+		return h.m.hooks.aggregates(request[0], from, answer)
+	}
 	if h.m.hooks.commit == nil || len(request) == 0 || request[0] != questionCommitments {
 		return answer
 	}
@@ -132,6 +137,9 @@ const (
 	questionCommitments = 1
 	questionUpdate      = 3
 	questionOffer       = 4
+	questionRange       = 5
+	questionHeld        = 6
+	questionSlice       = 7
 )
 
 // Leaves implements p2p.Source.

@@ -50,8 +50,8 @@ func (p *participant) begin(ctx context.Context) {
 		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
 		Store:   &p.disk,
-		Follow:  n.spec.Followers(),
-		Stake:   n.spec.Trust.Stake, Restake: true,
+		Follow:  n.spec.Followers(), Aggregators: n.spec.Aggregators(),
+		Stake: n.spec.Trust.Stake, Restake: true,
 		Disputant: n.disputant,
 		// The first participants measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),

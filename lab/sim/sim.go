@@ -15,6 +15,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -79,6 +80,10 @@ type Config struct {
 
 	// Followers is whether members that attest nothing follow (exchange.aggregate).
 	Followers bool `json:",omitempty"`
+	// Aggregators, if not 0, has the run make updates in slices, each by this number of members or
+	// more.
+	Aggregators uint16 `json:",omitempty"`
+	hidden      int    // width of a larger model, as such a run has; 0: 32 in such a run
 	// Everybody has the run begin once all clients are there.
 	Everybody bool `json:",omitempty"`
 
@@ -211,6 +216,16 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	}
 	if cfg.Followers {
 		s.Exchange.Aggregate = spec.AggregateFollowers
+	}
+	if cfg.Aggregators > 0 {
+		s.Exchange.Aggregate, s.Exchange.Aggregators = spec.AggregateSlices, cfg.Aggregators
+	}
+	if cfg.Aggregators > 0 || cfg.hidden > 0 {
+		// Payloads of several pieces, that is, of more than a bit a parameter.
+		hidden := cmp.Or(cfg.hidden, 32)
+		s.Model.Hidden, s.Model.FFN, s.Model.Layers = hidden, 4*hidden, 2
+		compressor.Block, compressor.TopK = 8, 32
+		s.Optimizer = compressor
 	}
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
