@@ -122,14 +122,8 @@ func TestGenesisWithTokens(t *testing.T) {
 }
 
 func TestVerificationNeedsAReferee(t *testing.T) {
-	verified := func(name string) CreateRun {
-		r := createRun(name, "owner", 4)
-		r.Config.VerificationPercent, r.Config.VerifyMs, r.Config.DisputeMs = 5, 1000, 1000
-		r.Config.StateHash = wire.Sum("entrain/test/state")
-		return r
-	}
 	without := newChain(t)
-	without.want(CodeNoReferee, without.tx("owner", verified("demo")))
+	without.want(CodeNoReferee, without.tx("owner", verified("demo", "owner")))
 	without.want(CodeOK, without.tx("owner", createRun("demo", "owner", 4)))
 
 	var asked [][]byte
@@ -145,11 +139,11 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &chain{t: t, host: h}
-	if err := c.host.Deliver(c.tx("owner", verified("demo"))); CodeOf(err) != CodeNoReferee || len(err.Error()) > refusalMax+200 {
+	if err := c.host.Deliver(c.tx("owner", verified("demo", "owner"))); CodeOf(err) != CodeNoReferee || len(err.Error()) > refusalMax+200 {
 		t.Errorf("refused as %.80v...", err)
 	}
 	c.want(CodeOK, c.tx("owner", createRun("plain", "owner", 4)))
-	c.want(CodeOK, c.tx("owner", verified("demo")))
+	c.want(CodeOK, c.tx("owner", verified("demo", "owner")))
 	if len(asked) != 2 || !bytes.Equal(asked[1], testSpec) {
 		t.Errorf("referees were made of %q", asked)
 	}
@@ -161,6 +155,48 @@ func TestVerificationNeedsAReferee(t *testing.T) {
 	if err != nil || again.Hash() != h.Hash() || again.runs[0].referee == nil || again.runs[1].referee != nil {
 		t.Errorf("read again: %v", err)
 	}
+}
+
+// TestABlockMakesFewReferees fills a block with runs whose specifications are refused after much work, for which nobody pays.
+func TestABlockMakesFewReferees(t *testing.T) {
+	made := 0
+	h, err := NewHost(Genesis{Chain: testChain, TimeMs: genesisMs}, Rules{Referees: func([]byte) (dispute.Referee, error) {
+		made++
+		return nil, errors.New("a step has too many operations")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chain{t: t, host: h}
+	var txs [][]byte
+	for i := range 100 {
+		who := fmt.Sprint("free", i)
+		txs = append(txs, c.tx(who, verified("demo", who)))
+	}
+	for i, code := range c.block(append(txs, c.tx("owner", createRun("plain", "owner", 4)))...) {
+		want := CodeRunsFull
+		switch {
+		case i < refereesMax:
+			want = CodeNoReferee
+		case i == len(txs):
+			want = CodeOK
+		}
+		if code != want {
+			t.Errorf("transaction %d: %q, want %q", i, code, want)
+		}
+	}
+	if made != refereesMax {
+		t.Errorf("%d referees were made", made)
+	}
+	c.want(CodeNoReferee, c.tx("owner", verified("demo", "owner"))) // in the next block
+}
+
+// verified returns a run whose results are checked.
+func verified(name, owner string) CreateRun {
+	r := createRun(name, owner, 4)
+	r.Config.VerificationPercent, r.Config.VerifyMs, r.Config.DisputeMs = 5, 1000, 1000
+	r.Config.StateHash = wire.Sum("entrain/test/state")
+	return r
 }
 
 type fakeReferee struct{ dispute.Referee }

@@ -66,6 +66,7 @@ type Host struct {
 	archive  archive
 	mark     mark
 	rest     wire.Hash // hash of all but the mark, as of the last commit
+	tried    int       // referees that the open block has made, or tried to
 }
 
 type run struct {
@@ -183,6 +184,7 @@ func (h *Host) Begin(b Block) {
 	h.height = b.Height
 	h.timeMs = max(h.timeMs, b.TimeMs)
 	h.seed = b.Seed
+	h.tried = 0
 	h.accounts.prune(h.timeMs)
 	for _, k := range b.Guilty {
 		h.punish(k)
@@ -301,6 +303,12 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	}
 	if err := h.bank.mayPay(sender, h.RunDeposit()); err != nil {
 		return err
+	}
+	if c.Config.VerificationPercent > 0 {
+		if h.tried == refereesMax {
+			return refuse(CodeRunsFull, refereesMax, " in this block; try again")
+		}
+		h.tried++
 	}
 	r := &run{name: name, spec: slices.Clone(c.Spec), changedMs: h.timeMs}
 	if err := r.appoint(c.Config, h.rules); err != nil {

@@ -44,6 +44,9 @@ const (
 	ClosedMax = 1 << 14
 	// RunsMax bounds the coordinators that every block ticks.
 	RunsMax = 64
+	// refereesMax bounds the runs with verification that a block creates or refuses: to make a
+	// referee takes up to 300 ms and 150 MB, whether or not the specification is good.
+	refereesMax = 4
 	// StateBytesMax bounds the memory of all coordinators together, since every replica holds it
 	// twice.
 	StateBytesMax = 256 << 20
