@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/wire"
 	"pgregory.net/rapid"
 )
 
@@ -299,6 +300,31 @@ func FuzzCheck(f *testing.F) {
 		}
 		if i >= n || h != leaves[i] || !slices.Equal(proof, Prove(leaves, i)) {
 			t.Errorf("leaf %v is accepted as number %d of %d with proof %v", h, i, n, proof)
+		}
+	})
+}
+
+// A list is continued from at most 64 hashes, which are written in one way, however long it says it is.
+func FuzzReadTree(f *testing.F) {
+	var t Tree
+	for _, h := range numbered(11) {
+		t.Add(h)
+	}
+	f.Add(t.Append(nil))
+	f.Add(bytes.Repeat([]byte{255}, 8+64*32))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := wire.NewReader(b)
+		tree := ReadTree(&r)
+		if r.Err() != wire.OK {
+			return
+		}
+		if again := tree.Append(nil); !bytes.HasPrefix(b, again) || len(again)+r.Len() != len(b) {
+			t.Errorf("%x is read as what is written as %x", b, again)
+		}
+		before := tree.Root()
+		more := tree
+		if more.Add(Hash{1}); tree.Root() != before || more.Root() == before {
+			t.Error("a copy is not independent")
 		}
 	})
 }

@@ -53,9 +53,14 @@ func (t *Tree) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadTree reads the encoding that Append writes.
+// ReadTree reads the encoding that Append writes. A tree of 1<<63 leaves or more is refused: it
+// would overflow when more follow.
 func ReadTree(r *wire.Reader) Tree {
 	t := Tree{n: r.U64()}
+	if t.n>>63 == 1 {
+		r.Fail(wire.ErrOutOfRange)
+		return Tree{}
+	}
 	for h := range 64 {
 		if t.n>>h&1 == 1 && r.Err() == wire.OK {
 			t.peaks[h] = r.Hash()

@@ -2,12 +2,14 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -89,5 +91,22 @@ func FuzzAnsweredCommitments(f *testing.F) {
 		if checked > len(answer)/len(one) || taken > checked {
 			t.Errorf("%d bytes: %d signatures are checked, %d commitments are taken", len(answer), checked, taken)
 		}
+		reader := PeerReader{run: run, network: told{answer: answer}}
+		list, err := reader.Commitments(t.Context(), k, 3, []coordinator.Member{2})
+		for _, a := range list {
+			if c := a.Signed.Commitment; err != nil || c.Run != run || c.Round != 3 || c.Member != 2 || !a.Verify() {
+				t.Errorf("a reader takes %+v, %v", c, err)
+			}
+		}
 	})
+}
+
+// told is a network whose peers give one answer.
+type told struct {
+	p2p.Network
+	answer []byte
+}
+
+func (n told) Ask(_ context.Context, _ key.Public, _ []byte, done func([]byte, error)) {
+	done(n.answer, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -111,6 +112,28 @@ func FuzzParseTicket(f *testing.F) {
 		got, err := ParseTicket(s)
 		if err == nil && got.String() != s {
 			t.Errorf("%q is also %q", s, got.String())
+		}
+	})
+}
+
+// What somebody passes on as RUN@HOST names a run, and an address that is read as itself.
+func FuzzLocated(f *testing.F) {
+	for _, s := range []string{"my-run@a.example.org", "r@[2001:db8::1]:7370", "@https://a.example.org:443#7:" + strings.Repeat("0a", 32), "r@solana:devnet#11111111111111111111111111111111"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var endpoints []string
+		run, err := LocatedOne(s, &endpoints)
+		if err != nil {
+			return
+		}
+		if !host.RunNameValid(run) {
+			t.Errorf("%q names the run %q", s, run)
+		}
+		for _, e := range endpoints {
+			if again, err := URL(e); err != nil || again != e {
+				t.Errorf("%q leads to %q, which is read as %q, %v", s, e, again, err)
+			}
 		}
 	})
 }

@@ -185,53 +185,64 @@ func newDriver(t fataler, data []byte, f p2p.Fetch, c map[key.Public]conduct) *d
 // orders of events among random peers.
 func TestDownloadAlwaysEndsWithTheBlobOrItsReason(t *testing.T) {
 	whole := blob(9*merkle.ChunkBytes+17, 1)
-	rapid.Check(t, func(t *rapid.T) {
-		sizes := []int{0, 1, merkle.ChunkBytes, merkle.ChunkBytes + 1, 5 * merkle.ChunkBytes, len(whole)}
-		data := whole[:rapid.SampledFrom(sizes).Draw(t, "size")]
-		peers := keys(rapid.IntRange(0, 12).Draw(t, "peers"))
-		conducts := map[key.Public]conduct{}
-		var penalized []key.Public
-		good := false
-		for _, k := range peers {
-			c := conduct(rapid.IntRange(0, int(shortens)).Draw(t, "conduct"))
-			conducts[k] = c
-			good = good || c == honest || c == flickers || (c == shortens && len(data) <= 2*merkle.ChunkBytes)
-		}
-		var progress uint64
-		f := p2p.Fetch{
-			Ref: mem.NewRef(data), From: peers,
-			Progress: func(done, total uint64) {
-				if done < progress || done > total || total != uint64(len(data)) {
-					t.Fatalf("progress from %d to %d of %d", progress, done, total)
-				}
-				progress = done
-			},
-			Penalty: func(k key.Public, o p2p.Offence) {
-				if c := conducts[k]; !(c == lies && o == p2p.Lied) && !(c == sticks && o == p2p.Stalled) {
-					t.Fatalf("a peer of conduct %d is blamed: %v", c, o)
-				}
-				if slices.Contains(penalized, k) {
-					t.Fatal("a peer is blamed twice in one fetch")
-				}
-				penalized = append(penalized, k)
-			},
-		}
-		v := newDriver(t, data, f, conducts)
-		got, err := v.run(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
-		if good {
-			if err != nil || !bytes.Equal(got, data) {
-				t.Fatalf("with an honest peer the fetch failed: %v", err)
+	rapid.Check(t, func(t *rapid.T) { checkDownload(t, whole) })
+}
+
+// Many peers, whatever they do, cost a download no more requests than their number and that of the chunks allow.
+func FuzzDownload(f *testing.F) {
+	whole := blob(9*merkle.ChunkBytes+17, 1)
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkDownload(t, whole) }))
+}
+
+func checkDownload(t *rapid.T, whole []byte) {
+	sizes := []int{0, 1, merkle.ChunkBytes, merkle.ChunkBytes + 1, 5 * merkle.ChunkBytes, len(whole)}
+	data := whole[:rapid.SampledFrom(sizes).Draw(t, "size")]
+	peers := keys(rapid.IntRange(0, 12).Draw(t, "peers"))
+	conducts := map[key.Public]conduct{}
+	var penalized []key.Public
+	good := false
+	for _, k := range peers {
+		c := conduct(rapid.IntRange(0, int(shortens)).Draw(t, "conduct"))
+		conducts[k] = c
+		good = good || c == honest || c == flickers || (c == shortens && len(data) <= 2*merkle.ChunkBytes)
+	}
+	var progress uint64
+	f := p2p.Fetch{
+		Ref: mem.NewRef(data), From: peers,
+		Progress: func(done, total uint64) {
+			if done < progress || done > total || total != uint64(len(data)) {
+				t.Fatalf("progress from %d to %d of %d", progress, done, total)
 			}
-			return
-		}
-		var fe *p2p.FetchError
-		if !errors.As(err, &fe) || !errors.Is(err, p2p.ErrNoPeers) {
-			// Peers that shorten the leaf list can still serve chunks, once the list is known.
-			if err != nil || !bytes.Equal(got, data) {
-				t.Fatalf("got error %v", err)
+			progress = done
+		},
+		Penalty: func(k key.Public, o p2p.Offence) {
+			if c := conducts[k]; !(c == lies && o == p2p.Lied) && !(c == sticks && o == p2p.Stalled) {
+				t.Fatalf("a peer of conduct %d is blamed: %v", c, o)
 			}
+			if slices.Contains(penalized, k) {
+				t.Fatal("a peer is blamed twice in one fetch")
+			}
+			penalized = append(penalized, k)
+		},
+	}
+	v := newDriver(t, data, f, conducts)
+	got, err := v.run(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
+	if most := 8*len(peers) + 4*int(f.Ref.Chunks())*max(1, len(peers)); v.requests > most {
+		t.Fatalf("%d requests to %d peers for %d chunks", v.requests, len(peers), f.Ref.Chunks())
+	}
+	if good {
+		if err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("with an honest peer the fetch failed: %v", err)
 		}
-	})
+		return
+	}
+	var fe *p2p.FetchError
+	if !errors.As(err, &fe) || !errors.Is(err, p2p.ErrNoPeers) {
+		// Peers that shorten the leaf list can still serve chunks, once the list is known.
+		if err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("got error %v", err)
+		}
+	}
 }
 
 // fataler is what the driver needs of testing.T and rapid.T.

@@ -16,7 +16,7 @@ import (
 )
 
 // proposer is a replica's application before the first block, and the address of its replica.
-func proposer(t *testing.T) (*app, []byte) {
+func proposer(t testing.TB) (*app, []byte) {
 	t.Helper()
 	h, err := readHome(replicaDir(t, Options{}))
 	if err != nil {
@@ -161,6 +161,39 @@ func TestAChanceKeyThatIsDamagedIsFound(t *testing.T) {
 	writeJSON(t, filepath.Join(dir, chanceFile), k)
 	_, err = Open(dir, nil, nil)
 	contains(t, err, chanceFile, "secret is not that of")
+}
+
+// A transaction of a stranger, and a block of one, are refused or taken, in few words, and change nothing before they are decided on.
+func FuzzStrangers(f *testing.F) {
+	a, self := proposer(f)
+	tx, err := signer("ann").Sign(time.Now(), join("demo"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	made, err := a.PrepareProposal(f.Context(), &abci.RequestPrepareProposal{Height: 1, MaxTxBytes: 1 << 20, ProposerAddress: self, Time: time.Now()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(tx)
+	f.Add(wakeTx(1))
+	f.Add(made.Txs[0])
+	before := a.host.Append(nil)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, kind := range []abci.CheckTxType{abci.CheckTxType_New, abci.CheckTxType_Recheck} {
+			answer, err := a.CheckTx(t.Context(), &abci.RequestCheckTx{Tx: b, Type: kind})
+			if err != nil || len(answer.Log) > 4<<10 {
+				t.Fatalf("%v, %d bytes of words", err, len(answer.Log))
+			}
+		}
+		for _, txs := range [][][]byte{{b}, {made.Txs[0], b}} {
+			if _, err := a.ProcessProposal(t.Context(), &abci.RequestProcessProposal{Height: 1, Txs: txs, ProposerAddress: self, Time: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(a.host.Append(nil), before) {
+			t.Fatal("the ledger has changed")
+		}
+	})
 }
 
 func FuzzLight(f *testing.F) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 )
 
 // FuzzAnswer reads what an endpoint may say of a run's account, as the client does.
@@ -27,9 +28,31 @@ func FuzzAnswer(f *testing.F) {
 			if s, err := coordinator.Open(solana.State(a.Data)); err == nil && len(s.Bytes()) > len(a.Data) {
 				t.Fatalf("a state of %d bytes from %d", len(s.Bytes()), len(a.Data))
 			}
+			if ms, err := clockOf(a); err == nil && ms%1000 != 0 {
+				t.Fatalf("a clock of %d ms", ms)
+			}
+			solana.Named(a.Data)
 			if addrs, err := readAddrs(a.Data); err == nil && len(addrs) > len(a.Data) {
 				t.Fatalf("%d addresses from %d bytes", len(addrs), len(a.Data))
 			}
+		}
+	})
+}
+
+// FuzzRefusal reads why an endpoint says that a transaction failed.
+func FuzzRefusal(f *testing.F) {
+	f.Add([]byte(`{"InstructionError":[2,{"Custom":1012}]}`))
+	f.Add([]byte(`{"InstructionError":[0,{"Custom":1}]}`))
+	f.Add([]byte(`"AccountNotFound"`))
+	f.Add([]byte(`null`))
+	a := &acting{signer: solana.NewSigner(key.FromSeed([32]byte{1}))}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err := a.refusal(text, 1)
+		if (err == nil) != (len(text) == 0 || string(text) == "null") {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if err != nil && len(err.Error()) > len(text)+512 {
+			t.Fatalf("%d bytes of words about %d", len(err.Error()), len(text))
 		}
 	})
 }
