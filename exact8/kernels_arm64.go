@@ -22,12 +22,27 @@ func quantizeRowNEON(n int, src *float32, dst *byte, flip, base uint32, scale *u
 //go:noescape
 func quantizeLeftNEON(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
 
+// quantizeLeftI8MM is the plain function of that name, for bytes q and without sums.
+//
+//go:noescape
+func quantizeLeftI8MM(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+
 // quantizeRightNEON is the plain function of that name, for bytes q and without sums.
 //
 //go:noescape
 func quantizeRightNEON(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
 
-// peakNEON does n rounds of 24 dot products of vectors; see peakPlain.
+// tileI8MM is the tile kernel for products of matrices of bytes, of an A whose bytes are q; see tilePlain.
+//
+//go:noescape
+func tileI8MM(t *tileArgs)
+
+// peakNEON does n rounds of 24 products of vectors; see peakPlain.
 //
 //go:noescape
 func peakNEON(n int)
+
+// peakI8MM does n rounds of 24 products of vectors; see peakPlain.
+//
+//go:noescape
+func peakI8MM(n int)

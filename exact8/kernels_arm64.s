@@ -7,7 +7,9 @@ TEXT ·tileNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 8(R0), R14
 	MOVD 72(R0), R11
+	MOVD 112(R0), R21
 	MOVD 16(R0), R12
+	SUB R12<<3, R21, R21
 tile:
 	MOVD ZR, R15
 group:
@@ -220,6 +222,12 @@ block:
 	WORD $0x4e9195a7 // sdot v7.4s, v13.16b, v17.16b
 	WORD $0x4e9295a9 // sdot v9.4s, v13.16b, v18.16b
 	WORD $0x4e9395ab // sdot v11.4s, v13.16b, v19.16b
+	ADD R21, R1, R1
+	ADD R21, R2, R2
+	ADD R21, R3, R3
+	ADD R21, R4, R4
+	ADD R21, R5, R5
+	ADD R21, R6, R6
 	MOVD R8, R19
 	MOVD R20, R10
 	VLD1R.P 4(R19), [V22.S4]
@@ -337,7 +345,9 @@ TEXT ·rowNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 8(R0), R14
 	MOVD 72(R0), R11
+	MOVD 112(R0), R21
 	MOVD 16(R0), R12
+	SUB R12<<3, R21, R21
 tile:
 	MOVD ZR, R15
 group:
@@ -508,6 +518,7 @@ block:
 	WORD $0x4e8e9586 // sdot v6.4s, v12.16b, v14.16b
 	FMOVQ 1008(R7), F13
 	WORD $0x4e8e95a7 // sdot v7.4s, v13.16b, v14.16b
+	ADD R21, R1, R1
 	MOVD R8, R19
 	MOVD R20, R10
 	VLD1R.P 4(R19), [V22.S4]
@@ -994,6 +1005,358 @@ columns:
 	BNE columns
 	RET
 
+// func quantizeLeftI8MM(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)
+TEXT ·quantizeLeftI8MM(SB), NOSPLIT, $0-40
+	MOVD src+0(FP), R0
+	MOVD stride+8(FP), R1
+	MOVD dst+16(FP), R2
+	MOVD scale+24(FP), R3
+	MOVW $0x7fffffff, R19
+	VDUP R19, V30.S4
+	MOVW $0x10000, R19
+	VDUP R19, V29.S4
+	MOVW $0x47, R19
+	VDUP R19, V28.S4
+	MOVW $0x104, R19
+	VDUP R19, V27.S4
+	MOVW $0x85, R19
+	VDUP R19, V26.S4
+	MOVD $4, R4
+columns:
+	MOVD R0, R5
+	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	FMOVQ (R5), F1
+	ADD R1, R5
+	VAND V1.B16, V30.B16, V1.B16
+	WORD $0x6ea16400 // umax v0.4s, v0.4s, v1.4s
+	VADD V29.S4, V0.S4, V0.S4
+	VUSHR $23, V0.S4, V0.S4
+	WORD $0x6ebc6400 // umax v0.4s, v0.4s, v28.4s
+	VSUB V26.S4, V0.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	FMOVQ F1, (R3)
+	ADD $16, R3
+	VSUB V0.S4, V27.S4, V0.S4
+	VSHL $23, V0.S4, V0.S4
+	MOVD R0, R5
+	ADD $0, R2, R6
+	ADD $32, R2, R7
+	ADD $64, R2, R8
+	ADD $96, R2, R9
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	FMOVQ (R5), F1
+	ADD R1, R5
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	FMOVQ (R5), F2
+	ADD R1, R5
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	FMOVQ (R5), F3
+	ADD R1, R5
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	FMOVQ (R5), F4
+	ADD R1, R5
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	VSLI $8, V2.S4, V1.S4
+	VSLI $16, V3.S4, V1.S4
+	VSLI $24, V4.S4, V1.S4
+	VST1.P V1.S[0], 4(R6)
+	VST1.P V1.S[1], 4(R7)
+	VST1.P V1.S[2], 4(R8)
+	VST1.P V1.S[3], 4(R9)
+	ADD $16, R0
+	ADD $128, R2
+	SUBS $1, R4
+	BNE columns
+	RET
+
 // func quantizeRightNEON(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)
 TEXT ·quantizeRightNEON(SB), NOSPLIT, $0-48
 	MOVD src+0(FP), R0
@@ -1318,6 +1681,487 @@ columns:
 	BNE columns
 	RET
 
+// func tileI8MM(t *tileArgs)
+TEXT ·tileI8MM(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 8(R0), R14
+	MOVD 72(R0), R11
+	MOVD 112(R0), R21
+	SUB $32, R21, R21
+tile:
+	MOVD ZR, R15
+group:
+	MOVD 0(R0), R1
+	ADD R14, R1, R2
+	ADD R14, R2, R3
+	ADD R14, R3, R4
+	ADD R14, R4, R5
+	ADD R14, R5, R6
+	MOVD 40(R0), R7
+	ADD R15, R7, R7
+	MOVD 48(R0), R9
+	ADD R15, R9, R9
+	MOVD 64(R0), R20
+	ADD R15, R20, R20
+	MOVD 32(R0), R8
+	MOVD 80(R0), R13
+	MOVD 88(R0), R19
+	CBNZ R19, block
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD R20, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+	FMOVQ F0, 0(R10)
+	FMOVQ F0, 16(R10)
+	FMOVQ F0, 32(R10)
+	FMOVQ F0, 48(R10)
+	ADD R11, R10, R10
+block:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	FMOVD.P 8(R1), F24
+	VLD1.P 8(R2), V24.D[1]
+	FMOVD.P 8(R3), F25
+	VLD1.P 8(R4), V25.D[1]
+	FMOVD.P 8(R5), F26
+	VLD1.P 8(R6), V26.D[1]
+	FMOVQ 0(R7), F27
+	FMOVQ 128(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da700 // smmla v0.4s, v24.16b, v29.16b
+	WORD $0x4e9ea701 // smmla v1.4s, v24.16b, v30.16b
+	WORD $0x4e9da728 // smmla v8.4s, v25.16b, v29.16b
+	WORD $0x4e9ea729 // smmla v9.4s, v25.16b, v30.16b
+	WORD $0x4e9da750 // smmla v16.4s, v26.16b, v29.16b
+	WORD $0x4e9ea751 // smmla v17.4s, v26.16b, v30.16b
+	FMOVQ 16(R7), F27
+	FMOVQ 144(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da702 // smmla v2.4s, v24.16b, v29.16b
+	WORD $0x4e9ea703 // smmla v3.4s, v24.16b, v30.16b
+	WORD $0x4e9da72a // smmla v10.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72b // smmla v11.4s, v25.16b, v30.16b
+	WORD $0x4e9da752 // smmla v18.4s, v26.16b, v29.16b
+	WORD $0x4e9ea753 // smmla v19.4s, v26.16b, v30.16b
+	FMOVQ 32(R7), F27
+	FMOVQ 160(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da704 // smmla v4.4s, v24.16b, v29.16b
+	WORD $0x4e9ea705 // smmla v5.4s, v24.16b, v30.16b
+	WORD $0x4e9da72c // smmla v12.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72d // smmla v13.4s, v25.16b, v30.16b
+	WORD $0x4e9da754 // smmla v20.4s, v26.16b, v29.16b
+	WORD $0x4e9ea755 // smmla v21.4s, v26.16b, v30.16b
+	FMOVQ 48(R7), F27
+	FMOVQ 176(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da706 // smmla v6.4s, v24.16b, v29.16b
+	WORD $0x4e9ea707 // smmla v7.4s, v24.16b, v30.16b
+	WORD $0x4e9da72e // smmla v14.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72f // smmla v15.4s, v25.16b, v30.16b
+	WORD $0x4e9da756 // smmla v22.4s, v26.16b, v29.16b
+	WORD $0x4e9ea757 // smmla v23.4s, v26.16b, v30.16b
+	FMOVD.P 8(R1), F24
+	VLD1.P 8(R2), V24.D[1]
+	FMOVD.P 8(R3), F25
+	VLD1.P 8(R4), V25.D[1]
+	FMOVD.P 8(R5), F26
+	VLD1.P 8(R6), V26.D[1]
+	FMOVQ 256(R7), F27
+	FMOVQ 384(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da700 // smmla v0.4s, v24.16b, v29.16b
+	WORD $0x4e9ea701 // smmla v1.4s, v24.16b, v30.16b
+	WORD $0x4e9da728 // smmla v8.4s, v25.16b, v29.16b
+	WORD $0x4e9ea729 // smmla v9.4s, v25.16b, v30.16b
+	WORD $0x4e9da750 // smmla v16.4s, v26.16b, v29.16b
+	WORD $0x4e9ea751 // smmla v17.4s, v26.16b, v30.16b
+	FMOVQ 272(R7), F27
+	FMOVQ 400(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da702 // smmla v2.4s, v24.16b, v29.16b
+	WORD $0x4e9ea703 // smmla v3.4s, v24.16b, v30.16b
+	WORD $0x4e9da72a // smmla v10.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72b // smmla v11.4s, v25.16b, v30.16b
+	WORD $0x4e9da752 // smmla v18.4s, v26.16b, v29.16b
+	WORD $0x4e9ea753 // smmla v19.4s, v26.16b, v30.16b
+	FMOVQ 288(R7), F27
+	FMOVQ 416(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da704 // smmla v4.4s, v24.16b, v29.16b
+	WORD $0x4e9ea705 // smmla v5.4s, v24.16b, v30.16b
+	WORD $0x4e9da72c // smmla v12.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72d // smmla v13.4s, v25.16b, v30.16b
+	WORD $0x4e9da754 // smmla v20.4s, v26.16b, v29.16b
+	WORD $0x4e9ea755 // smmla v21.4s, v26.16b, v30.16b
+	FMOVQ 304(R7), F27
+	FMOVQ 432(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da706 // smmla v6.4s, v24.16b, v29.16b
+	WORD $0x4e9ea707 // smmla v7.4s, v24.16b, v30.16b
+	WORD $0x4e9da72e // smmla v14.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72f // smmla v15.4s, v25.16b, v30.16b
+	WORD $0x4e9da756 // smmla v22.4s, v26.16b, v29.16b
+	WORD $0x4e9ea757 // smmla v23.4s, v26.16b, v30.16b
+	FMOVD.P 8(R1), F24
+	VLD1.P 8(R2), V24.D[1]
+	FMOVD.P 8(R3), F25
+	VLD1.P 8(R4), V25.D[1]
+	FMOVD.P 8(R5), F26
+	VLD1.P 8(R6), V26.D[1]
+	FMOVQ 512(R7), F27
+	FMOVQ 640(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da700 // smmla v0.4s, v24.16b, v29.16b
+	WORD $0x4e9ea701 // smmla v1.4s, v24.16b, v30.16b
+	WORD $0x4e9da728 // smmla v8.4s, v25.16b, v29.16b
+	WORD $0x4e9ea729 // smmla v9.4s, v25.16b, v30.16b
+	WORD $0x4e9da750 // smmla v16.4s, v26.16b, v29.16b
+	WORD $0x4e9ea751 // smmla v17.4s, v26.16b, v30.16b
+	FMOVQ 528(R7), F27
+	FMOVQ 656(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da702 // smmla v2.4s, v24.16b, v29.16b
+	WORD $0x4e9ea703 // smmla v3.4s, v24.16b, v30.16b
+	WORD $0x4e9da72a // smmla v10.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72b // smmla v11.4s, v25.16b, v30.16b
+	WORD $0x4e9da752 // smmla v18.4s, v26.16b, v29.16b
+	WORD $0x4e9ea753 // smmla v19.4s, v26.16b, v30.16b
+	FMOVQ 544(R7), F27
+	FMOVQ 672(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da704 // smmla v4.4s, v24.16b, v29.16b
+	WORD $0x4e9ea705 // smmla v5.4s, v24.16b, v30.16b
+	WORD $0x4e9da72c // smmla v12.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72d // smmla v13.4s, v25.16b, v30.16b
+	WORD $0x4e9da754 // smmla v20.4s, v26.16b, v29.16b
+	WORD $0x4e9ea755 // smmla v21.4s, v26.16b, v30.16b
+	FMOVQ 560(R7), F27
+	FMOVQ 688(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da706 // smmla v6.4s, v24.16b, v29.16b
+	WORD $0x4e9ea707 // smmla v7.4s, v24.16b, v30.16b
+	WORD $0x4e9da72e // smmla v14.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72f // smmla v15.4s, v25.16b, v30.16b
+	WORD $0x4e9da756 // smmla v22.4s, v26.16b, v29.16b
+	WORD $0x4e9ea757 // smmla v23.4s, v26.16b, v30.16b
+	FMOVD.P 8(R1), F24
+	VLD1.P 8(R2), V24.D[1]
+	FMOVD.P 8(R3), F25
+	VLD1.P 8(R4), V25.D[1]
+	FMOVD.P 8(R5), F26
+	VLD1.P 8(R6), V26.D[1]
+	FMOVQ 768(R7), F27
+	FMOVQ 896(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da700 // smmla v0.4s, v24.16b, v29.16b
+	WORD $0x4e9ea701 // smmla v1.4s, v24.16b, v30.16b
+	WORD $0x4e9da728 // smmla v8.4s, v25.16b, v29.16b
+	WORD $0x4e9ea729 // smmla v9.4s, v25.16b, v30.16b
+	WORD $0x4e9da750 // smmla v16.4s, v26.16b, v29.16b
+	WORD $0x4e9ea751 // smmla v17.4s, v26.16b, v30.16b
+	FMOVQ 784(R7), F27
+	FMOVQ 912(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da702 // smmla v2.4s, v24.16b, v29.16b
+	WORD $0x4e9ea703 // smmla v3.4s, v24.16b, v30.16b
+	WORD $0x4e9da72a // smmla v10.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72b // smmla v11.4s, v25.16b, v30.16b
+	WORD $0x4e9da752 // smmla v18.4s, v26.16b, v29.16b
+	WORD $0x4e9ea753 // smmla v19.4s, v26.16b, v30.16b
+	FMOVQ 800(R7), F27
+	FMOVQ 928(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da704 // smmla v4.4s, v24.16b, v29.16b
+	WORD $0x4e9ea705 // smmla v5.4s, v24.16b, v30.16b
+	WORD $0x4e9da72c // smmla v12.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72d // smmla v13.4s, v25.16b, v30.16b
+	WORD $0x4e9da754 // smmla v20.4s, v26.16b, v29.16b
+	WORD $0x4e9ea755 // smmla v21.4s, v26.16b, v30.16b
+	FMOVQ 816(R7), F27
+	FMOVQ 944(R7), F28
+	VZIP1 V28.S4, V27.S4, V29.S4
+	VZIP2 V28.S4, V27.S4, V30.S4
+	WORD $0x4e9da706 // smmla v6.4s, v24.16b, v29.16b
+	WORD $0x4e9ea707 // smmla v7.4s, v24.16b, v30.16b
+	WORD $0x4e9da72e // smmla v14.4s, v25.16b, v29.16b
+	WORD $0x4e9ea72f // smmla v15.4s, v25.16b, v30.16b
+	WORD $0x4e9da756 // smmla v22.4s, v26.16b, v29.16b
+	WORD $0x4e9ea757 // smmla v23.4s, v26.16b, v30.16b
+	ADD R21, R1, R1
+	ADD R21, R2, R2
+	ADD R21, R3, R3
+	ADD R21, R4, R4
+	ADD R21, R5, R5
+	ADD R21, R6, R6
+	MOVD R8, R19
+	MOVD R20, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP1 V1.D2, V0.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP1 V3.D2, V2.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP1 V5.D2, V4.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP1 V7.D2, V6.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP2 V1.D2, V0.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP2 V3.D2, V2.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP2 V5.D2, V4.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP2 V7.D2, V6.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP1 V9.D2, V8.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP1 V11.D2, V10.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP1 V13.D2, V12.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP1 V15.D2, V14.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP2 V9.D2, V8.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP2 V11.D2, V10.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP2 V13.D2, V12.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP2 V15.D2, V14.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP1 V17.D2, V16.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP1 V19.D2, V18.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP1 V21.D2, V20.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP1 V23.D2, V22.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	VLD1R.P 4(R19), [V26.S4]
+	VZIP2 V17.D2, V16.D2, V24.D2
+	FMOVQ 0(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 0(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 0(R10)
+	VZIP2 V19.D2, V18.D2, V24.D2
+	FMOVQ 16(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 16(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 16(R10)
+	VZIP2 V21.D2, V20.D2, V24.D2
+	FMOVQ 32(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 32(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 32(R10)
+	VZIP2 V23.D2, V22.D2, V24.D2
+	FMOVQ 48(R9), F27
+	VADD V27.S4, V26.S4, V27.S4
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	FMOVQ 48(R10), F28
+	VFMLA V24.S4, V27.S4, V28.S4
+	FMOVQ F28, 48(R10)
+	ADD R11, R10, R10
+	ADD $1024, R7
+	ADD $192, R8
+	ADD $128, R9
+	SUBS $1, R13
+	BNE block
+	ADD $64, R15
+	CMP $128, R15
+	BNE group
+	ADD R11<<1, R11, R10
+	LSL $1, R10
+	MOVD 64(R0), R19
+	ADD R10, R19
+	MOVD R19, 64(R0)
+	MOVD 24(R0), R10
+	MOVD 0(R0), R19
+	ADD R10, R19
+	MOVD R19, 0(R0)
+	MOVD 32(R0), R19
+	ADD $24, R19
+	MOVD R19, 32(R0)
+	MOVD 96(R0), R19
+	SUBS $1, R19
+	MOVD R19, 96(R0)
+	BNE tile
+	RET
+
 // func peakNEON(n int)
 TEXT ·peakNEON(SB), NOSPLIT, $0-8
 	MOVD n+0(FP), R0
@@ -1370,6 +2214,62 @@ round:
 	WORD $0x4e999715 // sdot v21.4s, v24.16b, v25.16b
 	WORD $0x4e999716 // sdot v22.4s, v24.16b, v25.16b
 	WORD $0x4e999717 // sdot v23.4s, v24.16b, v25.16b
+	SUBS $1, R0
+	BNE round
+	RET
+
+// func peakI8MM(n int)
+TEXT ·peakI8MM(SB), NOSPLIT, $0-8
+	MOVD n+0(FP), R0
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+round:
+	WORD $0x4e99a700 // smmla v0.4s, v24.16b, v25.16b
+	WORD $0x4e99a701 // smmla v1.4s, v24.16b, v25.16b
+	WORD $0x4e99a702 // smmla v2.4s, v24.16b, v25.16b
+	WORD $0x4e99a703 // smmla v3.4s, v24.16b, v25.16b
+	WORD $0x4e99a704 // smmla v4.4s, v24.16b, v25.16b
+	WORD $0x4e99a705 // smmla v5.4s, v24.16b, v25.16b
+	WORD $0x4e99a706 // smmla v6.4s, v24.16b, v25.16b
+	WORD $0x4e99a707 // smmla v7.4s, v24.16b, v25.16b
+	WORD $0x4e99a708 // smmla v8.4s, v24.16b, v25.16b
+	WORD $0x4e99a709 // smmla v9.4s, v24.16b, v25.16b
+	WORD $0x4e99a70a // smmla v10.4s, v24.16b, v25.16b
+	WORD $0x4e99a70b // smmla v11.4s, v24.16b, v25.16b
+	WORD $0x4e99a70c // smmla v12.4s, v24.16b, v25.16b
+	WORD $0x4e99a70d // smmla v13.4s, v24.16b, v25.16b
+	WORD $0x4e99a70e // smmla v14.4s, v24.16b, v25.16b
+	WORD $0x4e99a70f // smmla v15.4s, v24.16b, v25.16b
+	WORD $0x4e99a710 // smmla v16.4s, v24.16b, v25.16b
+	WORD $0x4e99a711 // smmla v17.4s, v24.16b, v25.16b
+	WORD $0x4e99a712 // smmla v18.4s, v24.16b, v25.16b
+	WORD $0x4e99a713 // smmla v19.4s, v24.16b, v25.16b
+	WORD $0x4e99a714 // smmla v20.4s, v24.16b, v25.16b
+	WORD $0x4e99a715 // smmla v21.4s, v24.16b, v25.16b
+	WORD $0x4e99a716 // smmla v22.4s, v24.16b, v25.16b
+	WORD $0x4e99a717 // smmla v23.4s, v24.16b, v25.16b
 	SUBS $1, R0
 	BNE round
 	RET

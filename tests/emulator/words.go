@@ -14,8 +14,8 @@ import (
 
 // assemblers are programs that turn the first of two files, in Arm's syntax, into the second.
 var assemblers = [][]string{
-	{"aarch64-linux-gnu-as", "-march=armv8.2-a+dotprod", "-o"},
-	{"llvm-mc", "--triple=aarch64", "--mattr=+dotprod", "--filetype=obj", "-o"},
+	{"aarch64-linux-gnu-as", "-march=armv8.2-a+dotprod+i8mm", "-o"},
+	{"llvm-mc", "--triple=aarch64", "--mattr=+dotprod,+i8mm", "--filetype=obj", "-o"},
 }
 
 // encodedWord is an instruction written by its bits, with what it is called.

@@ -21,7 +21,9 @@ import (
 func files() map[string]string {
 	amd64, arm64 := amd64Of(dotVEX), asm.New("exact8/internal/gen", "exact8")
 	writeNEON(arm64)
-	peakNEON(arm64)
+	writeI8MM(arm64)
+	peakARM(arm64, "peakNEON", sdot)
+	peakARM(arm64, "peakI8MM", smmla)
 	return map[string]string{
 		"amd64": amd64.Source(), "amd64.go": amd64.Declarations(), "arm64": arm64.Source(), "arm64.go": arm64.Declarations(),
 		"amd64.evex": amd64Of(dotEVEX).Source(),

@@ -12,7 +12,9 @@ func writeNEON(f *asm.File) {
 	tileNEON(f, "tileNEON", "is the tile kernel for NEON, of an A whose bytes are q; see tilePlain.", rows, 2)
 	tileNEON(f, "rowNEON", "is tileNEON for a tile of one row.", 1, 8)
 	quantizeRowNEON(f)
-	quantizeColumnsNEON(f, "quantizeLeftNEON", "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)", 40, 16, 4*panelA, 133)
+	left := "(src *float32, stride uintptr, dst *byte, scale *uint32, scratch *float32)"
+	quantizeColumnsNEON(f, "quantizeLeftNEON", left, 40, 16, 4*panelA, 133)
+	quantizeColumnsNEON(f, "quantizeLeftI8MM", left, 40, 16, 4, 133)
 	quantizeColumnsNEON(f, "quantizeRightNEON", "(src *float32, stride uintptr, dst *byte, scale, sums *uint32, scratch *float32)", 48, 32, 128, 6)
 }
 
@@ -25,6 +27,7 @@ type wordOf struct {
 
 var (
 	sdot    = wordOf{0x4e809400, "sdot v%d.4s, v%d.16b, v%d.16b"}
+	smmla   = wordOf{0x4e80a400, "smmla v%d.4s, v%d.16b, v%d.16b"}
 	umax    = wordOf{0x6ea06400, "umax v%d.4s, v%d.4s, v%d.4s"}
 	fmul    = wordOf{0x6e20dc00, "fmul v%d.4s, v%d.4s, v%d.4s"}
 	umaxv   = wordOf{0x6eb0a800, "umaxv s%d, v%d.4s"}
@@ -49,11 +52,22 @@ func word(f *asm.File, w wordOf, registers ...int) {
 // tileNEON computes a tile in groups of vectors of 4 columns, one group after another: V0-V11 are
 // the sums of a block. The tile of C stays in memory.
 func tileNEON(f *asm.File, name, doc string, rows, vectors int) {
+	tileARM(f, name, doc, rows, vectors, func() {
+		f.Op("MOVD %d(R0), R12", argFourStep)
+		f.Op("SUB R12<<3, R21, R21") // from the end of a block to the next
+	}, func() { blockNEON(f, rows, vectors) })
+}
+
+// tileARM writes a tile kernel around what multiplies a block and adds it to a group of columns of
+// the tile of C. R1 to R6 are addresses of the rows of A, R7 of B, R8 and R9 of their exponents,
+// R20 of C, whose rows are R11 bytes apart; R21 is the step of A from block to block.
+func tileARM(f *asm.File, name, doc string, rows, vectors int, begin, block func()) {
 	f.Function(name, "(t *tileArgs)", 8, doc)
 	f.Op("MOVD t+0(FP), R0")
 	f.Op("MOVD %d(R0), R14", argRowStep)
 	f.Op("MOVD %d(R0), R11", argLDC)
-	f.Op("MOVD %d(R0), R12", argFourStep)
+	f.Op("MOVD %d(R0), R21", argBlockStep)
+	begin()
 	f.Label("tile")
 	f.Op("MOVD ZR, R15") // bytes of the group among the columns
 	f.Label("group")
@@ -78,7 +92,7 @@ func tileNEON(f *asm.File, name, doc string, rows, vectors int) {
 		f.Op("ADD R11, R10, R10")
 	}
 	f.Label("block")
-	blockNEON(f, rows, vectors)
+	block()
 	f.Op("ADD $%d, R7", 128*fours)
 	f.Op("ADD $%d, R8", 4*panelA)
 	f.Op("ADD $128, R9")
@@ -124,6 +138,9 @@ func blockNEON(f *asm.File, rows, vectors int) {
 				word(f, sdot, vectors*i+v, 12+v%2, 14+i)
 			}
 		}
+	}
+	for i := range rows {
+		f.Op("ADD R21, R%[1]d, R%[1]d", 1+i)
 	}
 	f.Op("MOVD R8, R19")
 	f.Op("MOVD R20, R10")
@@ -206,7 +223,7 @@ func quantizeRowNEON(f *asm.File) {
 }
 
 // quantizeColumnsNEON quantizes a block of these columns, four at a time, wide bytes from four k
-// to four k. base is what exponents are stored less.
+// to four k; a wide of 4 stores each column by itself. base is what exponents are stored less.
 func quantizeColumnsNEON(f *asm.File, name, signature string, bytes, columns, wide, base int) {
 	f.Function(name, signature, bytes, "is the plain function of that name, for bytes q and without sums.")
 	for i, arg := range []string{"src+0", "stride+8", "dst+16", "scale+24"} {
@@ -237,6 +254,11 @@ func quantizeColumnsNEON(f *asm.File, name, signature string, bytes, columns, wi
 	f.Op("VSUB V0.S4, V27.S4, V0.S4")
 	f.Op("VSHL $23, V0.S4, V0.S4")
 	f.Op("MOVD R0, R5")
+	for i := range 4 {
+		if wide == 4 {
+			f.Op("ADD $%d, R2, R%d", 32*i, 6+i)
+		}
+	}
 	for s := range fours {
 		for i := range 4 {
 			f.Op("FMOVQ (R5), F%d", 1+i)
@@ -247,10 +269,16 @@ func quantizeColumnsNEON(f *asm.File, name, signature string, bytes, columns, wi
 		for i := 1; i < 4; i++ {
 			f.Op("VSLI $%d, V%d.S4, V1.S4", 8*i, 1+i)
 		}
-		f.Op("FMOVQ F1, %d(R2)", wide*s)
+		if wide > 4 {
+			f.Op("FMOVQ F1, %d(R2)", wide*s)
+			continue
+		}
+		for i := range 4 {
+			f.Op("VST1.P V1.S[%d], 4(R%d)", i, 6+i)
+		}
 	}
 	f.Op("ADD $16, R0")
-	f.Op("ADD $16, R2")
+	f.Op("ADD $%d, R2", map[bool]int{false: 16, true: 128}[wide == 4])
 	f.Op("SUBS $1, R4")
 	f.Op("BNE columns")
 	f.Op("RET")

@@ -7,5 +7,5 @@ import (
 )
 
 func TestEncodedInstructionsAreWhatTheyAreCalled(t *testing.T) {
-	emulator.CheckWords(t, files()["arm64"], 8, 50)
+	emulator.CheckWords(t, files()["arm64"], 9, 100)
 }

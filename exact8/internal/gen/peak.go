@@ -47,17 +47,17 @@ func writePeaks(f *asm.File, d dot) {
 	}, func(i int) { tileDot(f, 5, 4, i) }, func() { tileRelease(f) })
 }
 
-// peakNEON is peak for arm64.
-func peakNEON(f *asm.File) {
+// peakARM is peak for arm64.
+func peakARM(f *asm.File, name string, dot wordOf) {
 	const dots = 24
-	f.Function("peakNEON", "(n int)", 8, fmt.Sprintf("does n rounds of %d dot products of vectors; see peakPlain.", dots))
+	f.Function(name, "(n int)", 8, fmt.Sprintf("does n rounds of %d products of vectors; see peakPlain.", dots))
 	f.Op("MOVD n+0(FP), R0")
 	for i := range dots {
 		f.Op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 	}
 	f.Label("round")
 	for i := range dots {
-		word(f, sdot, i, 24, 25)
+		word(f, dot, i, 24, 25)
 	}
 	f.Op("SUBS $1, R0")
 	f.Op("BNE round")
