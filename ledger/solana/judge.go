@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -106,7 +108,8 @@ func (a *acting) judge(ctx context.Context, s *solana.Sending, label string) ([]
 	a.log.Debug("evidence is judged in parts", "run", s.Run)
 	results, done := uint32(judgedAtOnce), uint32(0)
 	for {
-		switch err := a.send(ctx, append(list, a.program.Judge(*s, results))); {
+		judge := append(slices.Clone(list), a.program.Judge(*s, results))
+		switch err := a.insist(ctx, func() error { return a.send(ctx, judge) }); {
 		case err == nil:
 		case results > 1 && !isRefusal(err):
 			results /= 2 // they take more units than a transaction has
@@ -124,6 +127,27 @@ func (a *acting) judge(ctx context.Context, s *solana.Sending, label string) ([]
 		}
 		done = solana.Worked(accounts[0].Data)
 	}
+}
+
+// disputeRent is what the longest evidence and its judgement hold while they last, with a margin
+// for fees.
+const disputeRent = (128+coordinator.EvidenceBytesMax+4096+128+solana.WorkBytes)*6960 + 20_000_000
+
+// affords refuses a message that accuses, or may make its sender the accuser, unless the key has
+// the SOL to prove it: it would lose by its silence.
+func (a *acting) affords(ctx context.Context, m coordinator.Message) error {
+	vote, votes := m.(coordinator.TieBreak)
+	if _, accuses := m.(coordinator.Accuse); !accuses && (!votes || vote.Vote != dispute.VoteWrong) {
+		return nil
+	}
+	_, list, err := a.accounts(ctx, nil, a.signer.Address())
+	if err != nil {
+		return err
+	}
+	if list[0] == nil || list[0].Lamports < disputeRent {
+		return refuse(host.CodeFunds, fmt.Sprintf("to prove an accusation takes up to %.1f SOL, which come back: send some to %v", disputeRent/1e9, a.signer.Address()))
+	}
+	return nil
 }
 
 // judgedAtOnce is how many results of a judgement a transaction is first tried with.

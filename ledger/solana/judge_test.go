@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/wire"
@@ -45,6 +46,14 @@ func TestRulesOnSolana(t *testing.T) {
 		t.Errorf("the rules are sound: %v", err)
 	}
 	var refused *host.TxError
+	poor := make(chan error, 1) // without an airdrop
+	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("sound", coordinator.Accuse{}), func(err error) { poor <- err })
+	if err := <-poor; host.CodeOf(err) != host.CodeFunds || !strings.Contains(err.Error(), "SOL, which come back") {
+		t.Errorf("an accusation without SOL: %v", err)
+	}
+	if err := w.submit(w.key(2), host.ToRun("sound", coordinator.Accuse{})); host.CodeOf(err) != host.CodeCoordinator+host.Code(coordinator.ErrNotMember) {
+		t.Errorf("a stranger's accusation: %v", err)
+	}
 	for want, more := range map[string]func(b *host.CreateRun){
 		"takes up to 120 s":  func(b *host.CreateRun) { b.Config.DisputeMs = solana.DisputeMsMin - 1 },
 		"no rules for this":  func(b *host.CreateRun) { b.Spec = []byte("unfit"); b.Config.SpecHash = host.SpecHash(b.Spec) },

@@ -36,7 +36,7 @@ func (c *Client) As(k key.Private) ledger.Ledger {
 
 // Patience is how long a body may take: it may be many transactions, each of which expires after a
 // minute if no block takes it.
-func (a *acting) Patience() time.Duration { return 5 * time.Minute }
+func (a *acting) Patience() time.Duration { return 10 * time.Minute }
 
 // Submit implements ledger.Ledger. What only a chain of entrain's own does is refused with the
 // reason.
@@ -132,6 +132,9 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 	}
 	sending := solana.Sending{Run: p.run, Sender: a.signer.Address(), Message: m, Value: b.Value}
 	if sending.Rules, err = a.rulesFor(ctx, p.run); err != nil {
+		return err
+	}
+	if err := a.affords(ctx, m); err != nil {
 		return err
 	}
 	before, err := a.tokens(ctx, &sending)
@@ -231,7 +234,7 @@ func (a *acting) write(ctx context.Context, label string, b []byte, most int) (s
 	for i := range writers {
 		group.Go(func() {
 			for from := solana.WritePart * (1 + i); from < len(b) && errs[i] == nil; from += solana.WritePart * writers {
-				errs[i] = write(from)
+				errs[i] = a.insist(ctx, func() error { return write(from) })
 			}
 		})
 	}
