@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -99,6 +101,35 @@ func Life(t *testing.T, members uint32, percent uint8, see func(what string, a A
 	l.tick(t, l.s.Config().RoundTrainMs)
 	what = "tick that closes a round without reports"
 	l.tick(t, l.s.Config().RoundWitnessMs)
+}
+
+// PrivateOf returns the private key of a participant of the tests.
+func PrivateOf(k key.Public) key.Private { return privates[k] }
+
+// AtSlice returns a state in which an open dispute about a share has come to a slice, with the hashes of it that the two sides claim.
+func AtSlice(state []byte, d dispute.Dispute) []byte {
+	s, err := Attach(slices.Clone(state))
+	if err != nil {
+		panic(err)
+	}
+	for k := range uint32(record.DisputesMax) {
+		b := s.buffer().Dispute(k)
+		if b.Check().Round() == 0 || b.ID() != d.ID {
+			continue
+		}
+		b.Check().SetSequences(d.Sequences)
+		b.SetStage(uint8(dispute.StageEvidence))
+		b.SetLevel(uint8(dispute.LevelSlices))
+		b.SetOp(d.Op)
+		b.SetTile(d.Tile)
+		b.SetSlice(d.Slice)
+		b.SetDeadlineMs(d.DeadlineMs)
+		b.SetTrace(dispute.Accuser, d.Traces[dispute.Accuser])
+		b.SetNode(dispute.Accused, d.Nodes[dispute.Accused])
+		b.SetNode(dispute.Accuser, d.Nodes[dispute.Accuser])
+		d.Commitment.Append(b.Commitment()[:0])
+	}
+	return s.Bytes()
 }
 
 // Settle shows the message that settles a period of a run by buckets, with its members, and 8 validators that scored them all.

@@ -17,7 +17,7 @@ import (
 
 // Fees are what a run costs on Solana, in lamports, of which 1,000,000,000 are a SOL.
 type Fees struct {
-	Rent     uint64 `json:"rent"`      // of the run's account, which its owner gets back
+	Rent     uint64 `json:"rent"`      // of the run's account and rules, which its owner gets back
 	SpecRent uint64 `json:"spec_rent"` // of the specification and the name, which nobody gets back
 	// Of a round or window with Preview.Members members: all transactions, their fees, and what
 	// PriceStep for a compute unit adds to these.
@@ -52,7 +52,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 		if err != nil {
 			f.NoReferee = err.Error()
 		}
-		f.SpecRent += solana.Rent(solana.BufferBytes(len(rules)))
+		f.Rent += solana.Rent(solana.BufferBytes(len(rules)))
 	}
 	reports := uint64(witnesses)
 	// The last report ends a round, or a tick does.
