@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/ledger/solana"
 )
 
@@ -37,7 +38,8 @@ func skewOf(ctx context.Context, url string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	client := http.Client{CheckRedirect: ledger.Redirects}
+	res, err := client.Do(req)
 	if err != nil {
 		return 0, err
 	}

@@ -110,7 +110,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	c := &Client{
 		chain: chain, log: log, calls: make(semaphore, callsMax),
 		trust: &trust{chain: chain}, liars: map[int]time.Time{}, peers: map[string]runPeers{},
-		http: &http.Client{Transport: transport()}, chance: prng.New(seed, "entrain/ledger/comet/backoff"),
+		http: caller(transport()), chance: prng.New(seed, "entrain/ledger/comet/backoff"),
 	}
 	if log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -144,6 +144,10 @@ func endpoint(s string) (string, ledger.Anchor, error) {
 		return "", ledger.Anchor{}, fmt.Errorf("endpoint %q of the ledger: want http://host:port", s)
 	}
 	return strings.TrimSuffix(u.String(), "/"), anchor, nil
+}
+
+func caller(t *http.Transport) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: ledger.Redirects}
 }
 
 func transport() *http.Transport {
@@ -196,7 +200,7 @@ func Discover(ctx context.Context, at string) (ledger.Status, error) {
 	}
 	t := transport()
 	defer t.CloseIdleConnections()
-	c := &Client{http: &http.Client{Transport: t}, endpoints: []string{at}}
+	c := &Client{http: caller(t), endpoints: []string{at}}
 	return c.Status(ctx)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -284,7 +283,7 @@ func FetchGenesis(ctx context.Context, at string) (ledger.Status, []byte, error)
 	}
 	t := transport()
 	defer t.CloseIdleConnections()
-	c := &Client{http: &http.Client{Transport: t}, chain: status.Chain}
+	c := &Client{http: caller(t), chain: status.Chain}
 	b, err := c.get(ctx, at, "/v1/genesis")
 	return status, b, err
 }

@@ -77,7 +77,7 @@ func NewClient(ctx context.Context, o Options) (*Client, error) {
 		}
 	}
 	if c.http == nil {
-		c.http = &http.Client{}
+		c.http = &http.Client{CheckRedirect: ledger.Redirects}
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
