@@ -46,20 +46,29 @@ func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
 	return ledger.Anchor{Height: uint64(b.Height), Hash: wire.Hash(b.Hash())}, b.Time, true
 }
 
-// Remember makes the client trust the header in a file, if the file exists and no endpoint names
-// another header. When the client is closed it writes its newest header there. Another chain can
-// thus not impersonate one that the client has seen. Remember must be called before any request.
-// The error is ErrTrustOld if the header is too old to identify the chain's replicas.
+// Remember makes the client trust the header in a file, if the file exists. When the client is
+// closed it writes its newest header there. Another chain can thus not impersonate one that the
+// client has seen, not even by a header that an endpoint names, as a stranger's ticket may: what is
+// signed for it would count on the true one. Only where the header in the file is too old to
+// identify the chain's replicas does a named one replace it; without one the error is ErrTrustOld.
+// Remember must be called before any request.
 func (c *Client) Remember(path string) error {
 	c.remember = path
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil || !c.trust.anchor.Hash.IsZero() {
+	if err != nil {
 		return err
 	}
-	if err := c.trust.learn(b, time.Now()); err != nil {
+	named := c.trust.anchor
+	c.trust.anchor = ledger.Anchor{}
+	err = c.trust.learn(b, time.Now())
+	if errors.Is(err, ErrTrustOld) && !named.Hash.IsZero() {
+		c.trust.anchor = named
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	c.remembered = true

@@ -314,11 +314,19 @@ func TestAnotherChainOfTheSameNameIsNotBelieved(t *testing.T) {
 	if err := look(other.running[0].Endpoint()); !errors.Is(err, ErrLied) || !strings.Contains(err.Error(), path) {
 		t.Errorf("another chain: got %v, want ErrLied, and what is remembered where", err)
 	}
-	c := newClient(t, ours.running[0].Endpoint())
+	c := newClient(t, other.running[0].Endpoint())
 	if _, err := c.Replicas(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	anchor, _, _ := c.Trusted()
+	if err := look(other.running[0].Endpoint() + "#" + anchor.String()); !errors.Is(err, ErrLied) {
+		t.Errorf("another chain by its own header, as in a stranger's ticket: got %v, want ErrLied", err)
+	}
+	c = newClient(t, ours.running[0].Endpoint())
+	if _, err := c.Replicas(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	anchor, _, _ = c.Trusted()
 	if _, err := newClient(t, ours.running[0].Endpoint()+"#"+anchor.String()).Replicas(t.Context()); err != nil {
 		t.Errorf("with the chain's own header: %v", err)
 	}
