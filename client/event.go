@@ -80,7 +80,7 @@ type SpansReceived struct{ Spans []batch.Span }
 // to send.
 type Trained struct {
 	Round        coordinator.Round
-	Payload      wire.Hash // merkle.BlobRoot of the payload
+	Payload      wire.Hash // codec.PayloadRoot of the payload
 	PayloadBytes uint32
 	Prev, State  wire.Hash // of the optimizer state before and after
 	Gradient     wire.Hash // merkle.BlobRoot of the share's mean gradient

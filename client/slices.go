@@ -304,7 +304,7 @@ func (m *Machine) heldShown(ev HeldShown) {
 	sh.tags[i] = ev.Tags
 	sh.full[i] = true
 	for k := range m.state.Count() {
-		if rs.expects(k) && m.takesPart(k) && (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) {
+		if (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) && rs.expects(k) && m.takesPart(k) {
 			sh.full[i] = false
 			return
 		}

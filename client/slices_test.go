@@ -278,6 +278,39 @@ func TestAggregatorsThatDeny(t *testing.T) {
 	}
 }
 
+// TestRangesThatOnlyAGangHas has an author serve all groups but one, in which two of six say that
+// they hold its range.
+func TestRangesThatOnlyAGangHas(t *testing.T) {
+	net := newSlices(t, 7)
+	author, f := net.peers[5], net.follow.slices
+	hidden := func(p *peer) *results {
+		rs := p.machine.find(p.state.Round() - 1)
+		if rs == nil || rs.sharing == nil || rs.sharing.own != 0 {
+			return nil
+		}
+		return rs
+	}
+	f.serves = func(p, to *peer) bool { return p != author || hidden(to) == nil }
+	f.shows = func(p *peer, tags []byte) []byte {
+		rs := hidden(p)
+		if rs == nil || p == author || slices.Index(rs.sharing.groups[0], p.machine.member.index) > 1 {
+			return tags
+		}
+		if i, ok := p.state.Find(author.key.Public()); ok {
+			for _, c := range rs.known[i] {
+				tags[i] = tag(c.id, tagByte(p.key.Public()))
+			}
+		}
+		return tags
+	}
+	net.run(400_000, net.finished)
+	everybodyAgrees(t, net)
+	i, _ := net.state.Find(author.key.Public())
+	if m := net.state.Member(i); m.Points > 0 || net.state.Rollbacks() > 0 {
+		t.Errorf("a result that others cannot have: %d points, %d rollbacks", m.Points, net.state.Rollbacks())
+	}
+}
+
 // TestOneCommitmentForWitnessesAnotherForAggregators: what aggregators show is of the commitment
 // whose range they hold.
 func TestOneCommitmentForWitnessesAnotherForAggregators(t *testing.T) {

@@ -269,7 +269,7 @@ func (o simOptions) verdict(all []trial) (string, error) {
 	}
 	fmt.Fprintf(&b, "provable cheats not convicted within %d steps: %d\n\n", o.cfg.Steps, undetected)
 	fmt.Fprintf(&b, "%-18s %6s %10s %8s   %s\n", "kind", "cheats", "convicted", "fees", "offences; rounds from the cheat to the conviction, mean and largest")
-	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders()) {
+	for _, k := range slices.Concat(adversary.Kinds(), adversary.Misleaders(), adversary.Aggregators()) {
 		o.kindLine(&b, k, all)
 	}
 	random := prng.New(wire.Sum("entrain/sim/ties"), "fit")

@@ -15,7 +15,7 @@ type Commitment struct {
 	Round        record.Round
 	Member       record.Member // the trainer's place in the table of members
 	Share        wire.Hash     // batch.Hash of the trainer's spans
-	Payload      wire.Hash     // merkle.BlobRoot of the compressed update
+	Payload      wire.Hash     // codec.PayloadRoot of the compressed update
 	PayloadBytes uint32        // its length
 	Prev         wire.Hash     // hash of the trainer's optimizer state before the step
 	State        wire.Hash     // hash of the state after the step
