@@ -31,7 +31,7 @@ type argued struct {
 }
 
 // argue finds a dispute in the scenarios, and traces a step for it.
-func argue(t *testing.T) (a argued) {
+func argue(t *testing.T, numerics llama.Numerics, head int) (a argued) {
 	t.Helper()
 	coordinator.Mirrored(t, 1, func(s coordinator.Applied) {
 		if e, ok := s.Message.(coordinator.Evidence); ok && s.Err == nil && a.before == nil {
@@ -47,7 +47,7 @@ func argue(t *testing.T) (a argued) {
 	if a.before == nil {
 		t.Fatal("no scenario has a dispute that comes to evidence")
 	}
-	cfg := llama.Config{Vocab: 70, Hidden: 96, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 24, FFN: 96, Context: 64, Theta: 10000, Eps: 1e-5}
+	cfg := llama.Config{Vocab: 70, Hidden: 96, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: head, FFN: 96, Context: 64, Theta: 10000, Eps: 1e-5, Numerics: numerics}
 	params := llama.Init(cfg, wire.Sum("test/params"))
 	a.dispute.Sequences, a.dispute.Commitment.Params = 1, merkle.BlobRoot(tensor.Bytes(params))
 	m, err := trace.NewModel(trace.Setup{Model: cfg, Sequence: 64})
@@ -84,8 +84,12 @@ func argue(t *testing.T) (a argued) {
 // TestDisputesEndOnSolana judges a slice of each kind of operation by the program, as its accounts have it: in parts where it takes
 // more units than a transaction has. The state is then that of Go, whoever lied.
 func TestDisputesEndOnSolana(t *testing.T) {
+	t.Run("exact", func(t *testing.T) { endDisputes(t, argue(t, llama.Exact, 24)) })
+	t.Run("exact8", func(t *testing.T) { endDisputes(t, argue(t, llama.Exact8, 32)) })
+}
+
+func endDisputes(t *testing.T, a argued) {
 	const slot = 1000
-	a := argue(t)
 	program, run := solana.Program{1}, solana.Address{2}
 	m := svm.Start(t, "entrain", program)
 	m.Put(a.accuser.Address(), solana.SystemProgram, 1<<50, nil)

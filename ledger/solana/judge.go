@@ -17,8 +17,8 @@ import (
 
 // DisputeMsMin is the least time for a move in a dispute on Solana, in milliseconds. The last move
 // is evidence: up to 940 transactions that write it, 16 at a time, then up to 17 that judge it, one
-// after another. An accuser that is late loses.
-const DisputeMsMin = 120_000
+// after another. That is two minutes and a half at 2 s each. An accuser that is late loses.
+const DisputeMsMin = 300_000
 
 // rulesAt returns where the rules of a run are: a buffer of its owner's, which the specification
 // names.
