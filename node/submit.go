@@ -70,7 +70,7 @@ func (n *Node) patience(m coordinator.Message) time.Duration {
 }
 
 func (n *Node) submitted(m coordinator.Message, err error) {
-	if err != nil && !late(m, err) {
+	if err != nil && !n.late(m, err) {
 		n.observe(event.Refused{Text: coordinator.Name(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
@@ -78,7 +78,7 @@ func (n *Node) submitted(m coordinator.Message, err error) {
 
 // late reports whether a message was refused only because the run had moved on, as happens to all
 // members but the first.
-func late(m coordinator.Message, err error) bool {
+func (n *Node) late(m coordinator.Message, err error) bool {
 	var refused *host.TxError
 	if !errors.As(err, &refused) {
 		return false
@@ -91,6 +91,8 @@ func late(m coordinator.Message, err error) bool {
 	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute,
 		coordinator.ErrDuplicate: // it was in a block before this node saw it there
 		return true
+	case coordinator.ErrNotMember:
+		return n.onStop != nil // it has left
 	case coordinator.ErrEjected:
 		_, fraud := m.(coordinator.Equivocation)
 		return fraud // another member proved it first

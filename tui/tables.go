@@ -172,12 +172,12 @@ func (f *frame) validators(most int) []string {
 			out = append(out, faint().Render(cut(fmt.Sprintf("  and %d more", len(w.Validators)-i), f.width)))
 			break
 		}
-		text := fmt.Sprintf("  validator %d  %s  stake %s  trust %d of 255  earned %s", v.Seat, view.Short(v.Key), view.Thousands(v.Stake), v.Trust, view.Thousands(v.Earned))
+		text := fmt.Sprintf("  seat %d  %s  stake %s  trust %d/255  earned %s", v.Seat, view.Short(v.Key), view.Thousands(v.Stake), v.Trust, view.Thousands(v.Earned))
 		if w.Period != nil {
 			if k := slices.IndexFunc(w.Period.Validators, func(s view.SeatScores) bool { return s.Key == v.Key }); k >= 0 {
 				s := w.Period.Validators[k]
 				if s.Revealed {
-					text += fmt.Sprintf("  agreed to %.0f %%", 100*s.Agreement)
+					text += fmt.Sprintf("  agreed %.0f %%", 100*s.Agreement)
 				} else {
 					text += "  did not reveal"
 				}

@@ -43,12 +43,12 @@ func TestScoresAreShown(t *testing.T) {
 			}
 		}
 		rewards := picture(t, &frame{run: run, width: size[0], height: size[1], tab: tabRewards})
-		for _, want := range []string{"revealing scores of period 1", "period 1, windows 1 to 2: 2 of 2 members scored", "trust 70 of 255", "+1.00", "-0.25", " 900"} {
+		for _, want := range []string{"revealing scores of period 1", "period 1, windows 1 to 2: 2 of 2 members scored", "trust 70/255", "+1.00", "-0.25", " 900"} {
 			if !strings.Contains(rewards, want) {
 				t.Errorf("rewards at %v lack %q:\n%s", size, want, rewards)
 			}
 		}
-		if size[0] == 200 && (!strings.Contains(rewards, "agreed to 100 %") || !strings.Contains(rewards, "100.0 %, 900") || !strings.Contains(rewards, " -7 ") || !strings.Contains(rewards, "did not reveal")) {
+		if size[0] == 200 && (!strings.Contains(rewards, "agreed 100 %") || !strings.Contains(rewards, "100.0 %, 900") || !strings.Contains(rewards, " -7 ") || !strings.Contains(rewards, "did not reveal")) {
 			t.Errorf("rewards lack what validators did:\n%s", rewards)
 		}
 	}

@@ -128,7 +128,7 @@ func (d *desk) note(name string, records map[string]*record, now time.Time) {
 			r.changed = r.changed || known
 		case is.Tokens > 0 || is.Earned > 0:
 			r.changed = r.changed || is != was
-			is.here, is.active = true, m.Present()
+			is.here, is.active = true, m.Present() && d.run.Phase != "Finished"
 			r.Members[m.Key] = is
 		}
 	}
