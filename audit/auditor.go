@@ -166,6 +166,9 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
+			if s.Phase() == coordinator.Finished {
+				return fmt.Errorf("run %q has finished, and none of its members serves its rounds any more; --archive DIR audits those that entrain audit --watch has kept: %w", a.run, last)
+			}
 			return fmt.Errorf("reach the run's members (it is in phase %s): %w; they must be online, and reachable from here", s.Phase(), last)
 		case <-time.After(auditAskEvery):
 		}

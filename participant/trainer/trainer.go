@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
@@ -125,7 +126,11 @@ func (t *Trainer) base(ctx context.Context, frozen func(context.Context, wire.Ha
 				return params, nil
 			}
 		}
-		return nil, fmt.Errorf("the run trains adapters of the model with the parameters %s: %w; name a copy, a directory or an address, with --from", want, err)
+		at := "DIR"
+		if strings.Contains(t.Spec.Model.FromLocation, "://") {
+			at = t.Spec.Model.FromLocation
+		}
+		return nil, fmt.Errorf("the run trains adapters of the model with the parameters %s: %w; name a copy with --from %s", want, err, at)
 	}
 	m, err := model.Open(t.From)
 	if err != nil {
