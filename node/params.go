@@ -114,7 +114,7 @@ func (n *Node) load() {
 			if n.doubtful(last(loaded.Committed).Commitment) {
 				loaded.InDoubt = true
 			}
-			if n.instance.doubt = loaded.InDoubt; loaded.InDoubt {
+			if n.instance.doubt = loaded.InDoubt; loaded.InDoubt && n.state.Phase() != coordinator.Finished {
 				n.note("state directory: what this key signed last is not in it, or cannot be read; leaving out the round that is open")
 			}
 			if v == nil {
