@@ -30,6 +30,21 @@ func NewAccountAt(author Address, label string, owner Address, lamports, n uint6
 	}
 }
 
+// fundAccountAt makes the account At of n bytes, even where somebody sent lamports before, with
+// which NewAccountAt would fail: a stranger could keep an accuser from its evidence.
+func fundAccountAt(author Address, label string, owner Address, lamports, n uint64) []Instruction {
+	le := binary.LittleEndian
+	at := At(author, label, owner)
+	transfer := le.AppendUint64(le.AppendUint32(nil, 2), lamports)
+	allocate := append(le.AppendUint32(nil, 9), author[:]...) // AllocateWithSeed
+	allocate = append(le.AppendUint64(allocate, uint64(len(label))), label...)
+	allocate = append(le.AppendUint64(allocate, n), owner[:]...)
+	return []Instruction{
+		{Program: SystemProgram, Accounts: []AccountRef{{author, true, true}, {at, false, true}}, Data: transfer},
+		{Program: SystemProgram, Accounts: []AccountRef{{at, false, true}, {author, true, false}}, Data: allocate},
+	}
+}
+
 // A Deployment puts a program of some bytes on a cluster: make the accounts, Begin, Write every
 // part, then End. The author signs and pays, and can replace the program later.
 type Deployment struct {

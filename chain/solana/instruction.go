@@ -152,6 +152,12 @@ const (
 	bufferHeader = 4 + 32
 )
 
+// BufferedBy returns what the accounts of an author's buffers begin with, and after how many bytes
+// their content follows. A specification is none.
+func BufferedBy(author Address) (prefix []byte, header uint64) {
+	return append([]byte(bufferMagic), author[:]...), bufferHeader
+}
+
 // BufferAt returns the address of an author's buffer. Its label has at most 32 bytes.
 func (p Program) BufferAt(author Address, label string) Address {
 	return At(author, label, Address(p))
@@ -159,8 +165,8 @@ func (p Program) BufferAt(author Address, label string) Address {
 
 // NewBuffer makes the account at BufferAt, for n bytes. The first Write belongs into the same
 // transaction.
-func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) Instruction {
-	return NewAccountAt(author, label, Address(p), lamports, BufferBytes(n))
+func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) []Instruction {
+	return fundAccountAt(author, label, Address(p), lamports, BufferBytes(n))
 }
 
 // Sending is a message to a run.
@@ -235,8 +241,8 @@ func (p Program) Write(buffer, author Address, offset int, part []byte) Instruct
 const WorkBytes = bufferHeader + 32 + 4 + 4*trace.ProgressWords
 
 // NewWork makes the account at BufferAt for what of a judgement is computed.
-func (p Program) NewWork(author Address, label string, lamports uint64) Instruction {
-	return NewAccountAt(author, label, Address(p), lamports, WorkBytes)
+func (p Program) NewWork(author Address, label string, lamports uint64) []Instruction {
+	return fundAccountAt(author, label, Address(p), lamports, WorkBytes)
 }
 
 // Judge computes some results more of the judgement that the evidence in s.Buffer asks for, into

@@ -23,7 +23,7 @@ func verifying(owner solana.Signer, name string) coordinator.Config {
 func (c *chain) buffer(author solana.Signer, label string, content []byte) solana.Address {
 	c.t.Helper()
 	at := c.program.BufferAt(author.Address(), label)
-	list := []solana.Instruction{c.program.NewBuffer(author.Address(), label, plenty, len(content))}
+	list := c.program.NewBuffer(author.Address(), label, plenty, len(content))
 	for from := 0; from < len(content); from += solana.WritePart {
 		list = append(list, c.program.Write(at, author.Address(), from, content[from:min(from+solana.WritePart, len(content))]))
 		c.send("buffer", 0, []solana.Signer{author}, list...)
@@ -102,7 +102,7 @@ func TestHostileRulesOnSolana(t *testing.T) {
 	// Judgements. There is no dispute, so a sound one is in the wrong stage.
 	evidence := c.buffer(member, "evidence", coordinator.Append(nil, coordinator.Evidence{Dispute: 1, Bytes: []byte("evidence")}))
 	work := func(author solana.Signer, label string) solana.Address {
-		c.send("work", 0, by(author), c.program.NewWork(author.Address(), label, plenty))
+		c.send("work", 0, by(author), c.program.NewWork(author.Address(), label, plenty)...)
 		return c.program.BufferAt(author.Address(), label)
 	}
 	at := work(member, "work")

@@ -158,8 +158,8 @@ func (c *chain) run(n byte, owner solana.Signer) (run solana.Signer, vault solan
 func (c *chain) spec(owner solana.Signer, label string) solana.Address {
 	c.t.Helper()
 	at := c.program.BufferAt(owner.Address(), label)
-	c.send("specification", 0, []solana.Signer{owner}, c.program.NewBuffer(owner.Address(), label, plenty, len(specText)),
-		c.program.Write(at, owner.Address(), 0, specText))
+	c.send("specification", 0, []solana.Signer{owner}, append(c.program.NewBuffer(owner.Address(), label, plenty, len(specText)),
+		c.program.Write(at, owner.Address(), 0, specText))...)
 	return at
 }
 
@@ -376,8 +376,9 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	// Buffers.
 	box := c.program.BufferAt(member.Address(), "box")
 	message := coordinator.Append(nil, coordinator.Tick{})
-	c.send("a buffer", 0, by(member), c.program.NewBuffer(member.Address(), "box", plenty, len(message)),
-		c.program.Write(box, member.Address(), 0, message))
+	c.m.Put(box, solana.SystemProgram, 1_000_000, nil) // a stranger's gift
+	c.send("a buffer", 0, by(member), append(c.program.NewBuffer(member.Address(), "box", plenty, len(message)),
+		c.program.Write(box, member.Address(), 0, message))...)
 	if author, content, ok := solana.Buffered(c.m.Data(box)); !ok || author != member.Address() || !bytes.Equal(content, message) {
 		t.Errorf("the buffer of %v holds %x", author, content)
 	}

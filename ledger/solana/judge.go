@@ -103,7 +103,14 @@ func (a *acting) judge(ctx context.Context, s *solana.Sending, label string) ([]
 		return nil, err
 	}
 	s.Work = a.program.BufferAt(own, label)
-	list := []solana.Instruction{a.program.NewWork(own, label, rent)}
+	_, accounts, err := a.accounts(ctx, nil, s.Work)
+	if err != nil {
+		return nil, err
+	}
+	var list []solana.Instruction
+	if absent(accounts[0]) {
+		list = a.program.NewWork(own, label, rent)
+	}
 	closing := []solana.Instruction{a.program.Close(s.Work, own)}
 	a.log.Debug("evidence is judged in parts", "run", s.Run)
 	results, done := uint32(judgedAtOnce), uint32(0)

@@ -1,6 +1,8 @@
 package solana
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -23,8 +25,9 @@ import (
 type acting struct {
 	*Client
 	signer solana.Signer
-	boxes  atomic.Uint64 // buffers made
-	ruled  sync.Map      // the rules' account of each run, by the run's
+	boxes  sync.Map    // a mutex for each buffer of a message, by its label
+	ruled  sync.Map    // the rules' account of each run, by the run's
+	swept  atomic.Bool // takeBack has nothing to do
 }
 
 var _ ledger.Ledger = (*acting)(nil)
@@ -42,6 +45,7 @@ func (a *acting) Patience() time.Duration { return 10 * time.Minute }
 // reason.
 func (a *acting) Submit(ctx context.Context, body host.Body, done func(error)) {
 	a.start(ctx, func(ctx context.Context) {
+		a.takeBack(ctx)
 		err := a.insist(ctx, func() error {
 			switch b := body.(type) {
 			case host.CreateRun:
@@ -115,7 +119,7 @@ func (a *acting) close(ctx context.Context, b host.CloseRun) error {
 }
 
 // message sends a message to a run. What does not fit a transaction goes through a buffer.
-func (a *acting) message(ctx context.Context, b host.RunMessage) error {
+func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 	m, err := coordinator.ParseMessage(b.Message)
 	if err != nil {
 		return refuse(host.CodeBadMessage, err.Error())
@@ -144,13 +148,27 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) error {
 	var after []solana.Instruction
 	_, evidence := m.(coordinator.Evidence)
 	if len(b.Message) > solana.WritePart || evidence {
-		label := fmt.Sprintf("message-%d-%d", a.boxes.Add(1), time.Now().UnixMilli())
+		label := messageLabel(p.run, b.Message)
+		box, _ := a.boxes.LoadOrStore(label, new(sync.Mutex))
+		box.(*sync.Mutex).Lock()
+		defer box.(*sync.Mutex).Unlock()
+		if evidence {
+			if over, err := a.over(ctx, p.run, b.Message); over || err != nil {
+				return cmp.Or(err, refuse(host.CodeCoordinator+host.Code(coordinator.ErrDispute), ""))
+			}
+		}
+		defer func() {
+			if err != nil {
+				a.swept.Store(false)
+				a.takeBack(ctx)
+			}
+		}()
 		if sending.Buffer, err = a.write(ctx, label, b.Message, len(b.Message)); err != nil {
 			return err
 		}
 		after = append(after, a.program.Close(sending.Buffer, a.signer.Address()))
 		if evidence {
-			closing, err := a.judge(ctx, &sending, "work-"+label)
+			closing, err := a.judge(ctx, &sending, workLabel(label))
 			if err != nil {
 				return err
 			}
@@ -205,7 +223,11 @@ func (a *acting) tokens(ctx context.Context, s *solana.Sending) ([]solana.Instru
 	return []solana.Instruction{purse}, err
 }
 
-// write puts bytes into a buffer for most bytes, which it makes if it is not there.
+// absent reports whether an account is still to be made: a stranger may have sent lamports there.
+func absent(a *account) bool { return a == nil || a.Owner == solana.SystemProgram }
+
+// write puts bytes into a buffer for most bytes, which it makes if it is not there. What the buffer
+// has already is not sent again.
 func (a *acting) write(ctx context.Context, label string, b []byte, most int) (solana.Address, error) {
 	own := a.signer.Address()
 	at := a.program.BufferAt(own, label)
@@ -213,16 +235,28 @@ func (a *acting) write(ctx context.Context, label string, b []byte, most int) (s
 	if err != nil {
 		return at, err
 	}
+	var old []byte
+	if !absent(list[0]) {
+		if _, old, _ = solana.Buffered(list[0].Data); uint64(len(list[0].Data)) != solana.BufferBytes(most) {
+			if err := a.send(ctx, []solana.Instruction{a.program.Close(at, own)}); err != nil {
+				return at, err
+			}
+			list[0], old = nil, nil
+		}
+	}
 	var first []solana.Instruction
-	if list[0] == nil {
+	if absent(list[0]) {
 		rent, err := a.rent(ctx, solana.BufferBytes(most))
 		if err != nil {
 			return at, err
 		}
-		first = append(first, a.program.NewBuffer(own, label, rent, most))
+		first = a.program.NewBuffer(own, label, rent, most)
 	}
 	write := func(from int) error {
 		part := b[from:min(from+solana.WritePart, len(b))]
+		if len(old) >= from+len(part) && bytes.Equal(old[from:from+len(part)], part) {
+			return nil
+		}
 		return a.send(ctx, append(first, a.program.Write(at, own, from, part)))
 	}
 	if err := write(0); err != nil { // it makes the account

@@ -191,6 +191,7 @@ def airdrop(to, lamports):
 
 def put(at, owner, lamports, data):
     at = Pubkey.from_string(at)
+    owned.add(at)
     changed.add(at)
     svm.set_account(at, Account(lamports, base64.b64decode(data), Pubkey.from_string(owner), False))
 
