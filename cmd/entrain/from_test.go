@@ -69,6 +69,8 @@ type printed struct {
 	Params  string  `json:"params"`
 	LR      float32 `json:"lr"`
 	Text    string  `json:"text"`
+	Bytes   uint64  `json:"bytes"`
+	Update  bool    `json:"update"`
 }
 
 // taking is a member that takes part to the end.
