@@ -298,6 +298,7 @@ func (n *Node) sum(a client.SumSlice, own bool) {
 	ranges, ok := n.ranges(a.Payloads, a.Slice, a.Slices)
 	if !ok {
 		n.note(fmt.Sprintf("slice %d of round %d is not summed: ranges of payloads that were here are gone", a.Slice, a.Round))
+		n.cfg.Loop.Post(func() { n.step(client.SliceSummed{Round: a.Round, Slice: a.Slice}) })
 		return
 	}
 	var b *blob
