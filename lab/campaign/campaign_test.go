@@ -41,7 +41,7 @@ func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {
 			quiet++
 		}
 	}
-	for _, k := range sim.Kinds(true) {
+	for _, k := range append(sim.Kinds(true), adversary.Aggregators()...) {
 		if !kinds[k.Name] {
 			t.Errorf("no %s is drawn", k.Name)
 		}

@@ -40,7 +40,29 @@ func Draw(seed uint64) Config {
 	return Config{Peers: &c}
 }
 
+// peers draws a network of peers. In a third of the seeds members that attest nothing follow. In
+// another third updates are made in slices, each by more than twice as many members as lie.
 func (d *draws) peers(seed uint64) sim.Config {
+	sliced := seed%3 == 1
+	c := d.network(seed, sliced)
+	if sliced {
+		least := 2*liars(c.Adversaries) + 2
+		c.Overlap, c.Aggregators = 1, uint16(d.between(least, max(least, c.Clients/2)))
+	}
+	return c
+}
+
+// liars returns how many of the adversaries lie as aggregators.
+func liars(names []string) (n int) {
+	for _, name := range names {
+		if slices.ContainsFunc(adversary.Aggregators(), func(k adversary.Kind) bool { return k.Name == name }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *draws) network(seed uint64, sliced bool) sim.Config {
 	c := sim.Config{
 		Seed: seed, Clients: d.between(clientsMin, clientsMax), Steps: uint32(d.between(stepsMin, stepsMax)),
 		Overlap: uint8(d.between(0, 1)), Delay: d.millis(1, 150), Jitter: d.millis(0, 100),
@@ -61,8 +83,12 @@ func (d *draws) peers(seed uint64) sim.Config {
 		return c
 	}
 	c.Verification = []uint8{5, 20, 50, 100}[d.between(0, 3)]
+	kinds := sim.Kinds(c.Followers)
+	if sliced {
+		kinds = append(kinds, adversary.Aggregators()...)
+	}
 	for n := c.Clients * d.between(0, gangPercentMax) / 100; len(c.Adversaries) < n; {
-		k := d.kind(c.Followers)
+		k := d.kind(kinds)
 		if size := max(1, k.Gang); len(c.Adversaries)+size <= n { // a single adversary always fits
 			c.Adversaries = append(c.Adversaries, slices.Repeat([]string{k.Name}, size)...)
 		}
@@ -71,8 +97,7 @@ func (d *draws) peers(seed uint64) sim.Config {
 }
 
 // kind draws a kind of adversary: every third is one of two in turn.
-func (d *draws) kind(followers bool) adversary.Kind {
-	kinds := sim.Kinds(followers)
+func (d *draws) kind(kinds []adversary.Kind) adversary.Kind {
 	k := kinds[d.between(0, len(kinds)-1)]
 	if d.between(0, 2) > 0 {
 		return k
@@ -131,6 +156,7 @@ var simplifications = []func(Config) (Config, bool){
 	peers(zero(func(c *sim.Config) *uint16 { return &c.Witnesses })),
 	peers(zero(func(c *sim.Config) *bool { return &c.BySpeed })),
 	peers(zero(func(c *sim.Config) *bool { return &c.Followers })),
+	peers(zero(func(c *sim.Config) *uint16 { return &c.Aggregators })),
 	peers(dropFirst),
 	peers(dropLast),
 	peers(fewerClients),
