@@ -95,6 +95,8 @@ func (s *stage) env(sender key.Public) coordinator.Env {
 
 func (s *stage) apply(sender key.Public, m coordinator.Message) {
 	s.t.Helper()
+	s.mu.Lock() // a server may begin to watch at any time
+	defer s.mu.Unlock()
 	if err := s.state.Apply(s.env(sender), m); err != nil {
 		s.t.Fatalf("%T in %v: %v", m, s.state.Phase(), err)
 	}
@@ -102,8 +104,14 @@ func (s *stage) apply(sender key.Public, m coordinator.Message) {
 
 // pass lets time go by, and the host tick.
 func (s *stage) pass(ms uint64) {
-	s.now += ms
+	s.later(ms)
 	s.apply(key.Public{}, coordinator.Tick{})
+}
+
+func (s *stage) later(ms uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += ms
 }
 
 // tell shows the state to those who watch.
@@ -148,7 +156,7 @@ func (s *stage) round() {
 	}
 	held = bytes.TrimRight(held, "\x00")
 	s.learn(r)
-	s.now += 400
+	s.later(400)
 	s.tell()
 	config := s.state.Config()
 	if !complete {
@@ -160,7 +168,7 @@ func (s *stage) round() {
 			continue
 		}
 		report.Commitments = bloom.New(r.Filter())
-		s.now += 20
+		s.later(20)
 		s.apply(s.state.Key(i), report)
 		s.tell()
 	}
