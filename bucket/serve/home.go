@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"path/filepath"
@@ -23,15 +24,36 @@ const (
 	secretBytesMax = 4 << 10
 )
 
+// CheckNames returns an error unless all names can be those of buckets.
+func CheckNames(names []string) error {
+	for _, name := range names { // whatever port the server will get
+		if err := (bucket.Location{Endpoint: "localhost", Bucket: name}).Check(); err != nil {
+			return fmt.Errorf("bucket %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // Home starts a server whose objects and root secret are in dir, which the caller has made and
-// locked. It makes the secret unless there is one. The fields Dir and Secret of c are ignored.
-func Home(ctx context.Context, dir string, c Config) (*Server, error) {
+// locked, and makes buckets with these names; see makeFor. It makes the secret unless there is one.
+// The fields Dir and Secret of c are ignored.
+func Home(ctx context.Context, dir string, names []string, public string, c Config) (*Server, error) {
 	var err error
 	if c.Secret, err = rootSecret(filepath.Join(dir, secretFile)); err != nil {
 		return nil, err
 	}
 	c.Dir = filepath.Join(dir, servedDir)
-	return Start(ctx, c)
+	s, err := Start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := s.makeFor(dir, name, public); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("bucket %q: %w", name, err)
+		}
+	}
+	return s, nil
 }
 
 // rootSecret reads the secret of a server, and makes it first if need be.
@@ -49,10 +71,10 @@ func rootSecret(path string) (string, error) {
 	return secret, atomicfile.WriteBytes(path, 0o600, []byte(secret+"\n"))
 }
 
-// MakeFor makes a bucket, unless it exists, and writes to dir the files NAME.write and NAME.read:
+// makeFor makes a bucket, unless it exists, and writes to dir the files NAME.write and NAME.read:
 // its location with credentials to write, and the one that readers get, at the HOST or HOST:PORT in
 // public unless that is "".
-func (s *Server) MakeFor(dir, name, public string) error {
+func (s *Server) makeFor(dir, name, public string) error {
 	own, read, err := s.Make(name)
 	if err != nil {
 		return err

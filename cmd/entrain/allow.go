@@ -37,9 +37,7 @@ results stay in the model. --anyone keeps the list but lets anyone take part.
 
 --require VERSION sets the oldest release of entrain that may join from now on, such as v1.2.0;
 "any" returns to the specification's. Members stay. Raise it when the members that you know have
-upgraded.
-
-Only the run's owner may change anything.`,
+upgraded. Only the run's owner may change anything.`,
 		Example: "  entrain run allow my-run\n  entrain run allow my-run@chain.example.org --json | jq .delegations\n" +
 			"  entrain run allow my-run 1f0c...e2 77ab...09\n  entrain run allow my-run --remove 1f0c...e2\n" +
 			"  entrain run allow my-run --anyone\n  entrain run allow my-run --require v1.2.0",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 
@@ -65,28 +64,20 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
-	for _, name := range o.buckets { // before anything is made, and whatever port the server will get
-		if err := (bucket.Location{Endpoint: "localhost", Bucket: name}).Check(); err != nil {
-			return fmt.Errorf("bucket %q: %w", name, err)
-		}
+	if err := serve.CheckNames(o.buckets); err != nil {
+		return err
 	}
 	unlock, err := dirlock.Lock(o.dir, "directory of the buckets")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s, err := serve.Home(ctx, o.dir, serve.Config{Addr: o.addr, Cert: o.cert, Key: o.key})
+	s, err := serve.Home(ctx, o.dir, o.buckets, o.public, serve.Config{Addr: o.addr, Cert: o.cert, Key: o.key})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	for _, name := range o.buckets {
-		if err := s.MakeFor(o.dir, name, o.public); err != nil {
-			return fmt.Errorf("bucket %q: %w", name, err)
-		}
-	}
-	if err := c.announce(o.asJSON, bucketEvent{"listening", s.Addr(), o.buckets},
-		"serving S3 at %s; Ctrl-C ends it", s.Addr()); err != nil {
+	if err := c.announce(o.asJSON, bucketEvent{"listening", s.Addr(), o.buckets}, "serving S3 at %s; Ctrl-C ends it", s.Addr()); err != nil {
 		return err
 	}
 	private := ""

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -156,9 +157,7 @@ scores.emission, times.waiting, times.warmup, times.round_train, times.round_wit
 and times.epoch. What is not named stays; the emission cannot be lowered. Points earned so far are
 paid at the old rate, so the treasury must hold enough for them, and for a higher emission of the
 periods that are not settled. After a change of pay, a shorter time or a longer epoch the pause
-lasts at least a day, in which members can leave without a loss.
-
-Only the run's owner may pause it.`,
+lasts at least a day, in which members can leave without a loss. All this is for the run's owner.`,
 		Example: "  entrain run pause my-run\n  entrain run pause my-run --set times.round_train=5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,7 +166,10 @@ Only the run's owner may pause it.`,
 				return err
 			}
 			if len(terms) > 0 {
-				if err := c.change(cmd.Context(), a, run, terms); err != nil {
+				change := func(l ledger.Chain, _ key.Public) (host.Body, error) {
+					return founding.ChangeRun(cmd.Context(), l, run, terms)
+				}
+				if err := c.act(cmd.Context(), a, change); err != nil {
 					return fmt.Errorf("change run %q: %w", run, err)
 				}
 				c.say("changed run %q; continue it, after a day if that takes notice, with: entrain run pause %s --end", run, args[0])

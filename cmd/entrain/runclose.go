@@ -96,8 +96,3 @@ func (c console) refund(ctx context.Context, a acting, run, text string) error {
 	return c.send(ctx, a, host.ToRun(run, coordinator.Refund{Amount: amount}), fmt.Sprintf("take tokens back from run %q", run),
 		fmt.Sprintf("took %s back from the treasury of run %q", view.Tokens(amount), run))
 }
-
-// change sets the terms of a paused run.
-func (c console) change(ctx context.Context, a acting, run string, terms []string) error {
-	return c.act(ctx, a, func(l ledger.Chain, _ key.Public) (host.Body, error) { return founding.ChangeRun(ctx, l, run, terms) })
-}
