@@ -21,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	ledger "github.com/entrain-network/entrain/ledger/solana"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/trace/referee"
@@ -217,6 +218,9 @@ func TestKilledEvidenceOnSolana(t *testing.T) {
 		before, _ := c.purse()
 		c.process(evidence, at)
 		_, left := c.purse()
+		if c.locked() < solana.Rent(uint64(len(c.evidence.Bytes))) {
+			t.Errorf("an account shows %d lamports of cut-off evidence", c.locked())
+		}
 		c.process(other, 1<<40)
 		if _, still := c.purse(); still != left || left == 0 {
 			t.Errorf("of %d accounts of a dispute that goes on, %d are left", left, still)
@@ -227,11 +231,26 @@ func TestKilledEvidenceOnSolana(t *testing.T) {
 	}
 }
 
+// locked returns what a client shows of the accuser's rent.
+func (c court) locked() uint64 {
+	c.t.Helper()
+	client, err := ledger.NewClient(c.t.Context(), ledger.Options{Program: c.program, Endpoints: []string{c.url}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer client.Close()
+	a, err := client.Account(c.t.Context(), key.Public(c.argued.accuser.Address()))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a.Locked
+}
+
 // refunded checks that the accuser has its rent back, and paid no more than fees.
 func (c court) refunded(before uint64, at int64) {
 	c.t.Helper()
 	after, left := c.purse()
-	if left != 0 || before-after > 200*solana.SignatureFee {
+	if locked := c.locked(); left != 0 || locked != 0 || before-after > 200*solana.SignatureFee {
 		c.t.Errorf("killed after %d transactions: %d accounts are left, and the key has %d lamports fewer", at, left, before-after)
 	}
 }

@@ -24,6 +24,7 @@ type Fees struct {
 	Transactions uint64 `json:"transactions"`
 	Round        uint64 `json:"round"`
 	Priority     uint64 `json:"priority"`
+	Accuser      uint64 `json:"accuser,omitempty"`    // that accusing takes, and gives back
 	NoReferee    string `json:"no_referee,omitempty"` // why its checks of results cannot be judged
 	PlacesMax    uint64 `json:"places_max"`           // with more places for members it is refused
 	Places       uint32 `json:"places"`
@@ -34,6 +35,9 @@ const PriceStep = 10_000
 
 // NewFees computes what a run with some members costs, from the measured costs of messages.
 func NewFees(s spec.Spec, members uint32) (Fees, error) {
+	if s.Data.Manifest == "" {
+		s.Data.Manifest = wire.Hash{}.String() // create names the data
+	}
 	text, err := s.Append(nil)
 	if err != nil {
 		return Fees{}, err
@@ -52,6 +56,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 		if err != nil {
 			f.NoReferee = err.Error()
 		}
+		f.Accuser = solana.AccuserLamports
 		f.Rent += solana.Rent(solana.BufferBytes(len(rules)))
 	}
 	reports := uint64(witnesses)
@@ -82,5 +87,9 @@ func (f Fees) write(out io.Writer, members uint32) error {
 		"With %d members a round takes %d transactions and %.6f SOL of fees, all members together, and for\n"+
 		"each %s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
 		sol(f.Rent), sol(f.SpecRent), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
+	if err == nil && f.Accuser > 0 {
+		_, err = fmt.Fprintf(out, "A member that finds a wrong result needs up to %.1f SOL to prove it. They come back when the dispute ends;\n"+
+			"a member that has less accuses nobody.\n", sol(f.Accuser))
+	}
 	return err
 }

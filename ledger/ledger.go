@@ -108,6 +108,9 @@ type Account struct {
 	// 1,000,000,000th of SOL.
 	Address  string `json:"address,omitempty"`
 	Lamports uint64 `json:"lamports,omitempty"`
+	// Locked are in accounts of messages that are on their way or were cut off. The key's next
+	// transaction takes back what nobody will send any more.
+	Locked uint64 `json:"locked_lamports,omitempty"`
 }
 
 // Status describes a chain and the replica that was asked.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
@@ -42,19 +43,44 @@ type Report struct {
 	Can       bool          `json:"can"`
 	Obstacles []Obstacle    `json:"obstacles"`
 	Needs     trainer.Sizes `json:"needs"`
+	Accuser   *Accuser      `json:"accuser,omitempty"` // in a run on Solana that checks results
 }
 
-// Write prints that the machine can take part, or each reason why not.
+// Accuser is what a member needs to accuse another one, in lamports, which come back when the
+// dispute ends, and what it has. With less it accuses nobody.
+type Accuser struct {
+	Needs   uint64 `json:"needs"`
+	Has     uint64 `json:"has"`
+	Address string `json:"address"` // to send some to
+}
+
+func (a Accuser) write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "to prove that a member cheats takes up to %.1f SOL, which come back when the dispute ends", float64(a.Needs)/1e9)
+	if err == nil && a.Has < a.Needs {
+		_, err = fmt.Fprintf(w, ": %s has %.3f, and accuses nobody until it has more", a.Address, float64(a.Has)/1e9)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(w)
+	}
+	return err
+}
+
+// Write prints that the machine can take part, or each reason why not, and what accusing takes.
 func (r Report) Write(w io.Writer) error {
 	if r.Can {
 		_, err := fmt.Fprintf(w, "yes: this machine can take part in run %q on chain %q: %s parameters, about %s of memory, %s to fetch\n",
 			r.Run, r.Chain, view.Thousands(r.Needs.Parameters), view.Bytes(r.Needs.Memory), view.Bytes(r.Needs.Model))
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	for _, no := range r.Obstacles {
 		if _, err := fmt.Fprintf(w, "no: %s\n", no.Reason); err != nil {
 			return err
 		}
+	}
+	if r.Accuser != nil {
+		return r.Accuser.write(w)
 	}
 	return nil
 }
@@ -93,6 +119,13 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	r.Obstacles = append(r.Obstacles, list...)
+	if on.Snapshot.State.Config().VerificationPercent > 0 && onchain.OnSolana(o.Endpoints) {
+		account, err := client.Account(ctx, o.Key)
+		if err != nil {
+			return r, err
+		}
+		r.Accuser = &Accuser{solana.AccuserLamports, account.Lamports, account.Address}
+	}
 	if err := o.dataToBeHad(ctx, on); err != nil {
 		add(obstacleData, err)
 	}

@@ -1,5 +1,7 @@
 package solana
 
+import "github.com/entrain-network/entrain/coordinator"
+
 // What the network takes, in lamports, of which 1,000,000,000 are a SOL.
 const (
 	SignatureFee = 5000 // for each signature of a transaction
@@ -9,6 +11,10 @@ const (
 
 // Rent returns the lamports that an account of n bytes must hold.
 func Rent(n uint64) uint64 { return (rentBytes + n) * rentOfByte }
+
+// AccuserLamports is what a member must have to accuse another one: the rent of the longest
+// evidence and of its judgement, which comes back, and a margin for fees.
+const AccuserLamports = (2*rentBytes+coordinator.EvidenceBytesMax+4096+WorkBytes)*rentOfByte + 20_000_000
 
 // Transactions returns how many transactions a message of n bytes takes: those that write it into a
 // buffer, if it is long, and the one that applies it.

@@ -104,6 +104,11 @@ func TestPreviewOnSolana(t *testing.T) {
 	if out := s.ok("run", "create", "--dry-run", "-f", file(4, 5), chain); !strings.Contains(out, "Solana would refuse it") {
 		t.Error(out)
 	}
+	buckets := writeFile(t, filepath.Join(t.TempDir(), "run.toml"), "name = \"fees\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n[exchange]\nkind = \"bucket\"\n"+
+		"[trust]\nverification_percent = 5\n")
+	if out := s.ok("run", "create", "--dry-run", "-f", buckets, chain); !strings.Contains(out, "needs up to 4.7 SOL to prove it") {
+		t.Error(out)
+	}
 	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file(4, 0), "--json"); p.Solana != nil {
 		t.Errorf("fees of another chain: %+v", p.Solana)
 	}

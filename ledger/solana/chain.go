@@ -113,6 +113,13 @@ func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, err
 	if list[0] != nil {
 		a.Lamports = list[0].Lamports
 	}
+	locked, err := c.messages(ctx, at[0])
+	if err != nil {
+		c.log.Debug("looking for rent", "err", err) // some endpoints do not search accounts
+	}
+	for _, b := range locked {
+		a.Locked += b.lamports
+	}
 	if len(list) == 2 && list[1] != nil && list[1].Owner == solana.TokenProgram && len(list[1].Data) >= purseAmount+8 {
 		r := wire.NewReader(list[1].Data[purseAmount:])
 		a.Tokens = r.U64()

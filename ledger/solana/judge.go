@@ -136,10 +136,6 @@ func (a *acting) judge(ctx context.Context, s *solana.Sending, label string) ([]
 	}
 }
 
-// disputeRent is what the longest evidence and its judgement hold while they last, with a margin
-// for fees.
-const disputeRent = (128+coordinator.EvidenceBytesMax+4096+128+solana.WorkBytes)*6960 + 20_000_000
-
 // affords refuses a message that accuses, or may make its sender the accuser, unless the key has
 // the SOL to prove it: it would lose by its silence.
 func (a *acting) affords(ctx context.Context, m coordinator.Message) error {
@@ -151,8 +147,8 @@ func (a *acting) affords(ctx context.Context, m coordinator.Message) error {
 	if err != nil {
 		return err
 	}
-	if list[0] == nil || list[0].Lamports < disputeRent {
-		return refuse(host.CodeFunds, fmt.Sprintf("to prove an accusation takes up to %.1f SOL, which come back: send some to %v", disputeRent/1e9, a.signer.Address()))
+	if list[0] == nil || list[0].Lamports < solana.AccuserLamports {
+		return refuse(host.CodeFunds, fmt.Sprintf("to prove an accusation takes up to %.1f SOL, which come back: send some to %v", solana.AccuserLamports/1e9, a.signer.Address()))
 	}
 	return nil
 }
