@@ -32,9 +32,6 @@ func SliceQuorum(n int) int { return n*3/5 + 1 }
 // HeldQuorum returns how many members of a group of n must hold their range of a payload.
 func HeldQuorum(n int) int { return (n + 1) / 2 }
 
-// reShowMs is how often an aggregator shows what it holds, if that has changed.
-const reShowMs = 300
-
 // ShowHeld has the driver tell those who ask which ranges of a round's payloads this member holds:
 // for each member, by index, 0 or the tag of a commitment.
 type ShowHeld struct {
@@ -133,6 +130,7 @@ type sharing struct {
 	full    []bool
 	bytes   []byte // of an ID, of which each member shows one
 	askedAt uint64
+	asks    int
 
 	summing bool
 	sums    []summed // by slice
@@ -237,104 +235,6 @@ func (m *Machine) aggregated(ev Event) {
 	case SliceFetched:
 		m.sliceFetched(ev)
 	}
-}
-
-// tag is the part of a commitment's ID that an aggregator shows: another for each aggregator, so
-// that an author cannot find two commitments that look the same to many. It is not 0.
-func tag(id wire.Hash, at byte) byte { return max(1, id[at]) }
-
-// tagByte returns the byte of IDs that a member shows.
-func tagByte(by key.Public) byte { return by[0] % byte(len(wire.Hash{})) }
-
-// showHeld shows which ranges this member holds.
-func (m *Machine) showHeld(rs *results) {
-	sh := rs.sharing
-	if sh.own < 0 || !sh.changed || !m.due(&sh.shownAt, reShowMs) {
-		return
-	}
-	sh.changed = false
-	tags := make([]byte, m.state.Count())
-	for i := range tags {
-		var best *candidate
-		for k := range rs.known[coordinator.Member(i)] {
-			c := &rs.known[coordinator.Member(i)][k]
-			if c.held && m.valid(rs, c) && (best == nil || c.id.Compare(best.id) < 0) {
-				best = c
-			}
-		}
-		if best != nil {
-			tags[i] = tag(best.id, tagByte(m.cfg.Self))
-		}
-	}
-	m.do(ShowHeld{Round: rs.number, Tags: tags})
-}
-
-// askHeld has a witness ask the aggregators of other slices what they hold.
-func (m *Machine) askHeld(rs *results) {
-	sh, now := rs.sharing, m.state.Round()
-	if !m.elect(now) || m.witness.done >= now || now != rs.number+coordinator.Round(m.run.Overlap) || !m.due(&sh.askedAt, reAskMs) {
-		return
-	}
-	var to []key.Public
-	for slice, group := range sh.groups {
-		if slice == sh.own {
-			continue
-		}
-		for _, i := range group {
-			if !sh.full[i] && m.takesPart(i) {
-				to = append(to, m.state.Key(i))
-			}
-		}
-	}
-	if len(to) > 0 {
-		m.do(AskHeld{Round: rs.number, To: to})
-	}
-}
-
-func (m *Machine) heldShown(ev HeldShown) {
-	rs := m.find(ev.Round)
-	if rs == nil || rs.sharing == nil || len(ev.Tags) > int(rs.members) {
-		return
-	}
-	i, ok := m.aggregator(rs, ev.By)
-	if !ok {
-		return
-	}
-	sh := rs.sharing
-	sh.tags[i] = ev.Tags
-	sh.full[i] = true
-	for k := range m.state.Count() {
-		if (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) && rs.expects(k) && m.takesPart(k) {
-			sh.full[i] = false
-			return
-		}
-	}
-}
-
-// there reports whether the payload of a candidate can be had by all: in a run of slices, each
-// range of it from members of the range's group. Of its own group a witness holds the range itself.
-func (m *Machine) there(rs *results, c *candidate) bool {
-	if !c.held || !m.slices() || c.spread {
-		return c.held
-	}
-	sh := m.shared(rs)
-	if sh == nil {
-		return false
-	}
-	author := int(c.commitment.Member)
-	for slice, group := range sh.groups {
-		holders := 0
-		for _, i := range group {
-			if tags := sh.tags[i]; author < len(tags) && tags[author] == tag(c.id, sh.bytes[i]) {
-				holders++
-			}
-		}
-		if slice != sh.own && holders < HeldQuorum(len(group)) {
-			return false
-		}
-	}
-	c.spread = true
-	return true
 }
 
 // sum sums this member's slice once the accepted set is final and its ranges are here.

@@ -19,6 +19,7 @@ type sliceTest struct {
 	own         map[*peer]map[coordinator.Round]int // the slice that a peer fetches ranges for
 	wrong       map[wire.Hash]bool                  // slices that are not what the payloads make
 	recounts    int
+	asked       map[coordinator.Round]int // members, for what they hold
 
 	shows  func(p *peer, tags []byte) []byte
 	names  func(p *peer, a SumSlice, right Update) (Update, bool)
@@ -38,6 +39,7 @@ func newSlices(t *testing.T, seed uint64) *network {
 	net.follow.slices = &sliceTest{
 		aggregators: 6, shown: map[coordinator.Round]map[key.Public][]byte{}, summed: map[coordinator.Round]map[key.Public]Update{},
 		ranges: map[*peer]map[testRange]bool{}, own: map[*peer]map[coordinator.Round]int{}, wrong: map[wire.Hash]bool{},
+		asked:  map[coordinator.Round]int{},
 		shows:  func(_ *peer, tags []byte) []byte { return tags },
 		names:  func(_ *peer, _ SumSlice, u Update) (Update, bool) { return u, true },
 		serves: func(*peer, *peer) bool { return true },
@@ -59,6 +61,7 @@ func (p *peer) sliced(a Action) bool {
 		}
 		f.shown[a.Round][self] = f.shows(p, a.Tags)
 	case AskHeld:
+		f.asked[a.Round] += len(a.To)
 		for _, k := range a.To {
 			if tags := f.shown[a.Round][k]; tags != nil && !p.lose(p, p.peer(k)) {
 				p.feed(HeldShown{Round: a.Round, By: k, Tags: tags})
@@ -181,6 +184,20 @@ func TestSlicesWithLossesAndCrashes(t *testing.T) {
 	}
 	net.run(400_000, net.finished)
 	everybodyAgrees(t, net)
+}
+
+// TestAggregatorsAreNotAskedForResultsThatDoNotCome has one member be silent for the rest of the
+// run. The rounds without it last as long as they may.
+func TestAggregatorsAreNotAskedForResultsThatDoNotCome(t *testing.T) {
+	net := newSlices(t, 8)
+	net.run(60_000, func() bool { return net.state.Step() == 3 })
+	net.peers[3].crash()
+	net.run(400_000, func() bool { return net.state.Step() == 6 })
+	for round, n := range net.follow.slices.asked {
+		if n > 5*24*3 {
+			t.Errorf("5 witnesses ask %d times in round %d what one of 24 members holds", n, round)
+		}
+	}
 }
 
 // TestAggregatorsThatLie has the first members of every group lie about each slice: as many as leave

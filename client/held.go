@@ -1,0 +1,134 @@
+package client
+
+import (
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// reShowMs is how often an aggregator shows what it holds, if that has changed.
+const reShowMs = 300
+
+// After heldAsks questions a witness asks for what aggregators hold once in each part of the time
+// to train: an author that serves too few of them would have it ask all of them every reAskMs.
+const (
+	heldAsks    = 4
+	heldAskPart = 16
+)
+
+// tag is the part of a commitment's ID that an aggregator shows: another for each aggregator, so
+// that an author cannot find two commitments that look the same to many. It is not 0.
+func tag(id wire.Hash, at byte) byte { return max(1, id[at]) }
+
+// tagByte returns the byte of IDs that a member shows.
+func tagByte(by key.Public) byte { return by[0] % byte(len(wire.Hash{})) }
+
+// showHeld shows which ranges this member holds.
+func (m *Machine) showHeld(rs *results) {
+	sh := rs.sharing
+	if sh.own < 0 || !sh.changed || !m.due(&sh.shownAt, reShowMs) {
+		return
+	}
+	sh.changed = false
+	tags := make([]byte, m.state.Count())
+	for i := range tags {
+		var best *candidate
+		for k := range rs.known[coordinator.Member(i)] {
+			c := &rs.known[coordinator.Member(i)][k]
+			if c.held && m.valid(rs, c) && (best == nil || c.id.Compare(best.id) < 0) {
+				best = c
+			}
+		}
+		if best != nil {
+			tags[i] = tag(best.id, tagByte(m.cfg.Self))
+		}
+	}
+	m.do(ShowHeld{Round: rs.number, Tags: tags})
+}
+
+// askHeld has a witness ask the aggregators of other slices what they hold.
+func (m *Machine) askHeld(rs *results) {
+	sh, now := rs.sharing, m.state.Round()
+	wait := uint64(reAskMs)
+	if sh.asks >= heldAsks {
+		wait = max(wait, m.run.RoundTrainMs/heldAskPart)
+	}
+	if !m.elect(now) || m.witness.done >= now || now != rs.number+coordinator.Round(m.run.Overlap) ||
+		!m.due(&sh.askedAt, wait) || !m.spreading(rs) {
+		return
+	}
+	sh.asks++
+	var to []key.Public
+	for slice, group := range sh.groups {
+		if slice == sh.own {
+			continue
+		}
+		for _, i := range group {
+			if !sh.full[i] && m.takesPart(i) {
+				to = append(to, m.state.Key(i))
+			}
+		}
+	}
+	if len(to) > 0 {
+		m.do(AskHeld{Round: rs.number, To: to})
+	}
+}
+
+// spreading reports whether this member holds its range of a result of which it does not know that
+// others hold theirs. For results that do not come, aggregators would be asked all round long.
+func (m *Machine) spreading(rs *results) bool {
+	for i := range m.state.Count() {
+		for k := range rs.known[i] {
+			if c := &rs.known[i][k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (m *Machine) heldShown(ev HeldShown) {
+	rs := m.find(ev.Round)
+	if rs == nil || rs.sharing == nil || len(ev.Tags) > int(rs.members) {
+		return
+	}
+	i, ok := m.aggregator(rs, ev.By)
+	if !ok {
+		return
+	}
+	sh := rs.sharing
+	sh.tags[i] = ev.Tags
+	sh.full[i] = true
+	for k := range m.state.Count() {
+		if (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) && rs.expects(k) && m.takesPart(k) {
+			sh.full[i] = false
+			return
+		}
+	}
+}
+
+// there reports whether the payload of a candidate can be had by all: in a run of slices, each
+// range of it from members of the range's group. Of its own group a witness holds the range itself.
+func (m *Machine) there(rs *results, c *candidate) bool {
+	if !c.held || !m.slices() || c.spread {
+		return c.held
+	}
+	sh := m.shared(rs)
+	if sh == nil {
+		return false
+	}
+	author := int(c.commitment.Member)
+	for slice, group := range sh.groups {
+		holders := 0
+		for _, i := range group {
+			if tags := sh.tags[i]; author < len(tags) && tags[author] == tag(c.id, sh.bytes[i]) {
+				holders++
+			}
+		}
+		if slice != sh.own && holders < HeldQuorum(len(group)) {
+			return false
+		}
+	}
+	c.spread = true
+	return true
+}
