@@ -14,16 +14,17 @@ import (
 )
 
 // BenchmarkNetwork is the processor time and memory that a simulated network takes, by its members,
-// with and without followers. The exponent is the slope of the logarithm of the time over that of
+// with and without followers, and with slices of 16 members each, where payloads are larger. The
+// exponent is the slope of the logarithm of the time over that of
 // the members, from the size before: two where there is an event for each pair of members. What a
 // member takes is all that its client, its node, its network and its training do.
 func BenchmarkNetwork(b *testing.B) {
-	for _, aggregate := range []string{spec.AggregateNone, spec.AggregateFollowers} {
-		b.Run(aggregate, func(b *testing.B) { benchmarkNetwork(b, aggregate == spec.AggregateFollowers) })
+	for _, aggregate := range []string{spec.AggregateNone, spec.AggregateFollowers, spec.AggregateSlices} {
+		b.Run(aggregate, func(b *testing.B) { benchmarkNetwork(b, aggregate) })
 	}
 }
 
-func benchmarkNetwork(b *testing.B, followers bool) {
+func benchmarkNetwork(b *testing.B, aggregate string) {
 	const steps = 3
 	before, members := 0.0, 0.0
 	for _, n := range []int{64, 128, 256, 512, 1024, 2048, 4096, 10_000} {
@@ -31,7 +32,11 @@ func benchmarkNetwork(b *testing.B, followers bool) {
 			began := spent(b)
 			var rounds uint32
 			for range b.N {
-				cfg := Config{Seed: 1, Clients: n, Steps: steps, Followers: followers, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond, Limit: 30 * time.Minute}
+				cfg := Config{Seed: 1, Clients: n, Steps: steps, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond, Limit: 30 * time.Minute}
+				cfg.Followers = aggregate == spec.AggregateFollowers
+				if aggregate == spec.AggregateSlices {
+					cfg.Overlap, cfg.Aggregators = 1, 16
+				}
 				r, err := Run(b.Context(), cfg)
 				if err != nil {
 					b.Fatal(err)
