@@ -57,6 +57,9 @@ func (s *stubborn) Move(ctx context.Context, d dispute.Dispute, self coordinator
 		proof, err := s.proof(ctx)
 		return coordinator.Defend{Dispute: d.ID, Trace: s.root, Proof: proof}, err
 	case d.Stage == dispute.StageDescending && !d.Revealed[dispute.Accused]:
+		if d.Level > dispute.LevelOps && d.Op != s.op || d.Level == dispute.LevelSlices && d.Tile != s.tile {
+			return coordinator.Concede{Dispute: d.ID}, nil // the other side lies about what comes before
+		}
 		nodes, err := s.children(ctx, d.Level, d.Depth, d.Index)
 		if err == nil && bisect.Node(&nodes) != d.Nodes[dispute.Accused] {
 			return coordinator.Concede{Dispute: d.ID}, nil
