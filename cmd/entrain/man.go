@@ -3,7 +3,7 @@
 package main
 
 import (
-	"fmt"
+	"log"
 	"os"
 	"strconv"
 	"time"
@@ -20,8 +20,7 @@ import (
 //	go run -tags man ./cmd/entrain DIR
 func init() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run -tags man ./cmd/entrain DIR")
-		os.Exit(2)
+		log.Fatal("usage: go run -tags man ./cmd/entrain DIR")
 	}
 	seconds, _ := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64) // 0 if there is none
 	date := time.Unix(seconds, 0).UTC()
@@ -32,8 +31,7 @@ func init() {
 	root.DisableAutoGenTag = true
 	ofAnyMachine(root)
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &date, Source: "entrain", Manual: "entrain"}, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 	os.Exit(0)
 }
