@@ -77,8 +77,7 @@ import (
 	"hash"
 	"io"
 	"math"
-	"slices"
-	"strings"
+	"sort"
 
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/tensor"
@@ -158,7 +157,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 		Version: Version, Run: m.Run, Epoch: m.Epoch, Round: m.Round, Step: m.Step,
 		Params: params, DType: o.DType.String(), Tokenizer: m.Tokenizer.Name(), Files: w.files,
 	}
-	slices.SortFunc(manifest.Files, func(a, b File) int { return strings.Compare(a.File, b.File) })
+	sort.Slice(manifest.Files, func(i, j int) bool { return manifest.Files[i].File < manifest.Files[j].File })
 	if w.err == nil {
 		w.err = manifest.Check()
 	}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/canonical"
 	"github.com/entrain-network/entrain/key"
@@ -79,7 +80,7 @@ func (t Training) Of(member key.Public) (state wire.Hash, ok bool) {
 // sorted returns t with its states in order.
 func (t Training) sorted() Training {
 	t.States = slices.Clone(t.States)
-	slices.SortFunc(t.States, func(a, b Momentum) int { return a.Member.Compare(b.Member) })
+	sort.Slice(t.States, func(i, j int) bool { return t.States[i].Member.Compare(t.States[j].Member) < 0 })
 	return t
 }
 

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -108,8 +108,9 @@ func (k Cache) entries() (list []CacheEntry, err error) {
 		}
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b CacheEntry) int {
-		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.hash.String(), b.hash.String()))
+	sort.Slice(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.hash.String(), b.hash.String())) < 0
 	})
 	return list, nil
 }

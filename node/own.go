@@ -1,10 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
@@ -97,7 +96,7 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b ownResult) int { return cmp.Compare(a.Commitment.Round, b.Commitment.Round) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Commitment.Round < list[j].Commitment.Round })
 	return list, doubt, errors.Join(unread, err)
 }
 

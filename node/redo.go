@@ -1,8 +1,8 @@
 package node
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
@@ -68,7 +68,7 @@ func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*ver
 		return v, round, nil, nil
 	}
 	sets, err := store.LoadSets()
-	slices.SortFunc(sets, func(a, b SavedSet) int { return cmp.Compare(a.To, b.To) })
+	sort.Slice(sets, func(i, j int) bool { return sets[i].To < sets[j].To })
 	var way []SavedSet
 	at, there := v.root, 0
 	for _, s := range sets {

@@ -45,7 +45,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -112,12 +112,7 @@ func segments(dir string) ([]segment, error) {
 		}
 		list = append(list, segment{path: filepath.Join(dir, e.Name()), number: number, bytes: info.Size()})
 	}
-	slices.SortFunc(list, func(a, b segment) int {
-		if a.number < b.number {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(list, func(i, j int) bool { return list[i].number < list[j].number })
 	return list, nil
 }
 

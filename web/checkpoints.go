@@ -1,13 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/entrain-network/entrain/checkpoint"
@@ -57,7 +57,7 @@ func (n *Node) checkpoints() ([]checkpointLine, error) {
 		}
 		list = append(list, line)
 	}
-	slices.SortFunc(list, func(a, b checkpointLine) int { return cmp.Compare(b.Step, a.Step) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Step > list[j].Step })
 	return list, nil
 }
 

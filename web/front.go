@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/entrain-network/entrain/data"
@@ -151,8 +152,9 @@ func teams(all []leader) (list []leader) {
 
 // best returns the first of a leaderboard.
 func best(list []leader) []leader {
-	slices.SortFunc(list, func(a, b leader) int {
-		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key+a.Team, b.Key+b.Team))
+	sort.Slice(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key+a.Team, b.Key+b.Team)) < 0
 	})
 	return append([]leader{}, list[:min(len(list), leadersMax)]...)
 }

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -238,7 +238,7 @@ func (w *walk) in(dir, base string) error {
 			entries = append(entries, entry{key: base + part + "/", path: filepath.Join(dir, e.Name())})
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	sort.Slice(entries, func(i, j int) bool { return entries[i].key < entries[j].key })
 	for _, e := range entries {
 		skipped := w.skip != "" && strings.HasPrefix(e.key, w.skip)
 		switch {

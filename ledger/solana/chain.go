@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -154,7 +155,7 @@ func (c *Client) Runs(ctx context.Context) ([]ledger.RunStatus, error) {
 			Height: s.Height, Hash: st.Hash(), Bytes: len(st.Bytes()),
 		})
 	}
-	slices.SortFunc(list, func(a, b ledger.RunStatus) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list, nil
 }
 

@@ -3,6 +3,7 @@ package lp2p
 import (
 	"context"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (n *Network) Peers() []p2p.PeerStatus {
 		n.traffic.mu.Unlock()
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b p2p.PeerStatus) int { return a.Key.Compare(b.Key) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Key.Compare(list[j].Key) < 0 })
 	return list
 }
 
