@@ -168,6 +168,7 @@ func (w *world) peers() {
 		Rate: c.Rate + 1, WaitingMs: c.WaitingMs, WarmupMs: c.WarmupMs, RoundTrainMs: c.RoundTrainMs, RoundWitnessMs: c.RoundWitnessMs,
 		CooldownMs: c.CooldownMs, EpochMs: c.EpochMs,
 	}))
+	w.block(coordinator.NoticeMs)
 	w.sample(w.owner, host.ToRun(runName, coordinator.Resume{}))
 	w.owners()
 	w.say(w.present(), coordinator.Claim{})
