@@ -67,7 +67,7 @@ const slicedSteps = 10
 func TestSlicesBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("seven members")
+		t.Skip("seven members, one of them killed, take half a minute")
 	}
 	s := newShell(t)
 	s.console.env = startReplica(t)

@@ -112,8 +112,8 @@ func TestAggregatorsThatLieCostNothing(t *testing.T) {
 	}
 }
 
-// TestAggregatorsThatAreTooMany has so many lie that slices have no quorum. Witnesses sum them, which
-// takes a part of the round.
+// With 17 of 40 members lying, slices have no quorum. Witnesses then sum the slices themselves, which
+// takes part of the round.
 func TestAggregatorsThatAreTooMany(t *testing.T) {
 	cfg := shares(40, 20)
 	cfg.Adversaries = slices.Repeat([]string{"miscounter"}, 17)

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 out, chats, corpus = sys.argv[1:]
 words = Tokenizer(models.BPE())
-# Transformers cuts texts this way for every model of this class, whatever tokenizer.json says.
+# For every model of this class, Transformers cuts texts this way and ignores tokenizer.json.
 cut = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 words.pre_tokenizer = pre_tokenizers.Sequence([
     pre_tokenizers.Split(Regex(cut), behavior="isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
