@@ -39,7 +39,7 @@ llama checkpoint checkpoint/gguf score
 trace eval
 trace/referee
 client validator
-chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock tokenizer/learn tokenizer/chat chance
+chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport tokenizer/learn tokenizer/chat chance
 chain/solana/svm bucket bucket/mem bucket/serve data/source
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet ledger/solana
 engine

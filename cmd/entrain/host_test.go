@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/founding"
+	"github.com/entrain-network/entrain/internal/freeport"
 )
 
 // hostedRun is small enough for a test.
@@ -40,25 +41,7 @@ waiting = "0s"
 // freePorts returns the first of the ports that a hosted run takes.
 func freePorts(t *testing.T) int {
 	t.Helper()
-next:
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		for i := range founding.HostPorts {
-			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i))
-			if err != nil {
-				continue next
-			}
-			l.Close()
-		}
-		return port
-	}
-	t.Fatal("no free ports")
-	return 0
+	return freeport.First(t, founding.HostPorts)
 }
 
 // startHost starts entrain host, and returns the ticket with what ends it.

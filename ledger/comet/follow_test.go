@@ -1,23 +1,19 @@
 package comet
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/entrain-network/entrain/internal/freeport"
 	"github.com/entrain-network/entrain/ledger"
 )
 
 // freePort returns the address of a port that nobody uses.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", freeport.First(t, 1))
 }
 
 // TestAFollowerServesWhenTheValidatorIsGone has a second replica without a vote. What it has caught

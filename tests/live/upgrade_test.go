@@ -4,13 +4,14 @@ package live_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entrain-network/entrain/internal/freeport"
 )
 
 // The releases before and after the upgrade.
@@ -35,12 +36,7 @@ func build(t *testing.T, release string) string {
 // freeAddress is one that nothing listens at now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", freeport.First(t, 1))
 }
 
 // upgradeRun lasts a little longer than its upgrade. An epoch is short, since who comes back waits for the next.
