@@ -17,8 +17,8 @@ import (
 
 // Fees are what a run costs on Solana, in lamports, of which 1,000,000,000 are a SOL.
 type Fees struct {
-	Rent     uint64 `json:"rent"`      // of the run's account and rules, which its owner gets back
-	SpecRent uint64 `json:"spec_rent"` // of the specification and the name, which nobody gets back
+	Rent     uint64 `json:"rent"`      // of the run's accounts, which its owner gets back
+	NameRent uint64 `json:"name_rent"` // of its name, which nobody gets back
 	// Of a round or window with Preview.Members members: all transactions, their fees, and what
 	// PriceStep for a compute unit adds to these.
 	Transactions uint64 `json:"transactions"`
@@ -48,7 +48,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	filter := bloom.Size(members, witnesses, committee.Quorum(witnesses)).Bytes()
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
-		Rent: solana.Rent(solana.RunBytes(limits)), SpecRent: solana.Rent(solana.BufferBytes(len(text))) + solana.Rent(solana.NameBytes),
+		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes),
 		PlacesMax: solana.PlacesMax(uint64(limits.Validators), config.VerificationPercent > 0), Places: limits.Members,
 	}
 	if config.VerificationPercent > 0 {
@@ -83,10 +83,10 @@ func (f Fees) write(out io.Writer, members uint32) error {
 		return err
 	}
 	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }
-	_, err := fmt.Fprintf(out, "\nOn Solana the run's account holds %.3f SOL, which its owner gets back, and its specification %.3f SOL.\n"+
+	_, err := fmt.Fprintf(out, "\nOn Solana the run's accounts hold %.3f SOL, which its owner gets back, and its name %.3f SOL.\n"+
 		"With %d members a round takes %d transactions and %.6f SOL of fees, all members together, and for\n"+
 		"each %s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
-		sol(f.Rent), sol(f.SpecRent), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
+		sol(f.Rent), sol(f.NameRent), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
 	if err == nil && f.Accuser > 0 {
 		_, err = fmt.Fprintf(out, "A member that finds a wrong result needs up to %.1f SOL to prove it. They come back when the dispute ends;\n"+
 			"a member that has less accuses nobody.\n", sol(f.Accuser))

@@ -108,8 +108,8 @@ type Account struct {
 	// 1,000,000,000th of SOL.
 	Address  string `json:"address,omitempty"`
 	Lamports uint64 `json:"lamports,omitempty"`
-	// Locked are in accounts of messages that are on their way or were cut off. The key's next
-	// transaction takes back what nobody will send any more.
+	// Locked are in accounts of messages that are on their way or were cut off, and of announced
+	// addresses. The key's next transaction takes back what nobody needs any more.
 	Locked uint64 `json:"locked_lamports,omitempty"`
 }
 

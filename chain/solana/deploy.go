@@ -19,20 +19,9 @@ func At(author Address, label string, owner Address) Address {
 	return sha256.Sum256(slices.Concat(author[:], []byte(label), owner[:]))
 }
 
-// NewAccountAt makes the account At of n bytes.
-func NewAccountAt(author Address, label string, owner Address, lamports, n uint64) Instruction {
-	le := binary.LittleEndian
-	data := append(le.AppendUint32(nil, 3), author[:]...) // CreateAccountWithSeed
-	data = append(le.AppendUint64(data, uint64(len(label))), label...)
-	data = le.AppendUint64(le.AppendUint64(data, lamports), n)
-	return Instruction{
-		Program: SystemProgram, Accounts: []AccountRef{{author, true, true}, {At(author, label, owner), false, true}}, Data: append(data, owner[:]...),
-	}
-}
-
-// fundAccountAt makes the account At of n bytes, even where somebody sent lamports before, with
-// which NewAccountAt would fail: a stranger could keep an accuser from its evidence.
-func fundAccountAt(author Address, label string, owner Address, lamports, n uint64) []Instruction {
+// NewAccountAt makes the account At of n bytes, even where a stranger sent lamports before, to
+// block the address.
+func NewAccountAt(author Address, label string, owner Address, lamports, n uint64) []Instruction {
 	le := binary.LittleEndian
 	at := At(author, label, owner)
 	transfer := le.AppendUint64(le.AppendUint32(nil, 2), lamports)
@@ -48,21 +37,27 @@ func fundAccountAt(author Address, label string, owner Address, lamports, n uint
 // A Deployment puts a program of some bytes on a cluster: make the accounts, Begin, Write every
 // part, then End. The author signs and pays, and can replace the program later.
 type Deployment struct {
-	author Address
-	label  string
-	bytes  int
+	author          Address
+	program, buffer string // labels
+	bytes           int
 }
 
 // NewDeployment returns the deployment of a program's file. The same author and file have the same
-// addresses, so that one that broke off goes on.
-func NewDeployment(author Address, file []byte) Deployment {
-	h := sha256.Sum256(file)
-	return Deployment{author, hex.EncodeToString(h[:15]), len(file)}
+// addresses, so that one that broke off goes on. Nobody else can compute them: the loader fails
+// where somebody has sent lamports to the address of a program's bytes.
+func NewDeployment(author Signer, file []byte) Deployment {
+	label := func(of string) string {
+		h := sha256.Sum256(file)
+		secret := author.k.Sign("entrain/solana/"+of, h[:])
+		h = sha256.Sum256(secret[:])
+		return hex.EncodeToString(h[:16])
+	}
+	return Deployment{author.Address(), label("program"), label("buffer"), len(file)}
 }
 
 // Program is where the program will be, Buffer where its bytes are gathered.
-func (d Deployment) Program() Program { return Program(At(d.author, "p-"+d.label, LoaderProgram)) }
-func (d Deployment) Buffer() Address  { return At(d.author, "b-"+d.label, LoaderProgram) }
+func (d Deployment) Program() Program { return Program(At(d.author, d.program, LoaderProgram)) }
+func (d Deployment) Buffer() Address  { return At(d.author, d.buffer, LoaderProgram) }
 
 // The sizes of a program's accounts, and where its bytes begin in the buffer.
 const (
@@ -76,10 +71,9 @@ func (d Deployment) ProgramBytes() uint64 { return programBytes }
 
 // Begin makes the buffer.
 func (d Deployment) Begin(rent uint64) []Instruction {
-	return []Instruction{
-		NewAccountAt(d.author, "b-"+d.label, LoaderProgram, rent, d.BufferBytes()),
-		{Program: LoaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}}},
-	}
+	return append(NewAccountAt(d.author, d.buffer, LoaderProgram, rent, d.BufferBytes()), Instruction{
+		Program: LoaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}},
+	})
 }
 
 // DeployPart is how many bytes of a program fit a transaction.
@@ -95,18 +89,12 @@ func (d Deployment) Write(offset int, part []byte) Instruction {
 // End makes the program of the buffer, whose rent becomes the program's.
 func (d Deployment) End(rent uint64) ([]Instruction, error) {
 	program := Address(d.Program())
-	data, _, err := Derived(LoaderProgram, program[:])
-	if err != nil {
-		return nil, err
-	}
-	return []Instruction{
-		NewAccountAt(d.author, "p-"+d.label, LoaderProgram, rent, programBytes),
-		{
-			Program: LoaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
-			Accounts: []AccountRef{{d.author, true, true}, {data, false, true}, {program, false, true}, {d.Buffer(), false, true},
-				{Address: rentSysvar}, {Address: Clock}, {Address: SystemProgram}, {d.author, true, false}},
-		},
-	}, nil
+	content, _, err := Derived(LoaderProgram, program[:])
+	return append(NewAccountAt(d.author, d.program, LoaderProgram, rent, programBytes), Instruction{
+		Program: LoaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
+		Accounts: []AccountRef{{d.author, true, true}, {content, false, true}, {program, false, true}, {d.Buffer(), false, true},
+			{Address: rentSysvar}, {Address: Clock}, {Address: SystemProgram}, {d.author, true, false}},
+	}), err
 }
 
 // MintBytes is the size of a token's account.
@@ -130,13 +118,12 @@ func NewToken(author Address, rent, supply uint64) ([]Instruction, error) {
 	// InitializeMint2: decimals, who makes tokens, who freezes (nobody). SetAuthority: nobody makes
 	// tokens any more.
 	begin, end := append(append([]byte{20, 0}, author[:]...), 0), []byte{6, 0, 0}
-	return []Instruction{
-		NewAccountAt(author, tokenLabel, TokenProgram, rent, MintBytes),
-		{Program: TokenProgram, Data: begin, Accounts: []AccountRef{{mint, false, true}}},
+	return append(NewAccountAt(author, tokenLabel, TokenProgram, rent, MintBytes),
+		Instruction{Program: TokenProgram, Data: begin, Accounts: []AccountRef{{mint, false, true}}},
 		purse,
-		{Program: TokenProgram, Data: binary.LittleEndian.AppendUint64([]byte{7}, supply), Accounts: []AccountRef{{mint, false, true}, {to, false, true}, {author, true, false}}},
-		{Program: TokenProgram, Data: end, Accounts: []AccountRef{{mint, false, true}, {author, true, false}}},
-	}, err
+		Instruction{Program: TokenProgram, Data: binary.LittleEndian.AppendUint64([]byte{7}, supply), Accounts: []AccountRef{{mint, false, true}, {to, false, true}, {author, true, false}}},
+		Instruction{Program: TokenProgram, Data: end, Accounts: []AccountRef{{mint, false, true}, {author, true, false}}},
+	), err
 }
 
 // Pay moves tokens between the purses of two owners. The first signs and makes the other's purse if

@@ -166,7 +166,7 @@ func (p Program) BufferAt(author Address, label string) Address {
 // NewBuffer makes the account at BufferAt, for n bytes. The first Write belongs into the same
 // transaction.
 func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) []Instruction {
-	return fundAccountAt(author, label, Address(p), lamports, BufferBytes(n))
+	return NewAccountAt(author, label, Address(p), lamports, BufferBytes(n))
 }
 
 // Sending is a message to a run.
@@ -242,7 +242,7 @@ const WorkBytes = bufferHeader + 32 + 4 + 4*trace.ProgressWords
 
 // NewWork makes the account at BufferAt for what of a judgement is computed.
 func (p Program) NewWork(author Address, label string, lamports uint64) []Instruction {
-	return fundAccountAt(author, label, Address(p), lamports, WorkBytes)
+	return NewAccountAt(author, label, Address(p), lamports, WorkBytes)
 }
 
 // Judge computes some results more of the judgement that the evidence in s.Buffer asks for, into
@@ -271,14 +271,18 @@ func RulesOf(account []byte) (run Address, rules []byte, ok bool) {
 	return Address(account[4:]), account[bufferHeader:], true
 }
 
-// Close closes a buffer, or a finished run without tokens, and gives its author or owner the rent
-// back. The rules of a run, if it has any, go with it.
-func (p Program) Close(account, author Address, rules ...Address) Instruction {
-	in := p.call([]byte{opClose}, AccountRef{account, false, true}, AccountRef{author, true, true})
-	for _, r := range rules {
-		if r != (Address{}) {
-			in.Accounts = append(in.Accounts, AccountRef{r, false, true})
-		}
+// Close closes a buffer, or an account for a judgement, and gives its author the rent back.
+func (p Program) Close(account, author Address) Instruction {
+	return p.call([]byte{opClose}, AccountRef{account, false, true}, AccountRef{author, true, true})
+}
+
+// CloseRun closes a finished run without tokens, with its specification and the rules that it has
+// unless they are the zero address, and gives the owner the rent back.
+func (p Program) CloseRun(run, owner, spec, rules Address) Instruction {
+	in := p.Close(run, owner)
+	in.Accounts = append(in.Accounts, AccountRef{spec, false, true})
+	if rules != (Address{}) {
+		in.Accounts = append(in.Accounts, AccountRef{rules, false, true})
 	}
 	return in
 }

@@ -59,6 +59,7 @@ func TestHostileRulesOnSolana(t *testing.T) {
 	run, rules := c.verified(1, owner, "checked")
 	_, otherRules := c.verified(2, owner, "checked-too")
 	plain, _, _ := c.run(3, owner)
+	specOf := func(name string) solana.Address { return c.program.BufferAt(owner.Address(), name) }
 	foreign := solana.Address{7}
 	c.m.Put(foreign, solana.SystemProgram, plenty, c.m.Data(rules))
 	loose := c.buffer(thief, "loose", c.m.Data(rules)[36:])
@@ -77,7 +78,7 @@ func TestHostileRulesOnSolana(t *testing.T) {
 		c.apply(solana.Sending{Run: plain.Address(), Sender: member.Address(), Message: coordinator.Tick{}, Rules: rules}))
 	c.send("a change of rules", badKind, by(owner), c.program.Write(rules, owner.Address(), 0, []byte("x")))
 	c.send("the rent of rules in use", uint32(coordinator.ErrCorrupt), by(owner), c.program.Close(rules, owner.Address()))
-	c.send("the rent of a run and its rules while it lives", badLive, by(owner), c.program.Close(run, owner.Address(), rules))
+	c.send("the rent of a run and its rules while it lives", badLive, by(owner), c.program.CloseRun(run, owner.Address(), specOf("checked"), rules))
 
 	// Creation.
 	fresh := solana.NewSigner(key.FromSeed([32]byte{102}))

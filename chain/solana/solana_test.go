@@ -410,8 +410,29 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	c.send("ending a run", 0, by(owner), c.apply(solana.Sending{Run: run.Address(), Sender: owner.Address(), Message: coordinator.End{}}))
 	c.clock(100)
 	c.send("the last tick", 0, by(owner), c.apply(solana.Sending{Run: run.Address(), Sender: owner.Address(), Message: coordinator.Tick{}}))
-	c.send("closing a run", 0, by(owner), c.program.Close(run.Address(), owner.Address()))
-	if c.m.Get(run.Address()).Lamports != 0 {
-		t.Error("a closed run still has lamports")
+	own := c.program.BufferAt(owner.Address(), "run-1")
+	loose := c.buffer(owner, "loose", specText)
+	foreign = solana.Address{53}
+	c.m.Put(foreign, solana.SystemProgram, plenty, c.m.Data(own))
+	forged = c.m.Data(own)
+	forged[len(forged)-1]++
+	c.m.Put(solana.Address{54}, solana.Address(c.program), plenty, forged)
+	forged = c.m.Data(own)
+	forged[4]++
+	c.m.Put(solana.Address{55}, solana.Address(c.program), plenty, forged)
+	closing := func(spec solana.Address) solana.Instruction {
+		return c.program.CloseRun(run.Address(), owner.Address(), spec, solana.Address{})
+	}
+	c.send("closing a run without its specification", badAccounts, by(owner), c.program.Close(run.Address(), owner.Address()))
+	c.send("closing a run with a buffer", badKind, by(owner), closing(loose))
+	c.send("closing a run with another specification", badSpec, by(owner), closing(solana.Address{54}))
+	c.send("closing a run with another's specification", badAuthor, by(owner), closing(solana.Address{55}))
+	c.send("closing a run with another program's account", badOwner, by(owner), closing(foreign))
+	c.send("closing a run with itself", badAccounts, by(owner), closing(run.Address()))
+	c.send("closing a specification as a buffer", badLength, by(owner), c.program.Close(own, owner.Address()))
+	before = c.m.Get(owner.Address()).Lamports
+	c.send("closing a run", 0, by(owner), closing(own))
+	if c.m.Get(run.Address()).Lamports != 0 || c.m.Get(own).Lamports != 0 || c.m.Get(owner.Address()).Lamports < before+2*plenty-10_000 {
+		t.Error("the rent of a closed run and its specification is not its owner's")
 	}
 }

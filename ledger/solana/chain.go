@@ -114,7 +114,7 @@ func (c *Client) Account(ctx context.Context, k key.Public) (ledger.Account, err
 	if list[0] != nil {
 		a.Lamports = list[0].Lamports
 	}
-	locked, err := c.messages(ctx, at[0])
+	locked, err := c.boxesOf(ctx, at[0])
 	if err != nil {
 		c.log.Debug("looking for rent", "err", err) // some endpoints do not search accounts
 	}

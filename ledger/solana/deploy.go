@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/entrain-network/entrain/chain/solana"
@@ -24,16 +23,13 @@ const (
 // broke off goes on. Tell gets the bytes that are there, of all.
 func (c *Client) Deploy(ctx context.Context, k key.Private, file []byte, tell func(done, all int)) (solana.Program, error) {
 	a := &acting{Client: c, signer: solana.NewSigner(k)}
-	d := solana.NewDeployment(a.signer.Address(), file)
+	d := solana.NewDeployment(a.signer, file)
 	_, list, err := a.accounts(ctx, nil, solana.Address(d.Program()), d.Buffer())
 	if err != nil || list[0] != nil && list[0].Executable {
 		return d.Program(), err
 	}
-	if err := errors.Join(free(list[0], solana.Address(d.Program())), free(list[1], d.Buffer(), solana.LoaderProgram)); err != nil {
-		return d.Program(), err
-	}
 	written := make([]byte, len(file))
-	if b := list[1]; b == nil {
+	if b := list[1]; absent(b) {
 		rent, err := a.rent(ctx, d.BufferBytes())
 		if err == nil {
 			err = a.send(ctx, d.Begin(rent))
@@ -59,15 +55,6 @@ func (c *Client) Deploy(ctx context.Context, k key.Private, file []byte, tell fu
 		return d.Program(), fmt.Errorf("make the program of what was uploaded: %w", err)
 	}
 	return d.Program(), nil
-}
-
-// free returns an error if an account stands at an address that is none of the owners': a stranger
-// has sent SOL there, and it cannot be made any more.
-func free(a *account, at solana.Address, owners ...solana.Address) error {
-	if a == nil || slices.Contains(owners, a.Owner) {
-		return nil
-	}
-	return fmt.Errorf("somebody has sent SOL to %v, where an account was to be made: use another key", at)
 }
 
 // upload writes the parts of a file that are not there yet.
@@ -152,10 +139,7 @@ func (c *Client) NewToken(ctx context.Context, k key.Private, supply uint64) (so
 	a := &acting{Client: c, signer: solana.NewSigner(k)}
 	mint := solana.MintAt(a.signer.Address())
 	_, list, err := a.accounts(ctx, nil, mint)
-	if err == nil {
-		err = free(list[0], mint, solana.TokenProgram)
-	}
-	if err != nil || list[0] != nil {
+	if err != nil || !absent(list[0]) {
 		return mint, err
 	}
 	rent, err := a.rent(ctx, solana.MintBytes)

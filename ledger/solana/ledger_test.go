@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,12 @@ func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
 // post calls a method of the node that is only for tests.
 func post(t testing.TB, url, method string, params ...any) {
 	t.Helper()
+	ask(t, url, nil, method, params...)
+}
+
+// ask calls a method of the node. Its whole answer goes to answer, if that is not nil.
+func ask(t testing.TB, url string, answer any, method string, params ...any) {
+	t.Helper()
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +66,13 @@ func post(t testing.TB, url, method string, params ...any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Body.Close()
+	defer res.Body.Close()
+	if answer == nil {
+		return
+	}
+	if err := json.NewDecoder(res.Body).Decode(answer); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // rich is a client whose keys get SOL when they are first used.
@@ -249,17 +262,15 @@ func TestDeployOnSolana(t *testing.T) {
 	if err := none.Airdrop(t.Context(), owner.Public(), 1e12); err != nil {
 		t.Fatal(err)
 	}
-	spoilt := key.FromSeed([32]byte{3})
-	for _, at := range []chain.Address{chain.Address(chain.NewDeployment(chain.Address(spoilt.Public()), file).Program()), chain.MintAt(chain.Address(spoilt.Public()))} {
+	// A stranger's gifts, which keep accounts from being made at once.
+	d := chain.NewDeployment(chain.NewSigner(owner), file)
+	for _, at := range []chain.Address{chain.Address(d.Program()), d.Buffer(), chain.MintAt(chain.Address(owner.Public()))} {
 		if err := none.Airdrop(t.Context(), key.Public(at), 1e9); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := none.Deploy(t.Context(), spoilt, file, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "use another key") {
-		t.Errorf("a stranger's gift to the program's address: %v", err)
-	}
-	if _, err := none.NewToken(t.Context(), spoilt, 5); err == nil || !strings.Contains(err.Error(), "use another key") {
-		t.Errorf("a stranger's gift to the token's address: %v", err)
+	if other := chain.NewDeployment(chain.NewSigner(key.FromSeed([32]byte{3})), file); other.Program() == d.Program() || other.Buffer() == d.Buffer() {
+		t.Error("two keys deploy to one address")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := none.Deploy(ctx, owner, file, func(done, all int) {
@@ -276,6 +287,11 @@ func TestDeployOnSolana(t *testing.T) {
 	}
 	if again, err := none.Deploy(t.Context(), owner, file, func(int, int) { t.Error("it was there") }); again != at || err != nil {
 		t.Error(again, err)
+	}
+	for range 2 {
+		if mint, err := none.NewToken(t.Context(), owner, 1000); mint != chain.MintAt(chain.Address(owner.Public())) || err != nil {
+			t.Error(mint, err)
+		}
 	}
 	c, err := solana.NewClient(t.Context(), solana.Options{Program: at, Endpoints: []string{url}, Poll: 10 * time.Millisecond})
 	if err != nil {
@@ -319,6 +335,67 @@ func TestLedgerEndsPhasesOnSolana(t *testing.T) {
 		w.must(w.key(2+n), host.ToRun("phases", coordinator.Join{}))
 	}
 	w.until(w.As(w.key(2)), "phases", func(s coordinator.State) bool { return s.Phase() == coordinator.Warmup })
+}
+
+// Rent comes back: that of announced addresses by the first transaction after the run's end, that of
+// a specification when its run is closed, or at once where none is made.
+func TestRentComesBackOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	owner, ann := w.key(1), w.key(2)
+	buffers := func(k key.Private) (n int) {
+		var found struct{ Result []any }
+		ask(t, w.url, &found, "getProgramAccounts", chain.Address(program), map[string]any{"encoding": "base64", "filters": []any{
+			map[string]any{"memcmp": map[string]any{"offset": 4, "bytes": chain.Address(k.Public())}}}})
+		return len(found.Result)
+	}
+	w.create("rent", nil)
+	w.must(ann, host.ToRun("rent", coordinator.Join{}))
+	addrs := []string{"/ip4/192.0.2.1/tcp/1"}
+	w.must(ann, host.Announce{Run: "rent", Addrs: addrs})
+	addrs = append(addrs, "/dns4/"+strings.Repeat("a", 240))
+	w.must(ann, host.Announce{Run: "rent", Addrs: addrs}) // into a larger buffer
+	w.must(ann, host.ToRun("rent", coordinator.Withdraw{}))
+	peers := make(chan []host.Peer, 1)
+	w.Peers(t.Context(), "rent", func(list []host.Peer, err error) { peers <- list })
+	if list := <-peers; len(list) != 1 || !slices.Equal(list[0].Addrs, addrs) || buffers(ann) != 1 {
+		t.Errorf("the peers are %v, in %d buffers", list, buffers(ann))
+	}
+	if a, err := w.Account(t.Context(), ann.Public()); err != nil || a.Locked == 0 {
+		t.Errorf("no rent is locked: %+v, %v", a, err)
+	}
+	next := w.Client.As(ann) // as a later process
+	submit := func(body host.Body) {
+		done := make(chan error, 1)
+		next.Submit(t.Context(), body, func(err error) { done <- err })
+		<-done
+	}
+	submit(host.Transfer{}) // refused, as there is no token
+	if buffers(ann) != 1 {
+		t.Error("the addresses of a run that goes on are gone")
+	}
+	w.must(owner, host.ToRun("rent", coordinator.End{}))
+	w.until(w.As(owner), "rent", func(s coordinator.State) bool { return s.Phase() == coordinator.Finished })
+	next = w.Client.As(ann)
+	submit(host.Transfer{})
+	if n := buffers(ann); n != 0 {
+		t.Errorf("%d buffers are left of a run that is over", n)
+	}
+	if buffers(owner) != 1 {
+		t.Errorf("%d buffers of the owner, want the specification", buffers(owner))
+	}
+	w.must(owner, host.CloseRun{Run: "rent"})
+	if n := buffers(owner); n != 0 {
+		t.Errorf("%d buffers are left of a run that is closed", n)
+	}
+	// A run that the program refuses, as another took the name meanwhile.
+	name, err := program.Name("taken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, w.url, "testPut", name, chain.Address(program), 1<<30, base64.StdEncoding.EncodeToString([]byte("x")))
+	if err := w.submit(owner, w.body("taken", nil)); host.CodeOf(err) != host.CodeRunExists || buffers(owner) != 0 {
+		t.Errorf("a name that is taken: %v, and %d buffers are left", err, buffers(owner))
+	}
 }
 
 // A message that does not fit a transaction goes through a buffer, whose rent comes back.

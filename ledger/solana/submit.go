@@ -115,7 +115,7 @@ func (a *acting) close(ctx context.Context, b host.CloseRun) error {
 	if err != nil {
 		return err
 	}
-	return a.send(ctx, []solana.Instruction{a.program.Close(p.run, a.signer.Address(), rules)})
+	return a.send(ctx, []solana.Instruction{a.program.CloseRun(p.run, a.signer.Address(), p.spec, rules)})
 }
 
 // message sends a message to a run. What does not fit a transaction goes through a buffer.
@@ -179,7 +179,12 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.send(ctx, slices.Concat(before, []solana.Instruction{apply}, after))
+	err = a.send(ctx, slices.Concat(before, []solana.Instruction{apply}, after))
+	if _, claims := m.(coordinator.Claim); claims && err == nil {
+		a.swept.Store(false) // it may be the key's last message
+		a.takeBack(ctx)
+	}
+	return err
 }
 
 // tokens names the accounts between which a message's tokens move, and returns the instruction that
@@ -325,7 +330,6 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 		return err
 	}
 	n.Run = run.Address()
-	var list []solana.Instruction
 	if a.mint != (solana.Address{}) {
 		authority, err := a.program.Authority(run.Address())
 		if err != nil {
@@ -346,8 +350,23 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if err != nil {
 		return err
 	}
-	list = append(list, solana.NewAccount(own, run.Address(), solana.Address(a.program), rent, size), create)
-	return a.send(ctx, list, run)
+	err = a.send(ctx, []solana.Instruction{solana.NewAccount(own, run.Address(), solana.Address(a.program), rent, size), create}, run)
+	if isRefusal(err) {
+		a.discard(ctx, n.Spec, n.Rules)
+	}
+	return err
+}
+
+// discard closes buffers that nobody needs any more, for their rent.
+func (a *acting) discard(ctx context.Context, buffers ...solana.Address) {
+	for _, at := range buffers {
+		if at == (solana.Address{}) {
+			continue
+		}
+		if err := a.send(ctx, []solana.Instruction{a.program.Close(at, a.signer.Address())}); err != nil {
+			a.log.Debug("taking back rent", "err", err)
+		}
+	}
 }
 
 // announcement is what begins the buffers with the addresses of a run's participants.
@@ -355,8 +374,13 @@ func announcement(run solana.Address) solana.Address {
 	return solana.Address(wire.Sum("entrain/solana/announcement", run[:]))
 }
 
-// announcementMax holds as many addresses as a participant may announce.
-const announcementMax = 32 + 1 + host.AddrsMax*(4+host.AddrBytesMax)
+const (
+	// announcementMax holds as many addresses as a participant may announce.
+	announcementMax = kindBytes + 1 + host.AddrsMax*(4+host.AddrBytesMax)
+	// announcementStep is what a buffer of them is a multiple of, so that one for more seldom replaces
+	// it.
+	announcementStep = 256
+)
 
 // announce writes the participant's addresses into a buffer of its own.
 func (a *acting) announce(ctx context.Context, b host.Announce) error {
@@ -375,7 +399,7 @@ func (a *acting) announce(ctx context.Context, b host.Announce) error {
 	if len(text) > announcementMax {
 		return refuse(host.CodeMalformed, fmt.Sprintf("%d addresses are too many or too long", len(b.Addrs)))
 	}
-	_, err = a.write(ctx, "peer-"+hex.EncodeToString(kind[:])[:27], text, announcementMax)
+	_, err = a.write(ctx, announcementLabel(kind), text, (len(text)+announcementStep-1)/announcementStep*announcementStep)
 	return err
 }
 

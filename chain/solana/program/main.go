@@ -20,7 +20,8 @@
 //	        1: buffer;  8: rules;  16: work;
 //	        2 or 4: vault w, authority, token program;  2: from w;  4: to w
 //	write   buffer w, author s
-//	close   run, buffer or work w, author or owner ws, [the run's rules w]
+//	close   buffer or work w, author ws
+//	        run w, owner ws, its specification w, [its rules w]
 //	judge   run, author s, rules, buffer, work w
 //
 // The name's account is the program's address for the seeds "run" and the run's name; it tells
@@ -296,7 +297,7 @@ func (c *call) close(r *wire.Reader) error {
 	if r.Done() != wire.OK {
 		return errData
 	}
-	if c.n != 2 && c.n != 3 {
+	if c.n < 2 {
 		return errAccounts
 	}
 	a, author := c.list[0], c.list[1]
@@ -318,27 +319,54 @@ func (c *call) close(r *wire.Reader) error {
 			return errAuthor
 		}
 	default:
-		s, _, err := attach(a)
-		if err != nil {
+		if err := c.closeRun(); err != nil {
 			return err
-		}
-		if s.Config().Owner != key.Public(author.key) {
-			return errAuthor
-		}
-		if s.Phase() != coordinator.Finished || s.Escrow() > 0 {
-			return errLive
-		}
-		if (s.Config().VerificationPercent > 0) != (c.n == 3) {
-			return errReferee
-		}
-		if c.n == 3 {
-			if err := c.ownRules(c.list[2], a); err != nil {
-				return err
-			}
-			empty(c.list[2], author)
 		}
 	}
 	empty(a, author)
+	return nil
+}
+
+// closeRun gives the rent of a finished run's specification and rules to its owner.
+func (c *call) closeRun() error {
+	run, owner := c.list[0], c.list[1]
+	s, _, err := attach(run)
+	if err != nil {
+		return err
+	}
+	config := s.Config()
+	if config.Owner != key.Public(owner.key) {
+		return errAuthor
+	}
+	if s.Phase() != coordinator.Finished || s.Escrow() > 0 {
+		return errLive
+	}
+	if c.n != 3 && c.n != 4 {
+		return errAccounts
+	}
+	if (config.VerificationPercent > 0) != (c.n == 4) {
+		return errReferee
+	}
+	spec := c.list[2]
+	if err := c.own(spec); err != nil {
+		return err
+	}
+	if magic(spec) != specMagic {
+		return errKind
+	}
+	if bufferAuthor(spec) != owner.key {
+		return errAuthor
+	}
+	if specHash(spec) != config.SpecHash {
+		return errSpec
+	}
+	if c.n == 4 {
+		if err := c.ownRules(c.list[3], run); err != nil {
+			return err
+		}
+		empty(c.list[3], owner)
+	}
+	empty(spec, owner)
 	return nil
 }
 

@@ -13,11 +13,13 @@ func (c *call) seal(spec, sender *account, want wire.Hash) error {
 	if err := c.sealAs(specMagic, spec, sender); err != nil {
 		return err
 	}
-	if wire.Sum("entrain/spec", spec.data()[bufferHeader:]) != want {
+	if specHash(spec) != want {
 		return errSpec
 	}
 	return nil
 }
+
+func specHash(spec *account) wire.Hash { return wire.Sum("entrain/spec", spec.data()[bufferHeader:]) }
 
 // sealAs makes a buffer of the sender's an account of another kind.
 func (c *call) sealAs(kind uint32, buffer, sender *account) error {
