@@ -52,7 +52,8 @@ func Handler(dir string, m Manifest) http.Handler {
 	})
 }
 
-// Serve serves the data set in dir, whose manifest is m, over HTTP until ctx ends.
-func Serve(ctx context.Context, l net.Listener, dir string, m Manifest) error {
-	return httpserve.Run(ctx, l, &http.Server{Handler: Handler(dir, m)}, 5*time.Second)
+// Serve serves the data set in dir, whose manifest is m, over HTTP until ctx ends, with at most
+// upload bytes a second to all together; 0 means no limit.
+func Serve(ctx context.Context, l net.Listener, dir string, m Manifest, upload uint64) error {
+	return httpserve.Run(ctx, httpserve.Paced(l, upload), &http.Server{Handler: Handler(dir, m)}, 5*time.Second)
 }

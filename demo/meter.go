@@ -10,13 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-const (
-	// measureMax is the number of held-out sequences on which the demo measures the loss: more than
-	// Opticks has.
-	measureMax = 256
-	// paragraphTokens is the length of the demo's sample.
-	paragraphTokens = 400
-)
+// paragraphTokens is the length of the demo's sample.
+const paragraphTokens = 400
 
 // final returns the held-out loss of the model in a checkpoint, and a paragraph by it.
 func final(ctx context.Context, t *trainer.Trainer, dir string) (loss float32, text string, err error) {

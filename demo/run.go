@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/verify"
@@ -61,11 +62,15 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 	defer func() { err = errors.Join(err, dir.close()) }()
 	d := &demo{Options: o, dir: dir, notes: map[string]string{}, listening: map[string]bool{}}
 	d.Settings = dir.set.Settings
+	if d.buckets() && dir.set.S3 == "" {
+		// There is one location, and all write with its credentials.
+		d.Env = append(d.Env, "ENTRAIN_BUCKET_SHARED=1")
+	}
 	if dir.summary != nil {
 		d.say("the run kept in %s has finished; for another one choose another directory, or remove this one", dir.path)
 		return *dir.summary, nil
 	}
-	if d.trainer, err = trainer.New(ctx, dir.spec, data.Place{Location: dir.file("data")}, trainer.Machine{Workers: runtime.GOMAXPROCS(0)}, measureMax); err != nil {
+	if d.trainer, err = trainer.New(ctx, dir.spec, data.Place{Location: dir.file("data")}, trainer.Machine{Workers: runtime.GOMAXPROCS(0)}, participant.HeldOutMost); err != nil {
 		return s, err
 	}
 	defer d.trainer.Close()
@@ -363,7 +368,7 @@ func (d *demo) clientChild(i int) child {
 		args = append(args, "--bucket", own+".write", "--bucket-read", own+".read", "--private-buckets")
 	case d.buckets():
 		args = append(args, "--bucket", d.dir.file(c.name, bucketWrite), "--bucket-read", d.dir.file(c.name, bucketRead),
-			"--private-buckets", "--bucket-shared")
+			"--private-buckets")
 	}
 	if !c.cheats {
 		return child{name: c.name, args: append([]string{"join"}, args...)}

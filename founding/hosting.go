@@ -53,9 +53,10 @@ type Hosting struct {
 	PublicIP string // where others reach this machine; "": at its addresses in private networks
 	// Port is the first of the ports that others must reach: the chain's, and above it those of
 	// the member and of the data.
-	Port int
-	Say  func(format string, args ...any)
-	Log  *slog.Logger // of the replica; nil discards
+	Port   int
+	Upload uint64 // bytes a second that the server of the data sends at most; 0: no limit
+	Say    func(format string, args ...any)
+	Log    *slog.Logger // of the replica; nil discards
 }
 
 // HostPorts is the number of ports of a Hosting.
@@ -150,7 +151,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 		if err != nil {
 			return err
 		}
-		return data.Serve(servers, l, from.Data, manifest)
+		return data.Serve(servers, l, from.Data, manifest, h.Upload)
 	})
 	defer func() {
 		stop()

@@ -37,7 +37,7 @@ func (p *Options) Check() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(p.Upload > 0 && p.Upload < lp2p.UploadMin, "--limit-upload: want at least %d bytes a second, or peers give this one up", lp2p.UploadMin)
+	fault(p.Upload > 0 && p.Upload < lp2p.UploadMin, "--limit-upload: %d bytes a second for peers, want at least %d, or they give this one up", p.Upload, lp2p.UploadMin)
 	fault(p.Pool != "" && p.Stake == 0, "--pool: say how much of the pool's to put up with --stake N")
 	fault(p.Checkpoints < 0, "--checkpoints %d: want 0 or more", p.Checkpoints)
 	fault(p.Evaluate == 0 && len(p.Look.Prompts)+len(p.Look.Tasks) > 0, "--sample and --task: say after how many steps with --evaluate N")

@@ -145,7 +145,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 		return nil, err
 	}
 	machine.Frozen = Frozen(client, on, p.Kept, p.Say)
-	t, err := trainer.New(ctx, on.Spec, at, machine, heldOutMost)
+	t, err := trainer.New(ctx, on.Spec, at, machine, HeldOutMost)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	return part, nil
 }
 
-// heldOutMost bounds the sequences that a measurement of the held-out loss reads.
-const heldOutMost = 64
+// HeldOutMost bounds the sequences that a measurement of the held-out loss reads.
+const HeldOutMost = 64
 
 // removeLeftovers removes what interrupted writes left in a state directory. The caller has locked
 // it, so nobody is writing there.

@@ -45,7 +45,7 @@ read, or none if everybody may read the bucket. ?tls=0 names a server without TL
 			}
 			fmt.Fprintf(c.out, "http://%s\n", l.Addr())
 			c.say("offering data set %q, manifest %s; Ctrl-C ends", m.Name, m.Hash())
-			return data.Serve(cmd.Context(), l, args[0], m)
+			return data.Serve(cmd.Context(), l, args[0], m, 0)
 		},
 	}
 	addrFlag(cmd, &addr, "127.0.0.1:7372")

@@ -117,7 +117,7 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
 	f.Var((*view.ByteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
-	f.Var((*view.ByteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
+	uploadFlag(f, &o.Upload)
 	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
 	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
 	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME[:N][=FILE]` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
@@ -150,6 +150,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	}
 	o.confine()
 	o.Endpoints = c.endpoints(o.Endpoints)
+	o.Mining.Shared = c.env("ENTRAIN_BUCKET_SHARED") != "" // set by the demo
 	if o.Kept, err = c.places.Chunks(c.env, func(text string) { o.Log.Warn(text) }); err != nil {
 		return err
 	}

@@ -1,0 +1,56 @@
+package httpserve_test
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/entrain-network/entrain/httpserve"
+)
+
+// dialed is a listener of the connections in it.
+type dialed chan net.Conn
+
+func (d dialed) Accept() (net.Conn, error) { return <-d, nil }
+func (dialed) Close() error                { return nil }
+func (dialed) Addr() net.Addr              { return nil }
+
+// Two connections share the rate, however much each writes at once.
+func TestPacedBoundsAllConnectionsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, rate = 500_000, 100_000 // of each, in bytes; of both, in bytes a second
+		d := make(dialed, 2)
+		l := httpserve.Paced(d, rate)
+		began := time.Now()
+		var conns sync.WaitGroup
+		for range cap(d) {
+			ours, theirs := net.Pipe()
+			d <- ours
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns.Go(func() {
+				if n, err := c.Write(make([]byte, size)); n != size || err != nil {
+					t.Errorf("sent %d bytes: %v", n, err)
+				}
+				_ = c.Close()
+			})
+			conns.Go(func() {
+				if n, err := io.Copy(io.Discard, theirs); n != size || err != nil {
+					t.Errorf("%d bytes came: %v", n, err)
+				}
+			})
+		}
+		conns.Wait()
+		if took := time.Since(began); took < 9800*time.Millisecond || took > 10*time.Second {
+			t.Errorf("twice %d bytes at %d a second took %v", size, rate, took)
+		}
+	})
+	if l := make(dialed); httpserve.Paced(l, 0) != net.Listener(l) {
+		t.Error("a rate of 0 changes the listener")
+	}
+}
