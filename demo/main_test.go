@@ -121,21 +121,26 @@ func TestDirectoriesOfOthersAreLeftAlone(t *testing.T) {
 func TestSummaryShowsAConviction(t *testing.T) {
 	s := Summary{
 		Rounds: 40, Clients: 4, HashesEqual: true, Adversary: "sign-flip", AdversaryConvicted: true, Exchange: Peers,
-		PayloadBytes: 10, DenseBytes: 1000, ParamHash: "abcd", GeneratedText: "some\ntext", TokensPerSecond: 12000, StepTokensPerSecond: 16000,
+		PayloadBytes: 10, DenseBytes: 1000, ParamHash: strings.Repeat("abcd", 16), GeneratedText: "some\ntext " + strings.Repeat("of many words ", 30), TokensPerSecond: 12000, StepTokensPerSecond: 16000,
 		Members: []Client{{Member: view.Member{Name: "client-1", Points: 12}, Params: "0123456789abcdef"}, {Member: view.Member{Name: "client-4"}, Cheats: true}},
 		Trust: &view.Trust{TrustHead: runlog.TrustHead{Drawn: 3, Passed: 2, Disputed: 1},
 			Convictions: []view.Conviction{{Number: 7, Member: 3, Name: "client-4", Words: "lied", Offence: "wrong result", Round: 3, By: 1, Slashed: 1000}},
 			Disputes:    []view.Dispute{{ID: 1, Conviction: 7, Level: "slices", Op: 5, OpName: "norm 5", Tile: 2}}},
 	}
 	for _, want := range []string{
-		"40 rounds with 4 clients", ": 1/100\n", "12,000 tokens/s from the first round to the last, 75 % of the 16,000", "client-1         12 points   parameters 0123456789ab",
-		"client-4          0 points   parameters -, the cheat: sign-flip", "3 results were drawn, 2 found right; 1 disputes",
-		"CONVICTED           member 3 (client-4) lied in round 3: convicted of wrong result, reported by member 1; loses 1,000 tokens\n",
-		"the traces first differ in operation 5 (norm 5), tile 2, slice 0, which the chain computed itself",
+		"40 rounds with 4 clients", ", 1/100 of the dense gradient\n", "12,000 tokens/s, 75 % of the 16,000", "client-1       12 points, parameters 0123456789ab",
+		"client-4       0 points, parameters -, the cheat: sign-flip", "3 results were drawn, 2 found right; 1 disputes",
+		"CONVICTED      member 3 (client-4) lied in round 3: convicted of wrong result,\n               reported by member 1; loses 1,000 tokens\n",
+		"               the traces first differ in operation 5 (norm 5), tile 2, slice 0,\n               which the chain computed itself\n",
 		"the same in all honest clients", "    some\n    text",
 	} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("no %q in\n%s", want, s)
+		}
+	}
+	for line := range strings.Lines(s.String()) {
+		if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d columns: %q", n, line)
 		}
 	}
 	if s.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/tui"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -132,40 +133,52 @@ func (d *demo) takeCheckpoint(params string) error {
 	return fmt.Errorf("no client has written a checkpoint of %s; see the logs in %s", params, d.dir.file("logs"))
 }
 
+// summaryWidth is the columns of a terminal on which a summary fits.
+const summaryWidth = 80
+
 // String writes the summary for people.
 func (s Summary) String() string {
 	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		text := fmt.Sprintf("%-14s ", label) + fmt.Sprintf(format, args...)
+		for _, l := range tui.Wrap(text, summaryWidth, strings.Repeat(" ", 15)) {
+			fmt.Fprintln(&b, l)
+		}
+	}
 	fmt.Fprintf(&b, "\n%d rounds with %d clients in %s\n", s.Rounds, s.Clients, view.Minutes(time.Duration(s.Seconds*float64(time.Second))))
-	fmt.Fprintf(&b, "held-out loss       %.3f -> %.3f nats a byte\n", s.HeldOutFirst, s.HeldOutLast)
-	fmt.Fprintf(&b, "sent a round        %s bytes by each client; the dense gradient has %s: 1/%d\n",
-		view.Thousands(s.PayloadBytes), view.Thousands(s.DenseBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	line("held-out loss", "%.3f -> %.3f nats a byte", s.HeldOutFirst, s.HeldOutLast)
+	if s.WindowBytes > 0 {
+		line("sent a window", "%s bytes by each client, 1/%d of the dense gradient: its result, %s bytes, and the model's slice, for those that missed the window",
+			view.Thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), view.Thousands(s.PayloadBytes))
+	} else {
+		line("sent a round", "%s bytes by each client, 1/%d of the dense gradient", view.Thousands(s.PayloadBytes), s.DenseBytes/max(1, s.PayloadBytes))
+	}
 	if s.WindowBytes == 0 && s.StepTokensPerSecond > 0 { // a window takes as long as --window says
-		fmt.Fprintf(&b, "trained             %s tokens/s from the first round to the last, %.0f %% of the %s that the clients' steps alone reach\n",
+		line("trained", "%s tokens/s, %.0f %% of the %s that the clients' steps alone reach",
 			view.Thousands(uint64(s.TokensPerSecond)), 100*s.TokensPerSecond/s.StepTokensPerSecond, view.Thousands(uint64(s.StepTokensPerSecond)))
 	}
-	if s.WindowBytes > 0 {
-		fmt.Fprintf(&b, "written a window    %s bytes by each client to its bucket: 1/%d of the dense gradient; the slice's values are %s\n",
-			view.Thousands(s.WindowBytes), s.DenseBytes/max(1, s.WindowBytes), view.Thousands(s.SliceBytes))
-	}
 	for _, c := range s.Members {
-		cheat := ""
-		if c.Cheats {
-			cheat = ", the cheat: " + s.Adversary
-		}
+		more := ""
 		if s.AdversaryRewardShare != nil {
-			cheat = fmt.Sprintf("; %d tokens, %.1f %% of all; score %.3f", c.Earned, 100*c.EarnedShare, c.Score) + cheat
+			more = fmt.Sprintf("; %d tokens, %.1f %% of all; score %.3f", c.Earned, 100*c.EarnedShare, c.Score)
 		}
-		fmt.Fprintf(&b, "%-12s %6d points   parameters %s%s\n", c.Name, c.Points, view.Short(c.Params), cheat)
+		if c.Params != s.ParamHash {
+			more += ", parameters " + view.Short(c.Params)
+		}
+		if c.Cheats {
+			more += ", the cheat: " + s.Adversary
+		}
+		line(c.Name, "%d points%s", c.Points, more)
 	}
 	t := s.trust()
 	if t.Drawn > 0 {
-		fmt.Fprintf(&b, "recomputed          %d results were drawn, %d found right; %d disputes\n", t.Drawn, t.Passed, t.Disputed)
+		line("recomputed", "%d results were drawn, %d found right; %d disputes", t.Drawn, t.Passed, t.Disputed)
 	}
 	for i := range t.Convictions {
 		c := t.Convictions[len(t.Convictions)-1-i] // the oldest first
-		fmt.Fprintf(&b, "CONVICTED           %s\n", c.Proof())
+		line("CONVICTED", "%s", c.Proof())
 		if where := t.Found(c); where != "" {
-			fmt.Fprintf(&b, "                    the traces first differ in %s, which the chain computed itself\n", where)
+			line("", "the traces first differ in %s, which the chain computed itself", where)
 		}
 	}
 	equal := "the same in all clients, and what the chain agreed on"
@@ -175,9 +188,14 @@ func (s Summary) String() string {
 	case s.Adversary != "":
 		equal = "the same in all honest clients, and what the chain agreed on"
 	}
-	fmt.Fprintf(&b, "parameters          %s\n                    %s\n", s.ParamHash, equal)
-	text := "    " + strings.ReplaceAll(strings.TrimSpace(s.GeneratedText), "\n", "\n    ")
-	fmt.Fprintf(&b, "checkpoint          %s\n\n%s\n\n", s.Checkpoint, text)
-	fmt.Fprintf(&b, "more text: entrain model generate %s --prompt \"The colours of \"\n", s.Checkpoint)
+	line("parameters", "%s", s.ParamHash)
+	line("", "%s", equal)
+	fmt.Fprintf(&b, "%-14s %s\n\n", "checkpoint", s.Checkpoint) // a path is not broken
+	for text := range strings.Lines(strings.TrimSpace(s.GeneratedText)) {
+		for _, l := range tui.Wrap("    "+strings.TrimSuffix(text, "\n"), summaryWidth, "    ") {
+			fmt.Fprintln(&b, l)
+		}
+	}
+	fmt.Fprintf(&b, "\nmore text: entrain model generate %s --prompt \"The colours of \"\n", s.Checkpoint)
 	return b.String()
 }

@@ -59,6 +59,14 @@ type Trained struct {
 	PeakShare float64           `json:"peak_share,omitempty"` // of the machine's peak of multiply-adds
 }
 
+// TokensPerSecond returns the speed of the step, 0 if it is not known.
+func (t Trained) TokensPerSecond() float64 {
+	if t.Seconds <= 0 {
+		return 0
+	}
+	return float64(t.Tokens) / t.Seconds
+}
+
 // Signed reports that the participant signed a commitment.
 type Signed struct {
 	Epoch      coordinator.Epoch  `json:"epoch,omitempty"`

@@ -67,7 +67,7 @@ func (c Code) String() string {
 		return codeTexts()[c]
 	}
 	if c >= CodeCoordinator && c < CodeCoordinator+256 {
-		return "coordinator: " + coordinator.Error(c-CodeCoordinator).Error()
+		return coordinator.Error(c - CodeCoordinator).Error()
 	}
 	return text("code ", uint16(c))
 }

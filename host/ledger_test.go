@@ -123,7 +123,7 @@ func TestEveryCodeHasAText(t *testing.T) {
 		}
 	}
 	e := &TxError{Code: CodeCoordinator + Code(coordinator.ErrFull)}
-	if want := "coordinator: " + coordinator.ErrFull.Error(); e.Error() != want {
+	if want := coordinator.ErrFull.Error(); e.Error() != want {
 		t.Errorf("got %q, want %q", e, want)
 	}
 	if CodeOK.Err() != nil || CodeOf(nil) != CodeOK || CodeOf(CodeExpired.Err()) != CodeExpired {

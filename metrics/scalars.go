@@ -108,7 +108,7 @@ func (m *Meter) Add(r runlog.Record) (s Scalars, ok bool) {
 	case event.Trained:
 		own := []Scalar{{"train/loss_own", float64(ev.Loss)}, {"train/lr", float64(ev.LR)}, {"train/grad_norm", ev.GradNorm}}
 		if ev.Seconds > 0 {
-			own = append(own, Scalar{"perf/tokens_per_sec", float64(ev.Tokens) / ev.Seconds})
+			own = append(own, Scalar{"perf/tokens_per_sec", ev.TokensPerSecond()})
 		}
 		if ev.PeakShare > 0 {
 			own = append(own, Scalar{"perf/flops_share", ev.PeakShare})

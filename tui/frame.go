@@ -202,7 +202,7 @@ func (f *frame) helpLines(height int) []string {
 		if strings.HasPrefix(l, "       ") && lipgloss.Width(l) > f.width {
 			l = "    " + strings.TrimSpace(l)
 		}
-		out = append(out, wrap(l, f.width, "    ")...)
+		out = append(out, Wrap(l, f.width, "    ")...)
 	}
 	f.scroll = min(f.scroll, max(0, len(out)-height))
 	return out[f.scroll:]

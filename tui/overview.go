@@ -44,7 +44,7 @@ func (f *frame) samples(height int) (out []string) {
 	out = append(out, faint().Render(cut(fmt.Sprintf("what the model writes after step %d", step), f.width)))
 	for _, s := range list {
 		if s.Step == step {
-			out = append(out, wrap("  "+s.Prompt+" | "+s.Text, f.width, "  ")...)
+			out = append(out, Wrap("  "+s.Prompt+" | "+s.Text, f.width, "  ")...)
 		}
 	}
 	return out[:min(len(out), height)]
@@ -80,7 +80,7 @@ func (f *frame) standing() []string {
 		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
 	)
 	if waits {
-		lines = append(lines, wrap("invite   "+cmp.Or(f.invite, "entrain join TICKET, which entrain run ticket "+r.Name+" prints"), f.width, "         ")...)
+		lines = append(lines, Wrap("invite   "+cmp.Or(f.invite, "entrain join TICKET, which entrain run ticket "+r.Name+" prints"), f.width, "         ")...)
 	}
 	if w := r.Windows; w != nil && w.ScoreWindows > 0 {
 		lines = append(lines, pair(f.width, "scores", scoring(w), "emitted", fmt.Sprintf("%s tokens, %s a period", view.Thousands(w.Given), view.Thousands(w.Emission)))...)

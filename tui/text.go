@@ -37,9 +37,9 @@ func cut(s string, width int) string {
 	return s
 }
 
-// wrap breaks a text without styles into lines of at most width columns; those after the first
+// Wrap breaks a text without styles into lines of at most width columns; those after the first
 // begin with indent.
-func wrap(s string, width int, indent string) []string {
+func Wrap(s string, width int, indent string) []string {
 	var lines []string
 	line, used := "", 0 // and its width, which takes long to compute
 	for _, word := range strings.SplitAfter(clean(s), " ") {

@@ -27,7 +27,7 @@ func (f *frame) trust(height int) []string {
 		lines = append(lines, faint().Render(cut(title, f.width)))
 		for i := range n {
 			text, warns := line(i)
-			for _, l := range wrap("  "+text, f.width, "       ") {
+			for _, l := range Wrap("  "+text, f.width, "       ") {
 				if warns {
 					l = warn().Render(l)
 				}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -86,9 +87,7 @@ func (f *Fold) ownEvent(got event.Event) {
 		o.Peers, f.run.Network.Peers, f.run.Network.Known = ev.Connected, ev.Connected, max(ev.Known, uint64(ev.Connected))
 	case event.Trained:
 		o.Loss, o.PayloadBytes, o.PeakShare = ev.Loss, ev.Bytes, ev.PeakShare
-		if ev.Seconds > 0 {
-			o.TokensPerSecond = float64(ev.Tokens) / ev.Seconds
-		}
+		o.TokensPerSecond = cmp.Or(ev.TokensPerSecond(), o.TokensPerSecond)
 		f.run.Network.SentBytes += ev.Bytes
 	case event.Healing:
 		if ev.Total > 0 {

@@ -43,8 +43,8 @@ func (t *Teller) phrase(got event.Event) string {
 	case event.Loaded:
 		return fmt.Sprintf("%s: %s", ev.Source, Short(ev.Params.String()))
 	case event.Trained:
-		return fmt.Sprintf("step %d/%d: loss %.3f, %s tokens in %.1f s, %s sent; %s points", ev.Step, t.steps, ev.Loss,
-			Thousands(ev.Tokens), ev.Seconds, Bytes(ev.Bytes), Thousands(t.points))
+		return fmt.Sprintf("step %d/%d: loss %.3f, %s tokens/s; %s points", ev.Step, t.steps, ev.Loss,
+			Thousands(uint64(ev.TokensPerSecond())), Thousands(t.points))
 	case event.Evaluated:
 		return fmt.Sprintf("held-out loss after step %d: %.3f nats a token", ev.Step, ev.HeldOut)
 	case event.Sample:
