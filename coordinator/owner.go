@@ -89,24 +89,6 @@ func (s State) Quiet() bool {
 	return true
 }
 
-// unclaimed returns the points of all members that were not paid.
-func (s State) unclaimed() uint64 {
-	points := uint64(0)
-	for i := range s.Count() {
-		points += s.place(i).Points() - s.place(i).Claimed()
-	}
-	return points
-}
-
-// unpaid returns what the treasury owes for points, at most limit+1.
-func (s State) unpaid(limit uint64) uint64 {
-	over, tokens := bits.Mul64(s.unclaimed(), s.h().Rate())
-	if over > 0 || tokens > limit {
-		return limit + 1
-	}
-	return tokens
-}
-
 // owed returns what the treasury owes for points, and for the periods that are not settled at this
 // emission. It is more than Treasury if the treasury cannot pay that.
 func (s State) owed(emission uint64) uint64 {
@@ -115,7 +97,7 @@ func (s State) owed(emission uint64) uint64 {
 	if over > 0 {
 		tokens = TokensMax
 	}
-	return s.unpaid(s.Treasury()) + min(tokens, TokensMax)
+	return s.buffer().Unpaid(s.Treasury()) + min(tokens, TokensMax)
 }
 
 // Spare returns how much of the treasury nobody has earned: it is neither needed for points, nor
@@ -163,7 +145,7 @@ func (m Change) apply(s State, env Env) Error {
 		return ErrOpen
 	}
 	if c.Rate != old.Rate {
-		if s.unpaid(s.Treasury()) > s.Treasury() {
+		if s.buffer().Unpaid(s.Treasury()) > s.Treasury() {
 			return ErrTreasury
 		}
 		s.payPoints(old.Rate)
@@ -204,8 +186,8 @@ func (s State) Closable(nowMs uint64) bool {
 // the owner, which comes last. If the treasury cannot pay all points it pays each the same part of
 // its points.
 func (s State) Debts() []Debt {
-	treasury, points := s.Treasury(), s.unclaimed()
-	short := s.unpaid(treasury) > treasury
+	treasury, points := s.Treasury(), s.buffer().Unclaimed()
+	short := s.buffer().Unpaid(treasury) > treasury
 	var list []Debt
 	for i := range s.Count() {
 		b := s.place(i)

@@ -19,7 +19,7 @@ type Charge struct {
 
 const (
 	rewardDivisor = 2  // half of a slashed stake rewards the proof; the rest goes to the treasury
-	bountyDivisor = 16 // a sixteenth for an equivocation, which an accomplice can prove
+	bountyDivisor = 16 // a sixteenth for an equivocation, which an accomplice can prove at any time
 	FeeDivisor    = 8  // the fee for a lesser offence is an eighth of the stake
 	// A failure to serve cannot be proven: all that vote, and at least this number, must confirm it.
 	strikeVotes = 2
@@ -40,7 +40,7 @@ func (s Cases) Convict(env Env, c Charge) {
 	rewarded := c.By != NoMember && c.By != c.Member && !s.Place(c.By).Ejected()
 	if rewarded && !c.Offence.Lesser() {
 		reward = slashed / rewardDivisor
-		if c.Offence == Equivocated {
+		if c.Offence == Equivocated && c.By != s.accuser(c.Member) {
 			reward = slashed / bountyDivisor
 		}
 		w := s.Place(c.By)
@@ -93,8 +93,22 @@ func (s Cases) forfeit(i record.Member) {
 	s.h().SetPointsRetired(s.h().PointsRetired() + points - settled)
 }
 
+// accuser returns the accuser in the oldest open accusation against member i, or NoMember.
+func (s Cases) accuser(i record.Member) record.Member {
+	by, oldest := record.Member(NoMember), uint32(0)
+	for k := range uint32(record.DisputesMax) {
+		d := s.dispute(k)
+		if d.free() || d.accused() != i || d.b.Unserved() || d.b.Accuser() == NoMember || by != NoMember && d.b.ID() > oldest {
+			continue
+		}
+		by, oldest = d.b.Accuser(), d.b.ID()
+	}
+	return by
+}
+
 // withdrawFromCases removes an ejected member from all checks and disputes. Its checks lapse,
-// accusations against it need no proof, and a tie-breaker replaces it as an accuser.
+// accusations against it need no proof and are paid for as work, and a tie-breaker replaces it as
+// an accuser.
 func (s Cases) withdrawFromCases(env Env, i record.Member) {
 	for k := range s.Layout.ChecksMax {
 		b := s.Check(k)
@@ -107,7 +121,9 @@ func (s Cases) withdrawFromCases(env Env, i record.Member) {
 		switch {
 		case d.free():
 		case d.accused() == i:
+			c := d.copy()
 			d.close()
+			s.payAccusation(c, false)
 		case d.b.Accuser() != i:
 		case d.stage() == StageTieBreaking:
 			d.b.SetAccuser(NoMember)
@@ -159,7 +175,9 @@ func (s Cases) Equivocation(env Env, first, second Signed) record.Error {
 		return record.ErrCommitment
 	}
 	by, ok := s.Find(env.Sender)
-	if !ok || by == a.Member {
+	if accuser := s.accuser(a.Member); accuser != NoMember {
+		by = accuser // else a cheat that is accused would have its accomplice, or nobody, rewarded
+	} else if !ok || by == a.Member {
 		by = NoMember
 	}
 	s.Convict(env, Charge{Member: a.Member, Offence: Equivocated, Round: a.Round, By: by, Proof: env.Proof})

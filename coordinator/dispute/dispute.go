@@ -308,9 +308,15 @@ func (d dispute) replaceAccuser(env Env) bool {
 func (d dispute) convictAccused(env Env, offence Offence, proof wire.Hash, proven bool) {
 	s, c := d.s, d.copy()
 	d.close()
-	s.payVotes(c, VoteWrong, proven)
+	s.payAccusation(c, proven)
 	s.Convict(env, Charge{Member: c.Accused, Offence: offence, Round: c.Round, By: c.Accuser, Proof: proof})
-	if c.Accuser != NoMember {
+}
+
+// payAccusation pays for the recomputing in a dispute that the accused has lost, or cannot go on
+// with.
+func (s Cases) payAccusation(c Dispute, proven bool) {
+	s.payVotes(c, VoteWrong, proven)
+	if c.Accuser != NoMember && !c.Unserved {
 		s.PayVerifier(c.Accuser, c.Sequences)
 	}
 }

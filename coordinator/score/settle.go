@@ -252,9 +252,11 @@ func MostPaid(members []MemberScore) int16 {
 }
 
 // emit pays for period p: members in proportion to their scores above 0, up to MostPaid, times the
-// sequences of their accepted results; validators in proportion to stake, trust and agreement.
+// sequences of their accepted results; validators in proportion to stake, trust and agreement. What
+// the treasury owes for points stays in it.
 func (s Book) emit(p uint32, t record.Tally, voters []voter) {
-	emission := min(s.h().Emission(), s.h().Treasury())
+	treasury := s.h().Treasury()
+	emission := min(s.h().Emission(), treasury-min(treasury, s.Unpaid(treasury)))
 	hi, lo := bits.Mul64(emission, uint64(s.h().ValidatorPercent()))
 	forValidators, _ := bits.Div64(hi, lo, 100)
 

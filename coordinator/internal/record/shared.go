@@ -1,6 +1,10 @@
 package record
 
-import "github.com/entrain-network/entrain/key"
+import (
+	"math/bits"
+
+	"github.com/entrain-network/entrain/key"
+)
 
 // Values that several packages share. The coordinator gives them types and documents them.
 const (
@@ -55,6 +59,28 @@ func (b Buffer) PayVerifier(i Member, sequences uint32) {
 	m.SetPoints(m.Points() + uint64(sequences))
 	h.SetPointsTotal(h.PointsTotal() + uint64(sequences))
 	h.SetPointsVerified(h.PointsVerified() + uint64(sequences))
+}
+
+// Unclaimed returns the points of all members that were not paid.
+func (b Buffer) Unclaimed() uint64 {
+	points := uint64(0)
+	for i := range b.Header().Count() {
+		points += b.Place(i).Points() - b.Place(i).Claimed()
+	}
+	return points
+}
+
+// Unpaid returns what the treasury owes for points, at most limit+1.
+func (b Buffer) Unpaid(limit uint64) uint64 {
+	rate := b.Header().Rate()
+	if rate == 0 {
+		return 0
+	}
+	over, tokens := bits.Mul64(b.Unclaimed(), rate)
+	if over > 0 || tokens > limit {
+		return limit + 1
+	}
+	return tokens
 }
 
 // SlotsMax returns how many members may be present at a time.
