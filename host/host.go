@@ -67,6 +67,9 @@ type Host struct {
 	mark     mark
 	rest     wire.Hash // hash of all but the mark, as of the last commit
 	tried    int       // referees that the open block has made, or tried to
+	// refuted are the keys whose evidence the open block has refused. It judges no more of theirs,
+	// since to judge takes milliseconds and a refusal costs its sender nothing.
+	refuted []key.Public
 }
 
 type run struct {
@@ -184,7 +187,7 @@ func (h *Host) Begin(b Block) {
 	h.height = b.Height
 	h.timeMs = max(h.timeMs, b.TimeMs)
 	h.seed = b.Seed
-	h.tried = 0
+	h.tried, h.refuted = 0, nil
 	h.accounts.prune(h.timeMs)
 	for _, k := range b.Guilty {
 		h.punish(k)

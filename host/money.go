@@ -31,7 +31,14 @@ func (h *Host) message(r *run, sender key.Public, body RunMessage) error {
 	if err := h.mayPayOut(r, env, m); err != nil {
 		return err
 	}
+	_, evidence := m.(coordinator.Evidence)
+	if evidence && slices.Contains(h.refuted, sender) {
+		return &TxError{Code: codeOfCoordinator(coordinator.ErrEvidence)}
+	}
 	if err := r.state.Apply(env, m); err != nil {
+		if evidence && err == coordinator.ErrEvidence {
+			h.refuted = append(h.refuted, sender)
+		}
 		return &TxError{Code: codeOfCoordinator(err)}
 	}
 	if from != nil {

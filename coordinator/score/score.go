@@ -47,12 +47,12 @@
 //   - Penalty: a member with s <= 0 loses Penalty percent of Emission/Slots from its unvested
 //     reward, as far as that goes.
 //   - Vesting: the rest of the unvested rewards becomes the members' balances.
-//   - Emission: Emission tokens are given, or what the treasury has. ValidatorPercent of it goes
-//     to validators in proportion to weight times agreement. The rest goes to members with s > 0
-//     in proportion to the sequences of their accepted results times s, or times the median, by
-//     sequences, of all s > 0, if that is less. Parts are rounded down; the remainder goes, one
-//     token each, to the parts that lost most by rounding. If no member is scored nothing is
-//     given; if no score is above 0, nothing goes to members.
+//   - Emission: Emission tokens are given, or what the treasury has beyond what it owes for points.
+//     ValidatorPercent of it goes to validators in proportion to weight times agreement. The rest
+//     goes to members with s > 0 in proportion to the sequences of their accepted results times s,
+//     or times the median, by sequences, of all s > 0, if that is less. Parts are rounded down; the
+//     remainder goes, one token each, to the parts that lost most by rounding. If no member is
+//     scored nothing is given; if no score is above 0, nothing goes to members.
 //
 // A member's reward is unvested until the next period is settled. The next penalty or a conviction
 // that ejects the member may take it until then. After the last period all rewards vest.

@@ -29,6 +29,8 @@ type world struct {
 	owner    key.Private
 	stranger key.Private
 	keys     []key.Private // the members'
+	referee  dispute.Referee
+	plain    bool // what is sampled is delivered, and not measured
 	seed     wire.Hash
 	nonce    uint64
 	rows     []*Row
@@ -36,7 +38,7 @@ type world struct {
 }
 
 func newWorld(n int) *world {
-	w := &world{n: n, owner: secret("owner", 0), stranger: secret("stranger", 0), seed: hash("seed")}
+	w := &world{n: n, owner: secret("owner", 0), stranger: secret("stranger", 0), referee: check.Program{}, seed: hash("seed")}
 	for i := range n {
 		w.keys = append(w.keys, secret("member", i))
 	}
@@ -54,7 +56,7 @@ func newWorld(n int) *world {
 }
 
 func (w *world) rules() host.Rules {
-	return host.Rules{Referees: func([]byte) (dispute.Referee, error) { return check.Program{}, nil }, ChanceKey: func(key.Public) bool { return true }}
+	return host.Rules{Referees: func([]byte) (dispute.Referee, error) { return w.referee, nil }, ChanceKey: func(key.Public) bool { return true }}
 }
 
 func secret(name string, i int) key.Private {
@@ -150,9 +152,7 @@ func (w *world) peers() {
 	l.Speeds, c.Sharing = true, coordinator.SpeedShares
 	w.found(l, c)
 	w.say(1, coordinator.SetSpeed{Speed: 2})
-	for len(w.state().Checks()) == 0 && w.state().Round() < 4 {
-		w.report(w.state().Round() < 3)
-	}
+	w.draw()
 	w.verdicts()
 	w.dispute()
 	w.sample(w.owner, host.ToRun(runName, coordinator.Pause{}))
@@ -178,6 +178,13 @@ func (w *world) peers() {
 	w.block(2 * day)
 	w.sample(w.owner, host.ToRun(runName, coordinator.Refund{Amount: 1 << 30}))
 	w.sample(w.owner, host.CloseRun{Run: runName})
+}
+
+// draw plays rounds until checks are drawn.
+func (w *world) draw() {
+	for len(w.state().Checks()) == 0 && w.state().Round() < 4 {
+		w.report(w.state().Round() < 3)
+	}
 }
 
 // owners plays what owners and purses do.
@@ -280,35 +287,41 @@ func (w *world) verdicts() {
 
 // dispute plays a dispute to its end, and gives up another.
 func (w *world) dispute() {
-	for range 2 {
-		list := w.state().Checks()
-		i := slices.IndexFunc(list, func(v dispute.Check) bool { return !v.Disputed })
-		if i < 0 {
-			w.fail("no check is left for a dispute")
-			return
-		}
-		v := list[i]
-		signed, all := w.result(v, true)
-		w.say(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: dispute.Blind(w.state().Key(v.Verifier), all[0].Root())})
-		at := slices.IndexFunc(w.state().Disputes(), func(d dispute.Dispute) bool { return d.Member == v.Member })
-		if at < 0 {
-			w.fail("no dispute is open")
-			return
-		}
-		d := w.state().Disputes()[at]
-		for _, t := range d.TieBreakers {
-			w.say(t.Member, coordinator.TieBreak{Dispute: d.ID, Vote: dispute.VoteWrong, Trace: dispute.Blind(w.state().Key(t.Member), all[0].Root())})
-		}
-		if i > 0 || len(w.sent) > 0 && kindOf(w.sent[len(w.sent)-1].body) == "Evidence" {
-			w.say(d.Accuser, coordinator.Concede{Dispute: d.ID})
-			return
-		}
-		lie, truth := all[1], all[0]
-		w.say(d.Accused, coordinator.Defend{Dispute: d.ID, Trace: lie.Root(), Proof: bisect.Prove(lie.Leaves, uint32(len(lie.Leaves)-1))})
-		w.say(d.Accused, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(lie.Leaves, 1, 0)})
-		w.say(d.Accuser, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(truth.Leaves, 1, 0)})
-		w.say(d.Accuser, coordinator.Evidence{Dispute: d.ID, Bytes: truth.Evidence()})
+	d, traces := w.accuse()
+	w.descend(d, traces)
+	w.say(d.Accuser, coordinator.Evidence{Dispute: d.ID, Bytes: traces[0].Evidence()})
+	d, _ = w.accuse()
+	w.say(d.Accuser, coordinator.Concede{Dispute: d.ID})
+}
+
+// accuse has the verifier of the first check accuse, and the tie-breakers agree. It returns the
+// dispute and the traces of the share, the right one first.
+func (w *world) accuse() (dispute.Dispute, []check.Trace) {
+	list := w.state().Checks()
+	i := slices.IndexFunc(list, func(v dispute.Check) bool { return !v.Disputed })
+	if i < 0 {
+		w.fail("no check is left for a dispute")
 	}
+	v := list[i]
+	signed, all := w.result(v, true)
+	w.say(v.Verifier, coordinator.Accuse{Round: v.Round, Member: v.Member, Commitment: signed, Trace: dispute.Blind(w.state().Key(v.Verifier), all[0].Root())})
+	at := slices.IndexFunc(w.state().Disputes(), func(d dispute.Dispute) bool { return d.Member == v.Member })
+	if at < 0 {
+		w.fail("no dispute is open")
+	}
+	d := w.state().Disputes()[at]
+	for _, t := range d.TieBreakers {
+		w.say(t.Member, coordinator.TieBreak{Dispute: d.ID, Vote: dispute.VoteWrong, Trace: dispute.Blind(w.state().Key(t.Member), all[0].Root())})
+	}
+	return d, all
+}
+
+// descend plays a dispute to the slice that the accuser has to open.
+func (w *world) descend(d dispute.Dispute, traces []check.Trace) {
+	truth, lie := traces[0], traces[1]
+	w.say(d.Accused, coordinator.Defend{Dispute: d.ID, Trace: lie.Root(), Proof: bisect.Prove(lie.Leaves, uint32(len(lie.Leaves)-1))})
+	w.say(d.Accused, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(lie.Leaves, 1, 0)})
+	w.say(d.Accuser, coordinator.Reveal{Dispute: d.ID, Nodes: bisect.Children(truth.Leaves, 1, 0)})
 }
 
 // buckets plays a run by buckets, with validators, to the settlement of its first period.
