@@ -93,6 +93,7 @@ var importers = []struct {
 	{"github.com/oasisprotocol/curve25519-voi/primitives/sr25519", []string{"chain/bittensor"}, "signatures of Bittensor's accounts"},
 	{"golang.org/x/crypto/blake2b", []string{"chain/bittensor"}, "hashes of Bittensor"},
 	{"github.com/cespare/xxhash/", []string{"chain/bittensor"}, "places in Bittensor's storage"},
+	{"github.com/gorilla/websocket", []string{"ledger/solana"}, "endpoints of Solana tell of changes; libp2p brings it, too"},
 	{"github.com/mr-tron/base58", []string{"chain/bittensor", "chain/solana", "chain/solana/svm", "ledger/solana"}, "addresses of other chains"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},

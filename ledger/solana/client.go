@@ -1,5 +1,6 @@
 // Package solana is a ledger on Solana: runs are accounts of the program in chain/solana/program.
-// It speaks JSON-RPC with any endpoint of a cluster, and needs no replica of its own.
+// It speaks JSON-RPC with any endpoint of a cluster, over HTTP and, to be told of changes,
+// WebSocket. It needs no replica of its own.
 //
 // A client believes what an endpoint says of the chain: it checks that a state is sound, that a
 // specification has the run's hash and that heights never go back, but no proof. A participant that
@@ -37,8 +38,9 @@ type Options struct {
 	Endpoints []string       // URLs of JSON-RPC; the others are asked when one fails
 	// Mint is the token of the runs that this client creates; zero: they have none.
 	Mint solana.Address
-	// Poll is the time between two looks at a run; default 800 ms, two slots, and an eighth of that on
-	// a cluster of this machine, whose blocks come as fast as it likes.
+	// Poll is the time between two looks at a run where an endpoint tells of no changes; default
+	// 800 ms, two slots, and an eighth of that on a cluster of this machine, whose blocks come as fast
+	// as it likes.
 	Poll time.Duration
 	// HTTP asks the endpoints; nil for one of the client's own.
 	HTTP *http.Client
@@ -54,7 +56,7 @@ type Client struct {
 	program   solana.Program
 	mint      solana.Address
 	endpoints []string
-	current   atomic.Uint64 // failures so far: the endpoint of that number, modulo all, is asked
+	current   atomic.Uint64 // endpoints left so far: the one of that number, modulo all, is asked
 	poll      time.Duration
 	http      *http.Client
 	log       *slog.Logger
@@ -298,23 +300,37 @@ const (
 )
 
 // Watch implements ledger.Reader. It looks at the 64 bytes behind the state, which count messages,
-// and reads the state when they have changed.
+// and reads the state when they have changed: when the endpoint tells of it, and now and then, or
+// often where the endpoint tells nothing.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.start(ctx, func(ctx context.Context) {
-		w := watcher{c: c, run: run, f: f}
+		w := watcher{c: c, run: run, f: f, bell: newBell(), moved: time.Now()}
+		unasked := false // nothing told of a change that this look may find
 		for ctx.Err() == nil {
+			told, pause := w.told, c.poll
 			err := w.once(ctx)
-			pause := c.poll
 			switch {
 			case err == nil:
 				w.failures = 0
+				if told == 0 && w.told > 0 {
+					c.start(ctx, func(ctx context.Context) { c.listen(ctx, w.bell, w.place.run, part{w.bytes, solana.TailBytes}) })
+				}
 			case !errors.Is(err, ledger.ErrUnknownRun):
 				w.failures++
 				pause = max(pause, patience.Pause(w.failures))
 				c.log.Debug("watching a run", "run", run, "err", err)
 			}
-			if retry.Wait(ctx, pause) != nil {
-				return
+			if unasked && w.told > told {
+				w.bell.miss()
+			}
+			if unasked = err == nil && w.bell.live.Load() && w.told >= w.bell.slot.Load(); unasked {
+				pause *= quiet
+			}
+			select {
+			case <-ctx.Done():
+			case <-w.bell.rung:
+				unasked = false
+			case <-time.After(pause):
 			}
 		}
 	})
@@ -325,11 +341,34 @@ type watcher struct {
 	c        *Client
 	run      string
 	f        func(ledger.Snapshot)
+	bell     *bell
 	place    *place
 	bytes    uint64 // of the state
 	tail     []byte // what followed the state that f got
 	told     uint64 // height of that state
+	slot     uint64 // the newest that an endpoint named, and when
+	moved    time.Time
 	failures int
+}
+
+// stalled is after how many polls an endpoint is left whose chain stands still.
+const stalled = 40
+
+// reached takes the slot of an answer, and leaves an endpoint that has stood still for long.
+func (w *watcher) reached(slot uint64) {
+	switch now := time.Now(); {
+	case slot > w.slot:
+		w.slot, w.moved = slot, now
+	case now.Sub(w.moved) > stalled*w.c.poll:
+		w.moved = now
+		w.c.leave("its chain stands still")
+	}
+}
+
+// leave has the next call ask another endpoint.
+func (c *Client) leave(why string) {
+	n := c.current.Add(1) - 1
+	c.log.Debug("leaving an endpoint", "endpoint", plain(c.endpoints[n%uint64(len(c.endpoints))]), "why", why)
 }
 
 // once looks at the run, and tells of a change.
@@ -346,6 +385,7 @@ func (w *watcher) once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		w.reached(slot)
 		if list[0] == nil || slot <= w.told || slices.Equal(list[0].Data, w.tail) {
 			return nil // an endpoint that lags behind another one tells nothing
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func post(t testing.TB, url, method string, params ...any) {
 // ask calls a method of the node. Its whole answer goes to answer, if that is not nil.
 func ask(t testing.TB, url string, answer any, method string, params ...any) {
 	t.Helper()
-	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": append([]any{}, params...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,4 +523,123 @@ func TestBadEndpointsOnSolana(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("an endpoint that is gone: %v", err)
 	}
+}
+
+// An endpoint that stands still, and one that keeps the run's past while its chain goes on, are left
+// for another one.
+func TestEndpointsThatHideNewsOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("hidden", func(b *host.CreateRun) { b.Config.WaitingMs = 1 })
+	for n := range byte(2) {
+		w.must(w.key(2+n), host.ToRun("hidden", coordinator.Join{}))
+	}
+	slot := regexp.MustCompile(`"slot": \d+`)
+	for _, hides := range []struct {
+		what string
+		past func(answer, now []byte) []byte // of an answer of the past
+	}{
+		{"stands still", func(answer, _ []byte) []byte { return answer }},
+		{"keeps the past", func(answer, now []byte) []byte { return slot.ReplaceAll(answer, slot.Find(now)) }},
+	} {
+		var mu sync.Mutex
+		past := map[string][]byte{}
+		liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			q, _ := io.ReadAll(r.Body)
+			res, err := http.Post(w.url, "application/json", bytes.NewReader(q))
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			defer res.Body.Close()
+			now, _ := io.ReadAll(res.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if bytes.Contains(q, []byte("getMultipleAccounts")) && (hides.what == "stands still" || bytes.Contains(now, []byte(chain.Address(program).String()))) {
+				if past[string(q)] == nil {
+					past[string(q)] = now
+				}
+				now = hides.past(past[string(q)], now)
+			}
+			rw.Write(now)
+		}))
+		client, _ := connect(t, w.url, solana.Options{Endpoints: []string{liar.URL}})
+		l := rich{client, t, w.url, w.mu, w.had}.As(w.key(2))
+		heard := make(chan coordinator.State, 100)
+		l.Watch(t.Context(), "hidden", func(s ledger.Snapshot) { heard <- s.State })
+		<-heard
+		w.must(w.key(1), host.ToRun("hidden", coordinator.Pause{}))
+		for s := range heard {
+			if s.Phase() == coordinator.Paused {
+				break
+			}
+		}
+		w.must(w.key(1), host.ToRun("hidden", coordinator.Resume{}))
+		liar.Close()
+	}
+}
+
+// counter counts the calls of a method.
+type counter struct {
+	method string
+	n      atomic.Int64
+}
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(b, []byte(c.method)) {
+		c.n.Add(1)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A client looks at a run when an endpoint tells of a change, and polls where none does.
+func TestSubscriptionOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("told", nil)
+	const poll = 2 * time.Second
+	watch := func() (heard chan uint32, looks *counter) {
+		looks = &counter{method: "getMultipleAccounts"}
+		client, err := solana.NewClient(t.Context(), solana.Options{
+			Program: program, Endpoints: []string{w.url}, Poll: poll, HTTP: &http.Client{Transport: looks},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		heard = make(chan uint32, 100)
+		client.Watch(t.Context(), "told", func(s ledger.Snapshot) { heard <- uint32(s.State.Count()) })
+		<-heard
+		return heard, looks
+	}
+	subscribed := func(want int) {
+		var r struct{ Result int }
+		for r.Result != want {
+			ask(t, w.url, &r, "testSubscribed")
+		}
+	}
+	heard, looks := watch()
+	subscribed(1)
+	before := looks.n.Load()
+	for n := range byte(4) {
+		w.must(w.key(2+n), host.ToRun("told", coordinator.Join{}))
+		if got := <-heard; got != uint32(n)+1 {
+			t.Errorf("%d members are told of, want %d", got, n+1)
+		}
+	}
+	// Two looks a change, at the tail and at the state, and one that may find the endpoint's answer behind its word.
+	if n := looks.n.Load() - before; n > 4*3 {
+		t.Errorf("%d looks for 4 changes", n)
+	}
+	post(t, w.url, "testMute", true)
+	subscribed(0)
+	w.must(w.key(2), host.ToRun("told", coordinator.Withdraw{}))
+	<-heard
+	deaf, _ := watch()
+	w.must(w.key(2), host.ToRun("told", coordinator.Join{}))
+	<-deaf
+	post(t, w.url, "testMute", false)
+	<-heard
 }

@@ -15,8 +15,10 @@ const (
 	// tickSpread is over how many polls the members of a run spread their ticks, so that one
 	// transaction suffices most of the time.
 	tickSpread = 4
-	// tickAgain is when a tick is sent again that changed nothing.
-	tickAgain = 5 * time.Second
+	// tickAgain is after how many polls a tick is sent again that changed nothing.
+	tickAgain = 6
+	// ticksInVain is after how many ticks an endpoint is left that shows no change.
+	ticksInVain = 3
 )
 
 // Watch implements ledger.Reader. While it watches, the ledger ends phases whose time is over: no
@@ -37,6 +39,7 @@ func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 // tick sends a Tick whenever one would change the run's newest state.
 func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot) {
 	var last ledger.Snapshot
+	vain := 0
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
 	for {
@@ -44,13 +47,18 @@ func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapsh
 		case <-ctx.Done():
 			return
 		case last = <-news:
+			vain = 0
 			wake.Reset(untilDeadline(last) + a.turn(last))
 			continue
 		case <-wake.C:
 		}
 		next := a.poll
 		if height, ms, err := a.now(ctx); err == nil && due(last, height, ms) {
-			next = tickAgain
+			next = tickAgain * a.poll
+			if vain++; vain > ticksInVain {
+				vain = 0
+				a.leave("it shows no change though a phase's time is over")
+			}
 			a.Submit(ctx, host.ToRun(run, coordinator.Tick{}), func(err error) {
 				if err != nil {
 					a.log.Debug("ending a phase", "run", run, "err", err)

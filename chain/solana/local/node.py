@@ -1,10 +1,11 @@
-"""A cluster of Solana in one process, for one machine: the JSON-RPC that ledger/solana uses, on litesvm.
+"""A cluster of Solana in one process, for one machine: the JSON-RPC and the subscriptions to accounts that
+ledger/solana uses, on litesvm.
 
 It prints a line of JSON when it listens, and ends when its standard input does. With --keep it
 continues from what the file has, with all blockhashes expired.
 """
 
-import argparse, base64, json, os, sqlite3, sys, threading, time, traceback
+import argparse, base64, hashlib, json, os, socket, sqlite3, struct, sys, threading, time, traceback
 from collections import OrderedDict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -32,7 +33,9 @@ slot, slots = 1000, flags.slots
 queue, statuses, hashes = [], OrderedDict(), OrderedDict()
 owned = set()  # accounts that transactions have named
 changed = set()  # accounts that are not kept yet
+subscribed = []  # connection, number, address, options
 lose = 0  # transactions to lose
+mute = False  # no subscriptions
 blind = 0  # questions about outcomes to answer as a node would that lags behind
 
 # The process may be killed at any time, and then has what was committed. The machine must not be.
@@ -98,7 +101,20 @@ def block():
         statuses[signature] = {"slot": slot, "confirmations": 1, "err": error, "confirmationStatus": "confirmed"}
         outcomes.append(signature)
     queue.clear()
+    tell()
     keep(outcomes)
+
+
+def tell():
+    """Tells subscribers which accounts have changed."""
+    for entry in list(subscribed):
+        to, number, at, options = entry
+        if at in changed:
+            try:
+                to.say({"jsonrpc": "2.0", "method": "accountNotification", "params": {
+                    "result": context(show(svm.get_account(at), options)), "subscription": number}})
+            except OSError:
+                subscribed.remove(entry)
 
 
 def outcome(result):
@@ -206,6 +222,13 @@ def blinded(n):
     blind = n
 
 
+def silence(on):
+    global mute
+    mute = on
+    while mute and subscribed:
+        subscribed.pop()[0].connection.shutdown(socket.SHUT_RDWR)
+
+
 def outcomes(signatures, options=None):
     global blind
     if blind > 0:
@@ -233,6 +256,8 @@ methods = {
     "testLose": forget,
     "testBlind": blinded,
     "testPut": put,
+    "testMute": silence,
+    "testSubscribed": lambda: len(subscribed),
 }
 
 
@@ -256,6 +281,45 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def do_GET(self):
+        """Speaks WebSocket (RFC 6455), for subscriptions."""
+        nonce = self.headers.get("Sec-WebSocket-Key")
+        if nonce is None or mute:
+            self.send_error(405)
+            return
+        self.close_connection = True
+        accept = base64.b64encode(hashlib.sha1((nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+        self.wfile.write(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+        self.wfile.flush()
+        while True:
+            kind, text = self.hear()
+            if kind == 9:
+                with lock:
+                    self.frame(10, text)
+            elif kind == 1:
+                q = json.loads(text)
+                with lock:
+                    subscribed.append((self, len(subscribed) + 1, Pubkey.from_string(q["params"][0]), q["params"][1]))
+                    self.say({"jsonrpc": "2.0", "id": q["id"], "result": len(subscribed)})
+            else:
+                return
+
+    def hear(self):
+        first, second = self.rfile.read(2)
+        n = second & 127
+        if n >= 126:
+            n = struct.unpack(">H", self.rfile.read(2))[0]
+        mask = self.rfile.read(4)
+        return first & 15, bytes(b ^ mask[i % 4] for i, b in enumerate(self.rfile.read(n)))
+
+    def say(self, value):
+        self.frame(1, json.dumps(value).encode())
+
+    def frame(self, kind, text):
+        n = len(text)
+        self.wfile.write(bytes([128 | kind]) + (bytes([n]) if n < 126 else struct.pack(">BH", 126, n)) + text)
+        self.wfile.flush()
+
     def log_message(self, *args):
         pass
 
@@ -275,6 +339,7 @@ with lock:
     load()
     block()
 host, _, port = flags.listen.rpartition(":")
+ThreadingHTTPServer.request_queue_size = 128
 server = ThreadingHTTPServer((host, int(port)), Handler)
 server.daemon_threads = True
 server.handle_error = lambda *args: None  # a client that went away
