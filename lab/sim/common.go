@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"sync"
+
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
@@ -8,11 +10,14 @@ import (
 )
 
 // common is what all participants know alike. It computes each answer once, as their client.Common,
-// and reads and checks each commitment once.
+// and reads and checks each commitment once. Two parts that ask at the same time may both compute
+// an answer.
 type common struct {
 	client.Alone
 	overlap coordinator.Round
 	most    int // answers, commitments and the like that are remembered
+
+	mu      sync.RWMutex // guards what follows
 	answers map[question]answer
 	records map[string]*node.Authored    // by what gossip carries
 	good    map[*node.Authored]bool      // signatures checked
@@ -36,27 +41,39 @@ func newCommon(cfg Config) *common {
 
 // read is node.Config.Read. All that hold a commitment hold the same memory.
 func (c *common) read(data []byte) (*node.Authored, bool) {
+	c.mu.RLock()
 	a, known := c.records[string(data)]
+	c.mu.RUnlock()
 	if known {
 		return a, true
 	}
 	a, ok := node.ReadAuthored(data)
-	if ok {
-		if len(c.records) >= c.most {
-			clear(c.records)
-			clear(c.good)
-		}
-		c.records[string(data)] = a
+	if !ok {
+		return nil, false
 	}
-	return a, ok
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, known := c.records[string(data)]; known {
+		return first, true
+	}
+	if len(c.records) >= c.most {
+		clear(c.records)
+		clear(c.good)
+	}
+	c.records[string(data)] = a
+	return a, true
 }
 
 // verify is node.Config.Verify: signatures would be most of what participants compute.
 func (c *common) verify(a *node.Authored) bool {
+	c.mu.RLock()
 	good, known := c.good[a]
+	c.mu.RUnlock()
 	if !known {
 		good = a.Verify()
+		c.mu.Lock()
 		c.good[a] = good
+		c.mu.Unlock()
 	}
 	return good
 }
@@ -87,9 +104,13 @@ func (c *common) Select(s coordinator.State, a coordinator.Round, member coordin
 	if copy(q.ids[:], ids) < len(ids) {
 		return s.Select(a, member, ids)
 	}
+	c.mu.RLock()
 	found, known := c.answers[q]
+	c.mu.RUnlock()
 	if !known {
 		found.i, found.ok = s.Select(a, member, ids)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if len(c.answers) >= c.most {
 			clear(c.answers)
 		}
@@ -103,40 +124,39 @@ const statesMax = 16
 
 // Shares implements client.Common.
 func (c *common) Shares(r coordinator.RoundState) *client.Shares {
-	seed := r.Seed()
-	if c.shares[seed] == nil {
-		if len(c.shares) >= statesMax {
-			clear(c.shares)
-		}
-		c.shares[seed] = c.Alone.Shares(r)
-	}
-	return c.shares[seed]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return once(c.shares, r.Seed(), func() *client.Shares { return c.Alone.Shares(r) })
 }
 
 // Roster implements client.Common.
 func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Roster {
-	at := &s.Bytes()[0]
-	if c.rosters[at] == nil {
-		if len(c.rosters) >= statesMax {
-			clear(c.rosters)
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := once(c.rosters, &s.Bytes()[0], func() *client.Roster {
 		c.last = c.Alone.Roster(s, c.last)
-		c.rosters[at] = c.last
-	}
-	if before.Like(c.rosters[at]) {
+		return c.last
+	})
+	if before.Like(now) {
 		return before
 	}
-	return c.rosters[at]
+	return now
 }
 
 // Docket implements client.Common.
 func (c *common) Docket(s coordinator.State) *client.Docket {
-	at := &s.Bytes()[0]
-	if c.dockets[at] == nil {
-		if len(c.dockets) >= statesMax {
-			clear(c.dockets)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return once(c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
+}
+
+// once returns the answer to a question, which it computes if it does not remember it.
+func once[Q comparable, A any](answers map[Q]*A, q Q, compute func() *A) *A {
+	if answers[q] == nil {
+		if len(answers) >= statesMax {
+			clear(answers)
 		}
-		c.dockets[at] = c.Alone.Docket(s)
+		answers[q] = compute()
 	}
-	return c.dockets[at]
+	return answers[q]
 }

@@ -27,13 +27,12 @@ type invariants struct {
 	points   uint64 // sequences of accepted results in rounds with agreed parameters,
 	ejected  uint64 // and those of members that were ejected when the agreement was seen
 	rollback uint32
-	touched  []*participant // whose machines have taken an event since their parameters were compared
 }
 
-// inspect checks all invariants after an event.
+// inspect checks all invariants after an event, in a crowd after those of crowdTick.
 func (n *network) inspect() {
 	c, seen := &n.check, n.chain.Host().Height()
-	if seen == c.seen && len(c.touched) == 0 {
+	if seen == c.seen && n.untouched() {
 		return
 	}
 	c.seen = seen
@@ -45,7 +44,7 @@ func (n *network) inspect() {
 	if !ok {
 		return
 	}
-	members := c.touched
+	members := n.takeTouched()
 	if v.Changed != c.height {
 		c.height, c.finished = v.Changed, v.State.Phase() == coordinator.Finished
 		c.forget(v.State.Round())
@@ -64,7 +63,6 @@ func (n *network) inspect() {
 			}
 		}
 	}
-	c.touched = c.touched[:0]
 }
 
 // inspectParams compares the parameters of participants in the same round. A rollback clears

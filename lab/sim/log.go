@@ -6,17 +6,28 @@ import (
 	"github.com/entrain-network/entrain/event"
 )
 
-// record adds an event to the log.
-func (n *network) record(i int, got event.Event) {
-	e := Event{At: n.clock.Now().Sub(n.start), Client: i, Event: got}
-	line := append(n.line[:0], `{"at":`...)
-	line = append(strconv.AppendInt(line, int64(e.At), 10), `,"client":`...)
-	line = append(strconv.AppendInt(line, int64(e.Client), 10), ',')
-	n.line = append(n.appendBody(line, got), '\n')
-	n.log.Write(n.line)
-	switch ev := got.(type) {
+// appendLine appends the line of an event to the log.
+func (p *part) appendLine(dst []byte, e Event) []byte {
+	dst = append(dst, `{"at":`...)
+	dst = append(strconv.AppendInt(dst, int64(e.At), 10), `,"client":`...)
+	dst = append(strconv.AppendInt(dst, int64(e.Client), 10), ',')
+	return append(p.appendBody(dst, e.Event), '\n')
+}
+
+// noted reports whether note takes an event.
+func noted(e event.Event) bool {
+	switch e.(type) {
+	case event.Trained, event.Evaluated, event.Healed:
+		return true
+	}
+	return false
+}
+
+// note adds an event to the report, and shows it.
+func (n *network) note(e Event) {
+	switch ev := e.Event.(type) {
 	case event.Trained:
-		if n.cfg.kind(i) != "" {
+		if n.cfg.kind(e.Client) != "" {
 			break
 		}
 		if n.report.LossFirst == 0 {
@@ -35,7 +46,7 @@ func (n *network) record(i int, got event.Event) {
 
 // appendBody appends what follows the time and the client in the line of an event. All who learn of
 // a commitment or a state report the same, so that is written once.
-func (n *network) appendBody(dst []byte, ev event.Event) []byte {
+func (p *part) appendBody(dst []byte, ev event.Event) []byte {
 	var shared any
 	switch ev := ev.(type) {
 	case event.Fetched:
@@ -48,7 +59,7 @@ func (n *network) appendBody(dst []byte, ev event.Event) []byte {
 		ev.Snapshot = nil
 		shared = ev
 	}
-	if b, known := n.bodies[shared]; known {
+	if b, known := p.bodies[shared]; known {
 		return append(dst, b...)
 	}
 	b, err := event.Marshal(struct{}{}, ev)
@@ -57,10 +68,10 @@ func (n *network) appendBody(dst []byte, ev event.Event) []byte {
 	}
 	b = b[1:]
 	if shared != nil {
-		if len(n.bodies) >= n.common.most {
-			clear(n.bodies)
+		if len(p.bodies) >= p.network.common.most {
+			clear(p.bodies)
 		}
-		n.bodies[shared] = b
+		p.bodies[shared] = b
 	}
 	return append(dst, b...)
 }

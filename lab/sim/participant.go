@@ -18,6 +18,7 @@ import (
 // participant is one machine: its disk, which survives crashes, and its node while it runs.
 type participant struct {
 	network  *network
+	part     *part
 	index    int
 	key      key.Private
 	slowness time.Duration
@@ -36,26 +37,27 @@ type participant struct {
 	seenRollback uint32
 	seenHash     wire.Hash
 	counted      bool // among invariants.holders
+	touched      bool // among part.touched
 }
 
 // begin starts the node.
 func (p *participant) begin(ctx context.Context) {
 	n := p.network
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.scope = loop.NewScope(wrongClock{n.clock, p})
-	p.chain = n.chain.Client()
+	p.scope = loop.NewScope(wrongClock{p.part.clock, p})
+	p.chain = n.chain.Client().Via(p.part.ask)
 	p.chain.Cut(p.cut)
 	cfg, err := n.corrupt(p.index, node.Config{
-		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: p.scope, Engine: n.engine,
-		Listen:  func(h p2p.Handler) (p2p.Network, error) { return n.mesh.Join(p.key.Public(), h), nil },
+		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: p.scope, Engine: p.part.engine,
+		Listen:  func(h p2p.Handler) (p2p.Network, error) { return p.join(h), nil },
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
 		Store:   &p.disk,
 		Follow:  n.spec.Followers(), Aggregators: n.spec.Aggregators(),
 		Stake: n.spec.Trust.Stake, Restake: true,
-		Disputant: n.disputant,
+		Disputant: p.part.disputant,
 		// The first participants measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
-		Observe:    func(ev event.Event) { n.record(p.index, ev) },
+		Observe:    func(ev event.Event) { p.part.record(p.index, ev) },
 		Cost:       p.cost,
 		Read:       n.common.read,
 		Verify:     n.common.verify,
@@ -74,6 +76,14 @@ func (p *participant) begin(ctx context.Context) {
 	p.node.Start()
 }
 
+// join joins the peer network.
+func (p *participant) join(h p2p.Handler) p2p.Network {
+	if peers := p.part.peers; peers != nil {
+		return peers.Join(p.key.Public(), h)
+	}
+	return p.network.mesh.Join(p.key.Public(), h)
+}
+
 // wrongClock is the loop of a participant whose clock may be wrong.
 type wrongClock struct {
 	loop.Loop
@@ -83,9 +93,7 @@ type wrongClock struct {
 // Now implements loop.Loop. A node asks for the time whenever it gives its machine an event, so its
 // parameters are looked at after that.
 func (w wrongClock) Now() time.Time {
-	if c := &w.p.network.check; len(c.touched) == 0 || c.touched[len(c.touched)-1] != w.p {
-		c.touched = append(c.touched, w.p)
-	}
+	w.p.part.touch(w.p)
 	return w.Loop.Now().Add(w.p.skew)
 }
 
@@ -124,7 +132,7 @@ func (p *participant) end() {
 	p.chain.Cut(true)
 	p.cancel()
 	p.node = nil
-	p.network.check.touched = append(p.network.check.touched, p)
+	p.part.touch(p)
 }
 
 // scheduleFaults draws which participants crash and when, which are slow, and when the network

@@ -4,7 +4,8 @@
 // its [Config]: the same seed gives the same history, to the last bit, and a failure is replayed
 // by its seed.
 //
-// While it runs it checks what must always hold, after every event:
+// While it runs it checks what must always hold, after every event, or with more than 128
+// participants, which use all processors, after every 10 ms of virtual time:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
 //   - honest participants that hold the parameters of the same round hold the same bits (where some
@@ -92,7 +93,7 @@ type Config struct {
 
 	// Limit is the virtual time in which the run must finish.
 	Limit time.Duration
-	// Observe receives every event of every participant, in order.
+	// Observe receives every event of every participant, in the order of the log.
 	Observe func(Event) `json:"-"`
 }
 
@@ -121,35 +122,33 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // network is a running simulation.
 type network struct {
-	cfg       Config
-	seed      wire.Hash
-	spec      spec.Spec
-	text      []byte // the specification
-	clock     *loop.Virtual
-	start     time.Time
-	chain     *ledgermem.Chain
-	common    *common
-	bodies    map[any][]byte // of events that many report
-	mesh      *p2pmem.Mesh
-	set       *data.Set
-	run       engine.Run
-	engine    engine.Engine
-	disputant node.Disputant  // nil without verification
-	referee   dispute.Referee // nil without verification
-	initial   []float32
-	owner     key.Private
-	random    prng.Source
-	members   []*participant
-	clients   map[key.Public]int
-	gangs     map[string][]key.Public // by kind, once known
-	check     invariants
-	trust     trust
-	report    Report
-	log       hash.Hash
-	line      []byte // of the log
-	broken    error
-	misled    bool // honest participants may be, by adversaries
-	clean     func() error
+	cfg     Config
+	seed    wire.Hash
+	spec    spec.Spec
+	text    []byte // the specification
+	clock   *loop.Virtual
+	start   time.Time
+	chain   *ledgermem.Chain
+	common  *common
+	parts   []*part
+	touched []*participant // memory of takeTouched
+	mesh    *p2pmem.Mesh
+	set     *data.Set
+	run     engine.Run
+	referee dispute.Referee // nil without verification
+	initial []float32
+	owner   key.Private
+	random  prng.Source
+	members []*participant
+	clients map[key.Public]int
+	gangs   map[string][]key.Public // by kind, once known
+	check   invariants
+	trust   trust
+	report  Report
+	log     hash.Hash
+	broken  error
+	misled  bool // honest participants may be, by adversaries
+	clean   func() error
 }
 
 // Run simulates a run to its end and returns the report. The error names the broken invariant, the
@@ -164,7 +163,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	deadline := n.start.Add(cfg.Limit)
 	settle := time.Time{}
 	for ctx.Err() == nil && n.broken == nil {
-		if !n.clock.Step() {
+		if !n.advance() {
 			n.fail("nothing is left to happen, and the run is not finished")
 			break
 		}
@@ -271,8 +270,8 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
-		owner:  key.FromSeed(wire.Sum("entrain/sim/owner")),
-		bodies: map[any][]byte{}, clients: map[key.Public]int{}, common: newCommon(cfg),
+		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
+		clients: map[key.Public]int{}, common: newCommon(cfg),
 	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
@@ -282,7 +281,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		return nil, errors.Join(err, n.clean())
 	}
 	for i := range cfg.Clients {
-		p := &participant{network: n, index: i, key: n.key(i), slowness: 1}
+		p := &participant{network: n, part: n.parts[i%len(n.parts)], index: i, key: n.key(i), slowness: 1}
 		n.members = append(n.members, p)
 		n.clients[p.key.Public()] = i
 		// Participants do not arrive all at once.
@@ -308,7 +307,10 @@ func (n *network) connect(ctx context.Context) (err error) {
 		return err
 	}
 	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Fanout: n.fanout(), Tick: n.tick(), Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
-	if err := n.makeEngine(); err != nil {
+	if err := n.makeRun(); err != nil {
+		return err
+	}
+	if err := n.divide(); err != nil {
 		return err
 	}
 	return n.createRun(ctx)
@@ -323,15 +325,11 @@ func (n *network) fanout() int {
 	return 3
 }
 
-// crowd is the number of clients above which arrivals are rounded to crowdTick: each witness gets
-// thousands of results a second then, which a small network's history does not have to bear.
-const crowd, crowdTick = 128, 10 * time.Millisecond
-
 func (n *network) tick() time.Duration {
-	if n.cfg.Clients <= crowd {
-		return 0
+	if n.cfg.crowded() {
+		return crowdTick
 	}
-	return crowdTick
+	return 0
 }
 
 // genesis gives every client twice its stake, and the owner what the run pays out.
@@ -348,9 +346,8 @@ func (n *network) genesis() host.Genesis {
 	return g
 }
 
-// makeEngine makes the engine of all participants. On a virtual clock jobs run immediately, so
-// never two at a time.
-func (n *network) makeEngine() (err error) {
+// makeRun makes what engines compute from, and the referee.
+func (n *network) makeRun() (err error) {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
 		return err
 	}
@@ -358,16 +355,25 @@ func (n *network) makeEngine() (err error) {
 		return err
 	}
 	n.run.Data, n.run.HeldOut, n.run.HeldOutSequences = n.set, n.set.HeldOut(), n.set.HeldOut().Len()
-	if n.engine, err = newEngine(n.run); err != nil || n.cfg.Verification == 0 {
+	if n.cfg.Verification > 0 {
+		n.referee, err = verify.NewReferee(n.text)
+	}
+	return err
+}
+
+// makeEngine makes the engine of the part's participants. On a virtual clock jobs run immediately,
+// so never two of a part at a time.
+func (p *part) makeEngine() (err error) {
+	n := p.network
+	if p.engine, err = newEngine(n.run); err != nil || n.cfg.Verification == 0 {
 		return err
 	}
-	tracer, err := verify.NewTracer(n.spec, n.set, n.engine)
+	tracer, err := verify.NewTracer(n.spec, n.set, p.engine)
 	if err != nil {
 		return err
 	}
-	n.disputant = disputant{tracer}
-	n.referee, err = verify.NewReferee(n.text)
-	return err
+	p.disputant = disputant{tracer}
+	return nil
 }
 
 func newEngine(run engine.Run) (engine.Engine, error) {

@@ -16,6 +16,7 @@ import (
 // chain's loop.
 type Client struct {
 	chain   *Chain
+	post    func(func()) // of the chain's loop
 	cut     bool
 	watches []*watch
 }
@@ -24,9 +25,16 @@ var _ ledger.Sender = (*Client)(nil)
 
 // Client returns a new connection to the chain.
 func (c *Chain) Client() *Client {
-	client := &Client{chain: c}
+	client := &Client{chain: c, post: c.loop.Post}
 	c.loop.Post(func() { c.clients = append(c.clients, client) })
 	return client
+}
+
+// Via has all that the client is asked to do begin with post, which runs a function on the chain's
+// loop: for a participant on another loop.Virtual, which may not post there itself.
+func (c *Client) Via(post func(func())) *Client {
+	c.post = post
+	return c
 }
 
 // Cut separates the client from the chain, or reconnects them. While cut, nothing passes in
@@ -59,7 +67,7 @@ type watch struct {
 
 // Watch implements ledger.Reader.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
-	c.chain.loop.Post(func() {
+	c.post(func() {
 		c.watches = append(c.watches, &watch{ctx: ctx, run: run, f: f})
 		c.tell()
 	})
@@ -108,7 +116,7 @@ type submission struct {
 // Send implements ledger.Sender.
 func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
 	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), tx: bytes.Clone(tx), done: done, cancel: func() {}}
-	c.chain.loop.Post(func() {
+	c.post(func() {
 		c.chain.open[s.id] = append(c.chain.open[s.id], s)
 		s.try()
 	})
@@ -194,5 +202,5 @@ func ask[T any](ctx context.Context, c *Client, run string, question func(run st
 			})
 		})
 	}
-	c.chain.loop.Post(try)
+	c.post(try)
 }

@@ -6,7 +6,7 @@ import "time"
 // for answers. So they are kept in the order in which they ring, outside the loop, which is told
 // of the first only.
 type alarms struct {
-	mesh  *Mesh
+	part  *Part
 	after time.Duration
 	queue []*alarm
 	armed bool // the loop will call ring
@@ -26,7 +26,7 @@ func (a *alarm) stop() {
 
 // set has f run when the time has passed.
 func (s *alarms) set(f func()) *alarm {
-	a := &alarm{s.mesh.loop.Now().Add(s.after), f}
+	a := &alarm{s.part.loop.Now().Add(s.after), f}
 	s.pass()
 	s.queue = append(s.queue, a)
 	s.arm()
@@ -43,14 +43,14 @@ func (s *alarms) pass() {
 func (s *alarms) arm() {
 	if !s.armed && len(s.queue) > 0 {
 		s.armed = true
-		s.mesh.loop.After(s.queue[0].at.Sub(s.mesh.loop.Now()), s.ring)
+		s.part.loop.After(s.queue[0].at.Sub(s.part.loop.Now()), s.ring)
 	}
 }
 
 // ring runs those that are due.
 func (s *alarms) ring() {
 	s.armed = false
-	for s.pass(); len(s.queue) > 0 && !s.queue[0].at.After(s.mesh.loop.Now()); s.pass() {
+	for s.pass(); len(s.queue) > 0 && !s.queue[0].at.After(s.part.loop.Now()); s.pass() {
 		a := s.queue[0]
 		f := a.f
 		a.f = nil

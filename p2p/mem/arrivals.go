@@ -13,7 +13,7 @@ type arrival struct {
 
 func (a arrival) arrive() {
 	p, q := a.from, a.at
-	if m := p.mesh; !q.gone.Load() && m.side[p.self] == m.side[q.self] && m.connected(p, q) {
+	if m := p.mesh; !q.gone.Load() && m.side[p.self] == m.side[q.self] && q.connected(p) {
 		a.f()
 	}
 }
@@ -25,7 +25,7 @@ type arrivals struct {
 }
 
 // expect has a arrive at a time, together with all that arrives at the same peer then.
-func (m *Mesh) expect(at, now time.Time, a arrival) {
+func (p *Part) expect(at time.Time, a arrival) {
 	q := a.at
 	for i := len(q.expected) - 1; i >= 0; i-- {
 		if e := q.expected[i]; e.time.Equal(at) {
@@ -33,23 +33,23 @@ func (m *Mesh) expect(at, now time.Time, a arrival) {
 			return
 		}
 	}
-	e := &arrivals{at, append(m.spare, a)}
-	m.spare = nil
+	e := &arrivals{at, append(p.spare, a)}
+	p.spare = nil
 	q.expected = append(q.expected, e)
-	m.loop.After(at.Sub(now), func() {
+	p.loop.After(at.Sub(p.loop.Now()), func() {
 		q.expected = slices.DeleteFunc(q.expected, func(o *arrivals) bool { return o == e })
 		for _, a := range e.list {
 			a.arrive()
 		}
 		clear(e.list)
-		m.spare = e.list[:0]
+		p.spare = e.list[:0]
 	})
 }
 
 // sendInTicks is send with Config.Tick. It keeps nothing of a link.
 func (m *Mesh) sendInTicks(p, q *Peer, stream bool, f func()) {
-	l, now := m.config.Link, m.loop.Now()
-	if !stream && m.chance(l.Loss) {
+	l, part := m.config.Link, p.part
+	if !stream && part.chance(l.Loss) {
 		return
 	}
 	d := l.Delay
@@ -58,9 +58,9 @@ func (m *Mesh) sendInTicks(p, q *Peer, stream bool, f func()) {
 	case stream:
 		d += time.Duration(mix(m.salt^uint64(p.number)<<32^uint64(q.number)) % uint64(l.Jitter+1))
 	default:
-		d += time.Duration(m.random.Uint64n(uint64(l.Jitter) + 1))
+		d += time.Duration(part.random.Uint64n(uint64(l.Jitter) + 1))
 	}
-	m.expect(now.Add(d+m.config.Tick-1).Truncate(m.config.Tick), now, arrival{p, q, f})
+	part.expectAt(part.loop.Now().Add(d+m.config.Tick-1).Truncate(m.config.Tick), arrival{p, q, f})
 }
 
 // mix is the finalizer of SplitMix64: equal bits in, unrelated ones out.

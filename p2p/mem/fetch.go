@@ -31,12 +31,12 @@ type stream struct {
 func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
 	penalty := f.Penalty
 	f.Penalty = func(k key.Public, o p2p.Offence) {
-		p.standing.Charge(k, o, p.mesh.loop.Now())
+		p.standing.Charge(k, o, p.part.loop.Now())
 		if penalty != nil {
 			penalty(k, o)
 		}
 	}
-	p.mesh.loop.Post(func() {
+	p.part.loop.Post(func() {
 		if p.gone.Load() {
 			done(nil, p2p.ErrClosed)
 			return
@@ -93,7 +93,7 @@ func (d *fetching) open(r p2p.Request) {
 	d.streams = append(d.streams, s)
 	p, m := d.peer, d.peer.mesh
 	q := m.find(r.To)
-	if q == nil || !m.connected(p, q) {
+	if q == nil || !p.connected(q) {
 		s.over = true
 		d.machine.End(r, p2p.ErrUnknownPeer)
 		return
@@ -111,9 +111,9 @@ func (p *Peer) serve(d *fetching, s *stream, query p2p.Query) {
 		return
 	}
 	send := func(status p2p.Status, data []byte) error {
-		if len(data) > 0 && m.chance(faults.Corrupt) {
+		if len(data) > 0 && p.part.chance(faults.Corrupt) {
 			data = bytes.Clone(data)
-			data[m.random.Uint64n(uint64(len(data)))] ^= 1 << m.random.Uint64n(8)
+			data[p.part.random.Uint64n(uint64(len(data)))] ^= 1 << p.part.random.Uint64n(8)
 		}
 		m.send(p, d.peer, p2p.AnswerHeadBytes+len(data), true, func() { d.take(s, status, data) })
 		return nil
@@ -172,9 +172,9 @@ func (s *stream) close() {
 // then the rest of the time after which the peer has stalled.
 func (d *fetching) watch(s *stream) {
 	s.timer.stop()
-	m := d.peer.mesh
-	s.timer = m.late.set(func() {
-		s.timer = m.lost.set(func() {
+	part := d.peer.part
+	s.timer = part.late.set(func() {
+		s.timer = part.lost.set(func() {
 			d.finish(s, p2p.ErrStalled)
 		})
 		d.machine.Late(s.Request)

@@ -32,7 +32,6 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/p2p"
-	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -82,8 +81,9 @@ type Mesh struct {
 	loop   loop.Loop
 	config Config
 
+	parts []*Part // one on the loop, unless Divide made others
+
 	// What follows is touched on the loop only.
-	random prng.Source
 	peers  []*Peer // living ones, in the order in which they joined
 	byKey  map[key.Public]*Peer
 	joined []key.Public // all that ever did, by their number
@@ -91,17 +91,13 @@ type Mesh struct {
 	// presence counts.
 	version   int
 	presence  int
+	met       int // the version at the last Meet
 	knit      knit
-	near      near
 	audiences map[*p2p.Peer]*audience // by the lists' first elements
-	spare     []arrival               // memory of past ones
-	// late rings when a fetch waits for Late, lost when it has waited for Stall then, and
-	// stalled when an Ask has.
-	late, lost, stalled *alarms
-	salt                uint64        // of links' jitter
-	links               map[pair]Link // those that SetLink was called for
-	faults              map[key.Public]Faults
-	side                map[key.Public]int // by peer: its part of a cut network
+	salt      uint64                  // of links' jitter
+	links     map[pair]Link           // those that SetLink was called for
+	faults    map[key.Public]Faults
+	side      map[key.Public]int // by peer: its side of a cut network
 }
 
 // pair is a directed link's ends.
@@ -127,7 +123,6 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 	}
 	m := &Mesh{
 		loop: l, config: c,
-		random:    prng.New(c.Seed, "entrain/p2p/mem"),
 		byKey:     make(map[key.Public]*Peer),
 		links:     make(map[pair]Link),
 		audiences: make(map[*p2p.Peer]*audience),
@@ -135,9 +130,7 @@ func NewMesh(l loop.Loop, c Config) *Mesh {
 		side:      make(map[key.Public]int),
 	}
 	m.salt = binary.LittleEndian.Uint64(c.Seed[:])
-	m.late = &alarms{mesh: m, after: c.Late}
-	m.lost = &alarms{mesh: m, after: c.Stall - c.Late}
-	m.stalled = &alarms{mesh: m, after: c.Stall}
+	m.parts = []*Part{m.newPart(l, "entrain/p2p/mem")}
 	return m
 }
 
@@ -232,11 +225,9 @@ const linksLeast = 64
 type audience struct {
 	addressed map[key.Public]bool // whom it names, and whether with an address
 	ties      []tie               // the same by the numbers of the first peers that joined
-	asked     *Peer               // whose tie was looked up last by naming
-	answer    tie
-	covers    map[*audience]bool // others that it names all members of, or not
-	everybody bool               // it has addresses of all living peers
-	asOf      int                // with this presence in the mesh
+	covers    map[*audience]bool  // others that it names all members of, or not
+	everybody bool                // it has addresses of all living peers
+	asOf      int                 // with this presence in the mesh
 }
 
 // tie is how an audience names a peer. Each pair of peers is asked for it whenever peers come.
@@ -250,21 +241,19 @@ const (
 
 // tie returns how a names q, which has joined.
 func (m *Mesh) tie(a *audience, q *Peer) tie {
+	if len(a.addressed) == 0 {
+		return unnamed
+	}
 	if q.number >= len(a.ties) {
 		a.extend(m.joined)
 	}
 	return a.ties[q.number]
 }
 
-// naming returns how a names p. It is asked about one peer by all that share a.
-func (a *audience) naming(p *Peer) tie {
-	if a.asked != p {
-		a.asked, a.answer = p, p.mesh.tie(a, p)
-	}
-	return a.answer
-}
-
 func (a *audience) extend(joined []key.Public) {
+	if len(a.addressed) == 0 {
+		return // it names nobody
+	}
 	for _, k := range joined[len(a.ties):] {
 		t := unnamed
 		if with, ok := a.addressed[k]; ok {
@@ -318,21 +307,25 @@ func (a *audience) covering(o *audience) bool {
 	return covers
 }
 
-// connected reports whether two peers are neighbours now.
-func (m *Mesh) connected(p, q *Peer) bool { return p.nearTo(q) && !p.banned(q) }
+// connected reports whether two peers are neighbours now, as far as p knows.
+func (p *Peer) connected(q *Peer) bool { return p.nearTo(q) && !p.banned(q) }
 
-// banned reports whether one of two peers has banned the other.
+// banned reports whether one of two peers has banned the other. In a divided mesh, where q may be
+// at work, it asks p alone: what q does not want is lost when it arrives.
 func (p *Peer) banned(q *Peer) bool {
-	now := p.mesh.loop.Now()
-	return p.standing.Banned(q.self, now) || q.standing.Banned(p.self, now)
+	now := p.part.loop.Now()
+	return p.standing.Banned(q.self, now) || len(p.mesh.parts) == 1 && q.standing.Banned(p.self, now)
 }
 
 // nearTo reports whether two peers are neighbours unless banned.
 func (p *Peer) nearTo(q *Peer) bool {
-	if p.knowsAll() && q.knowsAll() {
-		return p != q && p.here && q.here
+	switch {
+	case p == q || !p.here || !q.here:
+		return false
+	case p.knowsAll() && q.knowsAll():
+		return true
 	}
-	return p != q && p.here && q.here && (p.mesh.tie(p.wants, q) == addressed || p.mesh.tie(q.wants, p) == addressed) && p.allows(q) && q.allows(p)
+	return (p.mesh.tie(p.wants, q) == addressed || p.mesh.tie(q.wants, p) == addressed) && p.allows(q) && q.allows(p)
 }
 
 // knowsAll reports whether p was last told to connect with all living peers.
@@ -411,12 +404,12 @@ func (p *Peer) neighbours() neighbours {
 	if !p.here {
 		return neighbours{}
 	}
-	n := &p.mesh.near
+	n := &p.part.near
 	if n.of != p || n.asOf != p.mesh.version {
 		n.of, n.asOf, n.list = p, p.mesh.version, n.list[:0]
 		for _, q := range p.mesh.peers {
 			if p.plain && q.plain {
-				ours, theirs := p.mesh.tie(p.wants, q), q.wants.naming(p)
+				ours, theirs := p.mesh.tie(p.wants, q), p.mesh.tie(q.wants, p)
 				if p != q && min(ours, theirs) != unnamed && max(ours, theirs) == addressed {
 					n.list = append(n.list, q)
 				}
@@ -444,7 +437,7 @@ func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
 		return
 	}
 	l, now := m.link(p, q), m.loop.Now()
-	if !stream && m.chance(l.Loss) {
+	if !stream && p.part.chance(l.Loss) {
 		return
 	}
 	at := now
@@ -457,7 +450,7 @@ func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
 	}
 	at = at.Add(l.Delay)
 	if l.Jitter > 0 {
-		at = at.Add(time.Duration(m.random.Uint64n(uint64(l.Jitter) + 1)))
+		at = at.Add(time.Duration(p.part.random.Uint64n(uint64(l.Jitter) + 1)))
 	}
 	if stream {
 		if at.Before(l.last) {
@@ -466,9 +459,4 @@ func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
 		l.last = at
 	}
 	m.loop.After(at.Sub(now), arrival{p, q, f}.arrive)
-}
-
-// chance is true with probability p.
-func (m *Mesh) chance(p float64) bool {
-	return p > 0 && float64(m.random.Uint64()>>11)/(1<<53) < p
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/entrain-network/entrain/key"
@@ -17,6 +18,7 @@ import (
 // Close ends is heard of on the loop, after Close has returned.
 type Peer struct {
 	mesh    *Mesh
+	part    *Part
 	self    key.Public
 	handler p2p.Handler
 	source  *p2p.Underway
@@ -43,11 +45,15 @@ var _ p2p.Network = (*Peer)(nil)
 type message struct {
 	author key.Public
 	data   []byte
-	seen   []uint64 // a bit for each peer that has it, by number
+
+	mu   sync.Mutex // guards seen
+	seen []uint64   // a bit for each peer that has it, by number
 }
 
 // saw notes that a peer has the message. It reports false if it had it before.
 func (m *message) saw(p *Peer) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	word, bit := p.number/64, uint64(1)<<(p.number%64)
 	if n := word + 1 - len(m.seen); n > 0 {
 		m.seen = append(m.seen, make([]uint64, n)...)
@@ -59,12 +65,16 @@ func (m *message) saw(p *Peer) bool {
 
 // Join makes a participant of k, in place of any that is there under this key.
 // Its handler is called on the loop.
-func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer {
+func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer { return m.parts[0].Join(k, h) }
+
+// Join is Mesh.Join for a peer of the part, whose handler is called on the part's loop.
+func (part *Part) Join(k key.Public, h p2p.Handler) *Peer {
+	m := part.mesh
 	p := &Peer{
-		mesh: m, self: k, handler: h, source: p2p.NewUnderway(h),
+		mesh: m, part: part, self: k, handler: h, source: p2p.NewUnderway(h),
 		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast,
 	}
-	m.loop.Post(func() {
+	part.change(func() {
 		if before := m.find(k); before != nil {
 			before.gone.Store(true)
 			m.remove(before)
@@ -87,7 +97,7 @@ func address(k key.Public) string { return "mem:" + k.String() }
 
 // Connect names the peers to be connected with. See p2p.Network.
 func (p *Peer) Connect(peers []p2p.Peer) {
-	p.mesh.loop.Post(func() {
+	p.part.change(func() {
 		wants := p.mesh.audience(peers)
 		if wants == p.wants {
 			return
@@ -120,7 +130,7 @@ func (p *Peer) Publish(data []byte) error {
 		return fmt.Errorf("publish %d bytes: %w: 1 to %d are allowed", len(data), p2p.ErrTooLarge, p2p.MaxGossip)
 	}
 	msg := &message{author: p.self, data: bytes.Clone(data)}
-	p.mesh.loop.Post(func() {
+	p.part.loop.Post(func() {
 		if p.gone.Load() {
 			return
 		}
@@ -146,7 +156,7 @@ func (p *Peer) receive(via key.Public, msg *message) {
 	}
 	switch p.handler.Gossip(msg.author, msg.data) {
 	case p2p.Reject:
-		p.standing.Charge(via, p2p.Rejected, p.mesh.loop.Now())
+		p.standing.Charge(via, p2p.Rejected, p.part.loop.Now())
 	case p2p.Accept:
 		p.passOn(via, msg)
 	}
@@ -154,13 +164,13 @@ func (p *Peer) receive(via key.Public, msg *message) {
 
 // passOn sends a message that came via a neighbour to Config.Fanout others, drawn at random.
 func (p *Peer) passOn(via key.Public, msg *message) {
-	m, passed := p.mesh, 0
+	m, random, passed := p.mesh, &p.part.random, 0
 	suits := func(q *Peer) bool { return q.self != via && q.self != msg.author && !p.banned(q) }
 	if !p.knits() && len(m.peers) > drawMin {
 		// Most living peers are neighbours. To list them all takes longer than to draw some more.
 		var drawn []*Peer
 		for range drawTries * m.config.Fanout {
-			q := m.peers[m.random.Uint64n(uint64(len(m.peers)))]
+			q := m.peers[random.Uint64n(uint64(len(m.peers)))]
 			if p.nearTo(q) && suits(q) && !slices.Contains(drawn, q) {
 				drawn = append(drawn, q)
 				p.pass(q, msg)
@@ -175,7 +185,7 @@ func (p *Peer) passOn(via key.Public, msg *message) {
 	}
 	next := drawing{from: p.neighbours()}
 	for next.left = next.from.count(); passed < m.config.Fanout && next.left > 0; {
-		if q := next.draw(&m.random); suits(q) {
+		if q := next.draw(random); suits(q) {
 			p.pass(q, msg)
 			passed++
 		}
@@ -219,7 +229,7 @@ func (d *drawing) at(i int) *Peer {
 // Ask asks one peer. See p2p.Network.
 func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
 	question = bytes.Clone(question)
-	p.mesh.loop.Post(func() {
+	p.part.loop.Post(func() {
 		q := p.mesh.find(to)
 		switch {
 		case p.gone.Load():
@@ -231,7 +241,7 @@ func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done fun
 		case len(question) > p2p.MaxRequest:
 			done(nil, fmt.Errorf("ask %d bytes: %w: the limit is %d", len(question), p2p.ErrTooLarge, p2p.MaxRequest))
 			return
-		case q == nil || !p.mesh.connected(p, q):
+		case q == nil || !p.connected(q):
 			done(nil, p2p.ErrUnknownPeer)
 			return
 		}
@@ -243,7 +253,7 @@ func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done fun
 			}
 			r.end(b, err)
 		}
-		late = p.mesh.stalled.set(func() { finish(nil, p2p.ErrStalled) })
+		late = p.part.stalled.set(func() { finish(nil, p2p.ErrStalled) })
 		p.mesh.send(p, q, len(question), true, func() { q.answer(p, question, finish) })
 	})
 }
@@ -318,7 +328,7 @@ func (p *Peer) Close() error {
 	if p.gone.Swap(true) {
 		return nil
 	}
-	p.mesh.loop.Post(func() {
+	p.part.change(func() {
 		p.mesh.remove(p)
 		for _, r := range p.cutShort() {
 			r.done(nil, r.release(p2p.ErrClosed))
