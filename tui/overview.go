@@ -94,7 +94,7 @@ func (f *frame) standing() []string {
 		if o.PeakShare > 0 {
 			peak = fmt.Sprintf(", %.0f %% of peak", 100*o.PeakShare)
 		}
-		status := orDash(o.Status)
+		status := orDash(view.Standing(r.Phase, o.Status))
 		if o.Healing > 0 {
 			status = fmt.Sprintf("fetching the model, %.0f %%", 100*o.Healing)
 		}

@@ -24,7 +24,7 @@ func (f *frame) members(height int) []string {
 		if f.chainOnly() {
 			speed, fetched = "-", "-"
 		}
-		return []string{fmt.Sprint(m.Index), key, m.Status, roles(m), string(rune(m.Mark)), view.Thousands(m.Points), fmt.Sprint(m.Results),
+		return []string{fmt.Sprint(m.Index), key, view.Standing(f.run.Phase, m.Status), roles(m), string(rune(m.Mark)), view.Thousands(m.Points), fmt.Sprint(m.Results),
 			fmt.Sprint(m.Missed), lossOf(float64(m.Loss)), speed, rate(m.Rate), fetched,
 			view.Thousands(m.Stake), fmt.Sprint(m.Doubt), fmt.Sprint(m.Passed), m.Key}
 	}
@@ -140,10 +140,10 @@ func (f *frame) rewards(height int) []string {
 		}
 		bar := strings.Repeat("#", int(m.Share*20+0.5))
 		if scores {
-			return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), signed(m.Scored, m.Score), f.lastScore(m.Index),
+			return []string{fmt.Sprint(i + 1), key, view.Standing(f.run.Phase, m.Status), view.Thousands(m.Points), signed(m.Scored, m.Score), f.lastScore(m.Index),
 				view.Thousands(m.Earned), view.Thousands(m.Unvested), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 		}
-		return []string{fmt.Sprint(i + 1), key, m.Status, view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
+		return []string{fmt.Sprint(i + 1), key, view.Standing(f.run.Phase, m.Status), view.Thousands(m.Points), fmt.Sprintf("%.2f %%", 100*m.Share), fmt.Sprint(m.Results),
 			view.Thousands(m.Settled), view.Thousands(m.Claimed), view.Thousands(m.Balance), view.Thousands(m.Stake), bar}
 	}
 	out := append(pair(f.width, "given", view.Thousands(f.run.Points)+" points, one a sequence", "retired", view.Thousands(f.run.Retired)+" of former members"), "")

@@ -3,7 +3,10 @@ package view
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/coordinator"
 )
 
 // The way in which people see numbers.
@@ -35,6 +38,26 @@ func Thousands(n uint64) string {
 func Minutes(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// lasts returns a duration without the smaller units that are zero.
+func lasts(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Standing returns a member's status for people: nobody waits in a run that has finished.
+func Standing(phase, status string) string {
+	if phase == coordinator.Finished.String() && status == coordinator.StatusWaiting.String() {
+		return "done"
+	}
+	return status
 }
 
 // Short returns the beginning of a hash or key, enough for people to tell two apart.

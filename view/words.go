@@ -74,7 +74,7 @@ func (t *Teller) phrase(got event.Event) string {
 	case event.Finished:
 		serving := "until Ctrl-C"
 		if ev.Seconds >= 0 {
-			serving = fmt.Sprintf("for %s, Ctrl-C leaves now", time.Duration(ev.Seconds)*time.Second)
+			serving = fmt.Sprintf("for %s, Ctrl-C leaves now", lasts(time.Duration(ev.Seconds)*time.Second))
 		}
 		return fmt.Sprintf("the run has finished with parameters %s; serving them to others %s", ev.Params, serving)
 	}
@@ -92,7 +92,7 @@ func (t *Teller) state(ev event.State) string {
 	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {
 		return ""
 	}
-	return fmt.Sprintf("%s, epoch %d, step %d/%d, members %d; you are %s", ev.Phase, ev.Epoch, ev.Step, ev.Steps, ev.Members, OrDash(ev.Status))
+	return fmt.Sprintf("%s, epoch %d, step %d/%d, members %d; you are %s", ev.Phase, ev.Epoch, ev.Step, ev.Steps, ev.Members, OrDash(Standing(ev.Phase, ev.Status)))
 }
 
 // waiting says what a run that lacks members waits for, "" if it does not.

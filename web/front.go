@@ -18,16 +18,17 @@ import (
 // runLine is a run on the front page.
 type runLine struct {
 	runlog.Head
-	Known  bool        `json:"known"` // a state was seen
-	Speed  float64     `json:"tokens_per_second"`
-	Tokens uint64      `json:"tokens"`
-	LeftMs uint64      `json:"left_ms"` // until it ends, at its speed; 0: unknown
-	Preset string      `json:"preset"`
-	Params int         `json:"params"`
-	About  *spec.About `json:"about,omitempty"`
-	Join   string      `json:"join"` // the run, where its chain is and what else join needs
-	Scored bool        `json:"scored"`
-	Loss   [][2]figure `json:"loss"` // [step, nats a token], held out if that was measured
+	Known   bool        `json:"known"` // a state was seen
+	Speed   float64     `json:"tokens_per_second"`
+	Tokens  uint64      `json:"tokens"`
+	LeftMs  uint64      `json:"left_ms"` // until it ends, at its speed; 0: unknown
+	Preset  string      `json:"preset"`
+	Params  int         `json:"params"`
+	About   *spec.About `json:"about,omitempty"`
+	Join    string      `json:"join"` // the run, where its chain is and what else join needs
+	Scored  bool        `json:"scored"`
+	Loss    [][2]figure `json:"loss"`     // [step, nats a token]
+	HeldOut bool        `json:"held_out"` // Loss is on held-out text
 }
 
 // figure is a float as pages get it.
@@ -168,7 +169,7 @@ func (d *desk) line(name string, endpoints []string, now time.Time) runLine {
 		Head: d.run.Head, Known: d.version > 0, Speed: d.run.TokensPerSecond, Tokens: d.run.Tokens, LeftMs: d.run.LeftMs,
 		Join: commandTarget(name, endpoints), Scored: d.run.Windows != nil && d.run.Windows.ScoreWindows > 0, Loss: spark(d.run.HeldOut),
 	}
-	if len(l.Loss) < 2 {
+	if l.HeldOut = len(l.Loss) >= 2; !l.HeldOut {
 		l.Loss = spark(d.run.Loss)
 	}
 	l.Name = name

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/view"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // twins makes a server show the run of a stage under two names.
@@ -115,6 +116,49 @@ func TestClosedRunsCount(t *testing.T) {
 	}
 }
 
+// In a run that its owner has ended nobody trains, waits, or has more than what is due.
+func TestAFinishedRunHasNobodyTraining(t *testing.T) {
+	s := newStage(t, 3, func(p *spec.Spec) { p.Trust.Rate = 2 })
+	owner := key.Public(wire.Sum("test/owner"))
+	env := s.env(owner)
+	env.Value = 1_000_000
+	if err := s.state.Apply(env, coordinator.Fund{}); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := serve(t, s.options(), "")
+	for range 6 {
+		s.round()
+	}
+	leaders := func(phase string) []leader {
+		var f front
+		for len(f.Runs) == 0 || f.Runs[0].Phase != phase || f.Runs[0].Step != s.state.Step() {
+			get(t, url+"/api/runs", &f)
+		}
+		return f.Leaders
+	}
+	for _, l := range leaders("RoundTrain") {
+		if !l.Active {
+			t.Errorf("%+v does not train", l)
+		}
+	}
+	s.apply(owner, coordinator.End{})
+	for s.state.Phase() != coordinator.Finished {
+		s.pass(s.state.Config().RoundTrainMs)
+	}
+	s.tell()
+	for _, l := range leaders("Finished") {
+		if l.Active || l.Tokens == 0 {
+			t.Errorf("%+v in a finished run", l)
+		}
+	}
+	b := browser.Open(t)
+	b.Go(url + "/runs/" + stageRun + "/members/" + memberKey(1).String())
+	b.Wait(`document.querySelector("main").innerText.includes("The run has finished.") && document.querySelector(".facts .chip").textContent === "done"`)
+	m := s.state.Member(1)
+	b.Wait(fmt.Sprintf(`document.querySelector("main").innerText.includes("0 at stake, %s to claim; %d points settled, 0 of them paid")`, view.Thousands(2*m.Settled), m.Settled))
+	b.Quiet("a finished run")
+}
+
 func TestASparkKeepsTheLastPoint(t *testing.T) {
 	for _, n := range []uint32{0, 1, 59, 60, 61, 500} {
 		var c view.Curve
@@ -176,5 +220,7 @@ func TestCurvesAreLookedAtClosely(t *testing.T) {
 	browser.Value[bool](b, `(document.querySelector(".tiles button.term").click(), true)`)
 	b.Wait(`document.querySelector("#why").innerText.startsWith("An update of the model")`)
 	b.Quiet("with every control used")
+	b.Go(url + "/")
+	b.Wait(`document.querySelector(".spark span")?.textContent.startsWith("held-out loss ")`)
 	b.Keep("curves-closely")
 }

@@ -108,6 +108,8 @@ type memberDetail struct {
 	Convictions []view.Conviction `json:"convictions"`
 	Score       *scoreRow         `json:"score"`  // in the period settled last
 	Rounds      []view.Work       `json:"rounds"` // newest first
+	Rate        uint64            `json:"rate"`   // tokens that the run pays for a point
+	Due         uint64            `json:"due"`    // tokens that it can claim, besides its stake
 }
 
 // member is what is known of the member of a key.
@@ -121,6 +123,12 @@ func (d *desk) member(r *http.Request) any {
 	md := memberDetail{
 		Version: d.versionText(), Member: d.rows([]coordinator.Member{i})[0], Share: []batch.Span{}, Turns: d.fold.Turns(key, pageMax),
 		Rounds: d.fold.WorksOf(i, key), Convictions: d.convictionsOf(key), Score: d.scoreOf(key),
+	}
+	m := md.Member
+	md.Due = m.Balance
+	if t := d.run.Trust; t != nil && t.Rate > 0 {
+		md.Rate = t.Rate
+		md.Due += t.Rate * min(m.Settled-min(m.Settled, m.Claimed), t.Treasury/t.Rate)
 	}
 	if d.state != nil && i < d.state.Count() {
 		if now, ok := d.state.At(d.state.Round()); ok {

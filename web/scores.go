@@ -11,9 +11,10 @@ import (
 
 // scoresPage holds the validators' scores of members, and the pay for them.
 type scoresPage struct {
-	Version string `json:"version"`
-	Known   bool   `json:"known"` // validators score in this run
-	Height  uint64 `json:"height"`
+	Version  string `json:"version"`
+	Known    bool   `json:"known"` // validators score in this run
+	Height   uint64 `json:"height"`
+	Finished bool   `json:"finished"`
 	view.Windows
 	Members int        `json:"members"` // scored; Rows has the best pageMax
 	Rows    []scoreRow `json:"rows"`
@@ -36,7 +37,7 @@ type saidOf struct {
 }
 
 func (d *desk) scores(*http.Request) any {
-	p := scoresPage{Version: d.versionText(), Height: d.run.Height, Rows: []scoreRow{}}
+	p := scoresPage{Version: d.versionText(), Height: d.run.Height, Rows: []scoreRow{}, Finished: d.run.Phase == coordinator.Finished.String()}
 	p.Validators = []view.Validator{}
 	if d.run.Windows == nil || d.run.Windows.ScoreWindows == 0 {
 		return p

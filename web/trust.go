@@ -44,10 +44,15 @@ type trustPage struct {
 	view.Trust
 	Open int                           `json:"open"` // checks; Trust has checksMax of them at most
 	Keys map[coordinator.Member]string `json:"keys"` // of the members that are named
+	// Emission is the tokens that a period pays by scores, 0 if the run has no scores.
+	Emission uint64 `json:"emission"`
 }
 
 func (d *desk) trust(*http.Request) any {
 	p := trustPage{Version: d.versionText(), Keys: map[coordinator.Member]string{}}
+	if w := d.run.Windows; w != nil && w.ScoreWindows > 0 {
+		p.Emission = w.Emission
+	}
 	if d.run.Trust == nil {
 		p.Checks, p.Disputes, p.Convictions = []view.Check{}, []view.Dispute{}, []view.Conviction{}
 		return p

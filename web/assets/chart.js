@@ -91,7 +91,9 @@ export class Chart {
       parts.push(h("line", { class: "grid", x1: pad.left, x2: w - pad.right, y1: sy(t), y2: sy(t) }));
       parts.push(h("text", { class: "tick", x: pad.left - 8, y: sy(t) + 4, "text-anchor": "end" }, format(t)));
     }
-    const xs = lx === Number ? ticks(box.x0, box.x1, Math.max(3, Math.floor(w / 90))) : decades(box.x0, box.x1);
+    const most = Math.max(3, Math.floor(w / 90));
+    let xs = lx === Number ? ticks(box.x0, box.x1, most) : decades(box.x0, box.x1);
+    if (xs.length < 2) xs = ticks(box.x0, box.x1, 2 * most); // one says nothing of the scale
     for (const t of xs) parts.push(h("text", { class: "tick", x: sx(t), y: hgt - 6, "text-anchor": t === xs.at(-1) && sx(t) > w - 40 ? "end" : "middle" }, si(t)));
     const lines = [];
     used.forEach((s) => {

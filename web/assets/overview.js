@@ -1,7 +1,7 @@
 // The overview of a run, live.
 
 import { h, text, attr, fill, list, card, facts, copyable, scrolls, term, person, setPerson } from "./dom.js";
-import { count, si, bytes, loss, span, clock, meaning, percent, phase, plural, moment } from "./text.js";
+import { count, si, bytes, loss, span, clock, meaning, percent, phase, plural, moment, standing } from "./text.js";
 import { Chart } from "./chart.js";
 import { ask } from "./live.js";
 import { Timeline, Strip } from "./timeline.js";
@@ -136,7 +136,7 @@ function build(run) {
       strip.told(r);
       trust.told(r.trust);
       const c = r.statuses;
-      text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} waiting`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`, c.ejected && `${count(c.ejected)} ejected`].filter(Boolean).join(" · ") || "No members yet.");
+      text(counts, [c.active && `${count(c.active)} active`, c.ready && `${count(c.ready)} ready`, c.waiting && `${count(c.waiting)} ${standing("waiting", r.phase)}`, c.dropped && `${count(c.dropped)} dropped`, c.withdrawn && `${count(c.withdrawn)} withdrawn`, c.ejected && `${count(c.ejected)} ejected`].filter(Boolean).join(" · ") || "No members yet.");
       const scored = r.windows && r.windows.score_windows > 0;
       const columns = ["Rank", "Member", ...(scored ? ["Score", "Earned"] : ["Points", "Share"])];
       if (heads.childElementCount === 0 || heads.lastChild.textContent !== columns.at(-1)) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))));
@@ -147,7 +147,7 @@ function build(run) {
         (e, m) => {
           text(e.children[0], m.rank);
           setPerson(e.children[1].firstChild, m.key);
-          text(e.children[1].lastChild, m.own ? `${m.status}, this node` : m.status);
+          text(e.children[1].lastChild, standing(m.status, r.phase) + (m.own ? ", this node" : ""));
           attr(e.children[1].lastChild, "data-status", m.status);
           text(e.children[2], !scored ? count(m.points) : m.scored ? score(m.score) : "–");
           e.children[3].firstChild.firstChild.style.width = `${(100 * worth(m)) / most}%`;

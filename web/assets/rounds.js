@@ -66,7 +66,7 @@ export function round(main, context) {
       table = new Table([
         { label: "Member", cell: (r, td) => memberLink(td, base, r.key) },
         { label: "Sequences", cls: "num", cell: (r) => count(r.sequences) },
-        { label: "Held by", cls: "num", cell: (r) => (r.holders < 0 ? "–" : `${r.holders} / ${first.round.seats}`) },
+        { label: "Held by", cls: "num hide-s", cell: (r) => (r.holders < 0 ? "–" : `${r.holders} / ${first.round.seats}`) },
         { label: "Commitment", cls: "hide-m", cell: (r, td) => {
           if (!td.firstChild) td.append(h("code", {}));
           text(td.firstChild, r.commitment ? short(r.commitment) : "–");

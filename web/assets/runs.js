@@ -16,7 +16,7 @@ export function runs(main, context) {
   const heads = h("tr", {}), top = h("tbody", {}), of = h("p", { class: "quiet" });
   const board = card("Leaderboard of all runs", "board", scrolls("Leaderboard of all runs", h("thead", {}, heads), top), of);
   const teams = h("tbody", {});
-  const teamBoard = card("Teams", "board", table("Teams", [["Rank"], ["Team"], ["Keys", "num"], ["Tokens", "num"]], teams),
+  const teamBoard = card("Teams", "board", table("Teams", [["Rank"], ["Team"], ["Keys", "num"], ["Work", "num"]], teams),
     h("p", { class: "quiet" }, "Anyone may join a team: ", h("code", {}, "entrain key --name NAME --team TEAM"), "."));
   let timer, closed = false, first = true;
   async function again() {
@@ -58,10 +58,11 @@ export function runs(main, context) {
 
 function leaders(heads, top, a) {
   const paid = a.leaders.some((l) => l.earned);
-  const columns = ["Rank", "Member", "Runs", ...(paid ? ["Earned"] : []), "Tokens"];
-  if (heads.childElementCount !== columns.length) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, term(x))));
+  const columns = ["Rank", "Member", "Runs", ...(paid ? ["Earned"] : []), "Work"];
+  const cls = (i) => (i < 2 ? "" : i === 2 && paid ? "num hide-s" : "num");
+  if (heads.childElementCount !== columns.length) fill(heads, columns.map((x, i) => h("th", { scope: "col", class: cls(i) }, term(x))));
   list(top, a.leaders.map((l, i) => ({ ...l, rank: i + 1 })), (l) => `${l.key} ${paid}`,
-    (l) => h("tr", {}, h("td", {}), h("td", {}, h("a", {}), " ", h("span", { class: "quiet" })), columns.slice(2).map(() => h("td", { class: "num" }))),
+    (l) => h("tr", {}, h("td", {}), h("td", {}, h("a", {}), " ", h("span", { class: "quiet" })), columns.slice(2).map((_, i) => h("td", { class: cls(i + 2) }))),
     (e, l) => {
       text(e.children[0], l.rank);
       setPerson(e.children[1].firstChild, l.key);
@@ -97,7 +98,7 @@ function update(e, r) {
   const last = r.loss.at(-1);
   if (curve.dataset.at !== String(last)) {
     curve.dataset.at = String(last);
-    fill(curve, spark(r.loss));
+    fill(curve, spark(r.loss, r.held_out));
   }
   bar.max = r.steps || 1;
   bar.value = r.step;
@@ -106,12 +107,12 @@ function update(e, r) {
 }
 
 // spark draws a run's loss without axes.
-function spark(points) {
+function spark(points, heldOut) {
   points = points.filter((p) => p[1] !== null);
   if (points.length < 2) return "";
   const [w, hgt] = [300, 48];
   const [x0, x1] = [points[0][0], points.at(-1)[0]];
   const ys = points.map((p) => p[1]), y0 = Math.min(...ys), y1 = Math.max(...ys);
   const d = points.map(([x, y], i) => `${i ? "L" : "M"}${((w * (x - x0)) / (x1 - x0 || 1)).toFixed(1)} ${(3 + ((hgt - 6) * (y1 - y)) / (y1 - y0 || 1)).toFixed(1)}`).join("");
-  return [h("svg", { viewBox: `0 0 ${w} ${hgt}`, preserveAspectRatio: "none", "aria-hidden": "true" }, h("path", { class: "line c0", d })), h("span", {}, "loss ", h("b", {}, loss(ys.at(-1))))];
+  return [h("svg", { viewBox: `0 0 ${w} ${hgt}`, preserveAspectRatio: "none", "aria-hidden": "true" }, h("path", { class: "line c0", d })), h("span", {}, heldOut ? "held-out loss " : "training loss ", h("b", {}, loss(ys.at(-1))))];
 }

@@ -22,20 +22,20 @@ export function scores(main, context) {
   }
   function build() {
     fill(main, h("h1", {}, "Scores"), card("How work is scored", "wide", about),
-      card("Validators", "wide", none, table("Validators", [["Seat", "num"], ["Validator"], ["Stake", "num"], ["Trust", "num"], ["Last period"], ["Earned", "num hide-s"], ["To claim", "num hide-s"]], validators)),
+      card("Validators", "wide", none, table("Validators", [["Seat", "num"], ["Validator"], ["Stake", "num"], ["Trust", "num"], ["Last period", "hide-s"], ["Earned", "num hide-s"], ["To claim", "num hide-s"]], validators)),
       card("The last period", "wide", settled, table("The last period", [["Member"], ["Score", "num"], ["Part", "num"], ["Reward", "num"], ["Sequences", "num hide-s"], ["Average", "num hide-s"], ["Earned", "num hide-m"], ["Each validator said", "hide-m"]], members)));
   }
   function draw(d) {
     fill(about, d.known ? facts(
-      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; window ${count(d.window)} ${d.deadline_height > d.height ? `ends with block ${count(d.deadline_height)}` : "is over, its results are being witnessed"}`],
-      ["Periods", `${plural(d.score_windows, "window")} each; this is period ${count(d.current)}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
+      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; ${d.finished ? "the run has finished" : d.deadline_height > d.height ? `window ${count(d.window)} ends with block ${count(d.deadline_height)}` : `window ${count(d.window)} is over, its results are being witnessed`}`],
+      ["Periods", `${plural(d.score_windows, "window")} each${d.finished ? "" : `; this is period ${count(d.current)}`}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
       ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
       ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "This run has no validators: accepted results earn one point a sequence."));
     filled(validators, d.validators.length);
     filled(members, d.rows.length);
     text(none, d.known && !d.validators.length ? "No validators yet." : "");
     const last = new Map((d.period ? d.period.validators : []).map((v) => [v.key, v]));
-    list(validators, d.validators, (v) => v.key, () => h("tr", {}, ["num", "", "num", "num", "", "num hide-s", "num hide-s"].map((c) => h("td", { class: c }))), (e, v) => {
+    list(validators, d.validators, (v) => v.key, () => h("tr", {}, ["num", "", "num", "num", "hide-s", "num hide-s", "num hide-s"].map((c) => h("td", { class: c }))), (e, v) => {
       const [seat, who, stake, trust, did, earned, balance] = e.children;
       const p = last.get(v.key);
       text(seat, count(v.seat));

@@ -49,6 +49,10 @@ export function moment(ms) {
   return ms ? new Date(Number(ms)).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }) : "–";
 }
 
+export function day(ms) {
+  return ms ? new Date(Number(ms)).toLocaleDateString("en-GB", { dateStyle: "medium" }) : "–";
+}
+
 export const short = (hash) => (hash ? hash.slice(0, 10) : "–");
 
 export const percent = (part, of) => (of ? `${trim((100 * part) / of, 3)} %` : "–");
@@ -62,11 +66,15 @@ const phases = {
 
 export const phase = (p) => phases[p] || p || "–";
 
+// standing is a member's status in words: nobody waits in a run that has finished.
+export const standing = (status, phase) => (phase === "Finished" && status === "waiting" ? "done" : status);
+
 // What the labels of numbers mean, by label.
 export const meaning = {
   Step: "An update of the model. Every member applies the same one, made of all accepted results of a round.",
   Epoch: "A stretch of rounds. Members join and leave between epochs, and a checkpoint is written at the end.",
   Tokens: "Tokens in all accepted results. A token that was trained on twice counts twice.",
+  Work: "Tokens in accepted results of this key, in all runs: those that it trained on, and those that it computed again for others.",
   Throughput: "Tokens of accepted results per second, over the last rounds. Work that was not accepted does not count.",
   Loss: "Negative log-likelihood of a training token, in nats: the median of what members state and sign, which less than half of them cannot move. Less is better; guessing among 256 bytes is 5.55.",
   "Held-out": "The loss on text that is never trained on, as this participant measured it. It shows what the model has learned rather than memorized.",
@@ -84,7 +92,7 @@ export const meaning = {
   Trust: "How much a validator's scores count, 0 to 255. It falls when it is silent or far from the median of the others.",
   Agreed: "Hash of the parameters that two quorums of witnesses named, of this round's and of the next.",
   Speed: "Tokens a second that the member states; its share of the batch may follow from it.",
-  Balance: "Tokens of the member in this run: those at stake, which it loses if it is convicted of cheating, and those that it can claim. Points are settled, and paid, when an epoch ends.",
+  Balance: "Tokens of the member in this run: those at stake, which it loses if it is convicted of cheating, and those that it can claim. Points are settled when an epoch ends. entrain wallet claim collects what can be claimed.",
   "Last period": "What validators said of the results of the last period, and what its part of the emission paid.",
   "Stake of a member": "Tokens that a member puts up to take part, and loses if it is convicted of cheating.",
   Pay: "What the run's treasury pays for a point. If it does not suffice in the end, each point gets the same part of it.",

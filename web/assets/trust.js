@@ -32,10 +32,10 @@ export function trust(main, context) {
   };
   function draw(d) {
     fill(about, d.known ? facts(
-      ["Checked", `about ${d.percent} % of each round's results, drawn by the seed of a later round; newcomers are drawn more often`],
-      ["So far", `${plural(d.drawn, "check")} drawn, ${count(d.passed)} passed, ${plural(d.disputed, "dispute")}, ${plural(d.convicted, "conviction")}`],
+      ["Checked", !d.percent ? `no results${d.emission ? ": validators score them" : ""}` : `about ${d.percent} % of each round's results, drawn by the seed of a later round; newcomers are drawn more often`],
+      d.percent && ["So far", `${plural(d.drawn, "check")} drawn, ${count(d.passed)} passed, ${plural(d.disputed, "dispute")}, ${plural(d.convicted, "conviction")}`],
       ["Stake of a member", d.stake ? `${plural(d.stake, "token")} at least` : "none required"],
-      ["Pay", d.rate ? `${plural(d.rate, "token")} a point, from a treasury of ${count(d.treasury)}; ${count(d.escrow)} in escrow with stakes` : "points only"],
+      ["Pay", d.rate ? `${plural(d.rate, "token")} a point, from a treasury of ${count(d.treasury)}; ${count(d.escrow)} in escrow with stakes` : d.emission ? `${plural(d.emission, "token")} a period, by scores` : "points only"],
       d.verified && ["Points for verifying", count(d.verified)]) : h("p", {}, "This run has no checks and no stakes."));
     filled(convictions, d.convictions.length);
     filled(checks, d.checks.length);
@@ -117,7 +117,7 @@ export function brief(base) {
     told(t) {
       el.hidden = !t;
       if (!t) return;
-      text(sum, `${count(t.passed)} of ${plural(t.drawn, "check")} passed, ${count(t.open)} open; ${t.disputes ? plural(t.disputes, "open dispute") : "no open dispute"}; ${plural(t.convicted, "conviction")}.`);
+      text(sum, !t.percent ? `Members do not compute each other's results again in this run; ${plural(t.convicted, "conviction")}.` : `${count(t.passed)} of ${plural(t.drawn, "check")} passed, ${count(t.open)} open; ${t.disputes ? plural(t.disputes, "open dispute") : "no open dispute"}; ${plural(t.convicted, "conviction")}.`);
       list(last, t.last, (c) => c.number, (c) => h("li", { class: c.lesser ? "" : "warn" }, h("time", { datetime: new Date(c.at_ms).toISOString() }, clock(c.at_ms)), " ",
         h("span", {}, `member ${c.member} (${c.key.slice(0, 10)}) ${c.words} in round ${count(c.round)}${c.slashed ? `, lost ${plural(c.slashed, "token")}` : ""}`)));
     },
