@@ -225,8 +225,8 @@ type End struct{}
 // Change sets the pay and the times of a paused run without open checks and disputes. Points earned so
 // far are first paid to the members' balances at the old rate; if the treasury cannot pay them, or the
 // emission of the periods that are not settled, the change is refused. After a change of pay, a shorter
-// time or a longer epoch the owner cannot resume the run for NoticeMs, in which members can leave. Only
-// the owner may send it.
+// time or a longer epoch the owner cannot resume the run for NoticeMs, in which members can leave, unless
+// nobody else takes part or is owed anything. Only the owner may send it.
 type Change struct {
 	// Tokens that the treasury pays for a point from now on.
 	Rate uint64

@@ -11,7 +11,8 @@ import (
 
 // NoticeMs is how long a run stays paused after its owner has changed its pay, shortened a time or
 // lengthened the epoch, so that members can leave with all that they have: a day. A higher pay may
-// be worse: of a treasury that is too small for it the first to claim gets all.
+// be worse: of a treasury that is too small for it the first to claim gets all. A run in which
+// nobody but its owner takes part may go on at once.
 const NoticeMs = 24 * 3600 * 1000
 
 func (Pause) apply(s State, env Env) Error {
@@ -43,10 +44,30 @@ func (Resume) apply(s State, env Env) Error {
 	case s.Phase() != Paused:
 		return ErrNotPaused
 	case env.NowMs < s.h().NoticeMs():
-		return ErrNotice
+		if s.others() {
+			return ErrNotice
+		}
+		s.h().SetNoticeMs(0)
 	}
 	s.enter(WaitingForMembers, env)
 	return OK
+}
+
+// others reports whether the run has, or owes anything to, members or validators that are not paid
+// at its owner's key. A dropped member counts: its client may come back by itself.
+func (s State) others() bool {
+	owner := s.h().Owner()
+	for i := range s.Count() {
+		if st := s.status(i); s.place(i).Payee() != owner && (st.Present() || st == StatusDropped || s.Owes(i)) {
+			return true
+		}
+	}
+	for _, v := range append(s.Validators(), s.Benched()...) {
+		if v.Payee != owner {
+			return true
+		}
+	}
+	return false
 }
 
 // EndPending reports whether the run will finish at the end of this epoch.
