@@ -52,6 +52,17 @@ type Options struct {
 	Stranger, Public bool
 	// Progress is called with the bytes of a checkpoint received and their total; may be nil.
 	Progress func(done, total uint64)
+
+	patience time.Duration // with a stranger's address, see bounded: a minute
+}
+
+// bounded returns the context of a request, with all its attempts. A stranger's address may be one
+// that accepts connections and never answers, while others have the model.
+func (o Options) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !o.Stranger {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, o.patience)
 }
 
 func (o *Options) fill() {
@@ -63,6 +74,9 @@ func (o *Options) fill() {
 	}
 	if o.Backoff <= 0 {
 		o.Backoff = 500 * time.Millisecond
+	}
+	if o.patience <= 0 {
+		o.patience = time.Minute
 	}
 	if o.BytesMax == 0 {
 		o.BytesMax = 1 << 40

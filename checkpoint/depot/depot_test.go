@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,6 +270,29 @@ func TestStaticHostIsFetchedFrom(t *testing.T) {
 			}
 			expectNothing(t, mustOpen(t, s.URL, Options{BytesMax: 1000}), anything)
 		})
+	}
+}
+
+// TestASilentHostOfAStrangerIsNotWaitedFor fetches from hosts that accept requests and never answer, one
+// of them after it has sent the manifest.
+func TestASilentHostOfAStrangerIsNotWaitedFor(t *testing.T) {
+	dir, _ := write(t, 100, 1, checkpoint.Options{})
+	static := http.FileServerFS(os.DirFS(dir))
+	for answers := range int32(2) {
+		var asked atomic.Int32
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) <= answers {
+				static.ServeHTTP(w, r)
+				return
+			}
+			<-r.Context().Done()
+		}))
+		defer s.Close()
+		d := mustOpen(t, s.URL, Options{Stranger: true, patience: 200 * time.Millisecond})
+		_, err := d.Fetch(t.Context(), filepath.Join(t.TempDir(), "x"), anything)
+		if !errors.Is(err, context.DeadlineExceeded) || asked.Load() != answers+1 {
+			t.Errorf("after %d answers it was asked %d times: %v", answers, asked.Load(), err)
+		}
 	}
 }
 

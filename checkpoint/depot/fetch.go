@@ -53,7 +53,9 @@ func (d *Depot) Manifest(ctx context.Context) (checkpoint.Manifest, error) {
 
 // manifest returns the manifest, and the source of the files that it lists.
 func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetching, err error) {
-	from, err := d.place.source(ctx)
+	asking, cancel := d.options.bounded(ctx)
+	defer cancel()
+	from, err := d.place.source(asking)
 	if err != nil {
 		return m, nil, err
 	}
@@ -109,6 +111,8 @@ type fetching struct {
 }
 
 func (f *fetching) piece(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error) {
+	ctx, cancel := f.options.bounded(ctx)
+	defer cancel()
 	err = f.options.retry(ctx, func() error {
 		once, cancel := context.WithTimeout(ctx, pieceTimeout)
 		defer cancel()
