@@ -18,6 +18,17 @@ type BlobWant struct {
 	Root   wire.Hash // merkle.BlobRoot
 	Bytes  uint64    // its size
 	From   []Source  // whose buckets may have it, the likeliest first
+	Kept   Keeper    // has parts that came before; nil: none
+}
+
+// A Keeper keeps parts of blobs on this machine by their roots, so that a fetch continues after a
+// crash. It may lose any of them, and verifies what it returns. Any goroutine calls it.
+type Keeper interface {
+	// Get returns the part of size bytes with this root, nil if it is not there.
+	Get(root wire.Hash, size uint64) []byte
+
+	// Put keeps a part, if it can.
+	Put(root wire.Hash, part []byte)
 }
 
 const (
@@ -234,15 +245,17 @@ func (e *Exchange) PutBlob(run wire.Hash, window coordinator.Round, data []byte,
 }
 
 // Blob fetches a blob from several buckets: its index from the first that has it, and each part
-// from one of them, trying another if that fails. Whatever the buckets serve, done receives either
-// the blob with the requested root or an error.
-func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, error)) (stop func()) {
+// from one of them, trying another if that fails. Parts that b.Kept has are not fetched, and it gets
+// the others. Whatever the buckets serve, done receives either the blob with the requested root and
+// the roots of its parts, or an error.
+func (e *Exchange) Blob(b BlobWant, within time.Duration, done func(data []byte, parts []wire.Hash, err error)) (stop func()) {
 	var data []byte
+	var roots []wire.Hash
 	c := e.carry(within, func(err error) {
 		if err != nil {
-			data = nil
+			data, roots = nil, nil
 		}
-		done(data, err)
+		done(data, roots, err)
 	})
 	if b.Bytes > BlobBytesMax || len(b.From) == 0 {
 		e.loop.Post(func() {
@@ -257,7 +270,8 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 	}
 	n := Name{Run: b.Run, Window: b.Window, Kind: KindIndex, Content: b.Root}
 	c.index(b, Want{Name: n, Max: Parts(b.Bytes) * len(wire.Hash{})}, func(body []byte) {
-		roots, err := parseIndex(body, b.Root)
+		var err error
+		roots, err = parseIndex(body, b.Root)
 		if err != nil || len(roots) != Parts(b.Bytes) {
 			c.end(fmt.Errorf("blob %s: its index has %d parts, want %d", b.Root, len(roots), Parts(b.Bytes)))
 			return
@@ -268,15 +282,47 @@ func (e *Exchange) Blob(b BlobWant, within time.Duration, done func([]byte, erro
 			w := Want{Name: n, Max: int(to - from), Check: exactly(to - from)}
 			w.Name.Kind, w.Name.Content = KindPart, root
 			c.queue = append(c.queue, func() {
-				c.get(b, i, w, func(body []byte) {
-					copy(data[from:], body)
-					c.advance()
+				c.kept(b, w, data[from:to], func() {
+					c.get(b, i, w, func(body []byte) {
+						copy(data[from:], body)
+						c.keep(b, w, body)
+						c.advance()
+					})
 				})
 			})
 		}
 		c.advance()
 	})
 	return c.stop
+}
+
+// kept copies a part that was kept into place, or calls missing.
+func (c *carrying) kept(b BlobWant, w Want, place []byte, missing func()) {
+	if b.Kept == nil {
+		missing()
+		return
+	}
+	c.running++
+	found := false
+	c.exchange.loop.Work(0, func() {
+		found = copy(place, b.Kept.Get(w.Name.Content, uint64(len(place)))) == len(place)
+	}, func() {
+		c.running--
+		switch {
+		case c.over:
+		case found:
+			c.advance()
+		default:
+			missing()
+		}
+	})
+}
+
+// keep keeps a part that came.
+func (c *carrying) keep(b BlobWant, w Want, body []byte) {
+	if b.Kept != nil {
+		c.exchange.loop.Work(0, func() { b.Kept.Put(w.Name.Content, body) }, func() {})
+	}
 }
 
 // exactly checks the size of a body.

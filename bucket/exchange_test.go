@@ -229,7 +229,7 @@ func TestStoppedOperationIsSilent(t *testing.T) {
 	for range 3 { // one runs, the others wait
 		stops = append(stops, n.exchanges[1].Get(n.want(0, reveal(0, 1)), time.Minute, fail))
 	}
-	stops = append(stops, n.exchanges[1].Blob(bucket.BlobWant{Bytes: 1, From: n.sources[:1]}, time.Minute, fail))
+	stops = append(stops, n.exchanges[1].Blob(bucket.BlobWant{Bytes: 1, From: n.sources[:1]}, time.Minute, func([]byte, []wire.Hash, error) { t.Error("done of a stopped blob is called") }))
 	stops = append(stops, n.exchanges[0].PutBlob(wire.Hash{}, 1, []byte("x"), time.Minute, func(wire.Hash, error) { t.Error("done of a stopped blob is called") }))
 	for _, stop := range stops {
 		stop()
@@ -309,7 +309,7 @@ func TestBlobComesFromWhoeverIsHonest(t *testing.T) {
 	n.world.Break(n.sources[3].Location, mem.Faults{Refuse: true})
 	w := bucket.BlobWant{Run: run, Window: 9, Root: root, Bytes: uint64(len(data)), From: n.sources[:5]}
 	begin, done := n.loop.Now(), false
-	n.exchanges[5].Blob(w, time.Minute, func(got []byte, err error) {
+	n.exchanges[5].Blob(w, time.Minute, func(got []byte, _ []wire.Hash, err error) {
 		done = true
 		if err != nil || !bytes.Equal(got, data) || n.loop.Now().Sub(begin) >= time.Minute {
 			t.Errorf("after %v: %d bytes, %v", n.loop.Now().Sub(begin), len(got), err)
@@ -331,7 +331,7 @@ func TestBlobComesFromWhoeverIsHonest(t *testing.T) {
 		bad, calls := w, 0
 		bad.From = slices.Clone(w.From)
 		change(&bad)
-		n.exchanges[5].Blob(bad, time.Minute, func(got []byte, err error) {
+		n.exchanges[5].Blob(bad, time.Minute, func(got []byte, _ []wire.Hash, err error) {
 			calls++
 			if err == nil || got != nil {
 				t.Errorf("%s: %d bytes, %v", name, len(got), err)
@@ -341,6 +341,74 @@ func TestBlobComesFromWhoeverIsHonest(t *testing.T) {
 		if calls != 1 {
 			t.Errorf("%s: done is called %d times", name, calls)
 		}
+	}
+}
+
+// shelf keeps parts in memory.
+type shelf struct {
+	mu    sync.Mutex
+	parts map[wire.Hash][]byte
+}
+
+func (s *shelf) Get(root wire.Hash, _ uint64) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[root]
+}
+
+func (s *shelf) Put(root wire.Hash, part []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[root] = bytes.Clone(part)
+}
+
+// What a fetch got before the process was killed is not fetched again.
+func TestAFetchGoesOnAfterACrash(t *testing.T) {
+	n := newNetwork(t, 2, bucket.ExchangeOptions{})
+	data, run := blob(), wire.Sum("run")
+	n.exchanges[0].PutBlob(run, 9, data, time.Minute, func(_ wire.Hash, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	n.run()
+	left := 1 // parts until the bucket falls silent
+	served := 0
+	n.world.Break(n.sources[0].Location, mem.Faults{Serve: func(key string, body []byte) []byte {
+		if !strings.Contains(key, "/part/") {
+			return body
+		}
+		if left--; left < 0 {
+			return nil
+		}
+		served++
+		return body
+	}})
+	kept := &shelf{parts: map[wire.Hash][]byte{}}
+	w := bucket.BlobWant{Run: run, Window: 9, Root: merkle.BlobRoot(data), Bytes: uint64(len(data)), From: n.sources[:1], Kept: kept}
+	n.exchanges[1].Blob(w, time.Minute, func(_ []byte, _ []wire.Hash, err error) {
+		if err == nil {
+			t.Error("it came whole")
+		}
+	})
+	n.run()
+	if served != 1 || len(kept.parts) != 1 {
+		t.Fatalf("%d parts were served and %d kept, want 1", served, len(kept.parts))
+	}
+	left = 1 << 10
+	done := false
+	n.exchanges[1].Blob(w, time.Minute, func(got []byte, parts []wire.Hash, err error) {
+		done = true
+		if err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		if len(parts) != 3 {
+			t.Errorf("%d parts are named, want 3", len(parts))
+		}
+	})
+	n.run()
+	if !done || served != 3 {
+		t.Errorf("done: %v, and %d parts were served in all, want 3", done, served)
 	}
 }
 
@@ -370,7 +438,7 @@ func TestSilentBucketsHoldUpNoBlob(t *testing.T) {
 	}
 	w := bucket.BlobWant{Run: run, Window: 9, Root: root, Bytes: uint64(len(data)), From: n.sources[:members]}
 	begin, done := n.loop.Now(), false
-	n.exchanges[members].Blob(w, 30*time.Minute, func(got []byte, err error) {
+	n.exchanges[members].Blob(w, 30*time.Minute, func(got []byte, _ []wire.Hash, err error) {
 		done = true
 		if took := n.loop.Now().Sub(begin); err != nil || !bytes.Equal(got, data) || took > 3*time.Minute {
 			t.Errorf("after %v: %d bytes, %v", took, len(got), err)
@@ -407,7 +475,7 @@ func TestExchangeOnARealLoop(t *testing.T) {
 		e.PutBlob(wire.Sum("run"), 1, data, time.Minute, func(root wire.Hash, err error) {
 			w := bucket.BlobWant{Run: wire.Sum("run"), Window: 1, Root: root, Bytes: uint64(len(data)), From: []bucket.Source{{Location: public, Member: keyOf(1).Public()}}}
 			for range 3 {
-				e.Blob(w, time.Millisecond, func(_ []byte, err error) {
+				e.Blob(w, time.Millisecond, func(_ []byte, _ []wire.Hash, err error) {
 					if err == nil {
 						err = errors.New("a blob came within a millisecond")
 					} else if errors.Is(err, bucket.ErrSlow) {
@@ -415,9 +483,9 @@ func TestExchangeOnARealLoop(t *testing.T) {
 					}
 					results <- err
 				})
-				e.Blob(w, time.Minute, func([]byte, error) { results <- errors.New("a stopped operation is not silent") })()
+				e.Blob(w, time.Minute, func([]byte, []wire.Hash, error) { results <- errors.New("a stopped operation is not silent") })()
 			}
-			e.Blob(w, time.Minute, func(got []byte, err error) {
+			e.Blob(w, time.Minute, func(got []byte, _ []wire.Hash, err error) {
 				if err == nil && !bytes.Equal(got, data) {
 					err = errors.New("it is another blob")
 				}

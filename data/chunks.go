@@ -17,7 +17,8 @@ import (
 
 // Chunks is a directory that keeps chunks of data sets on other machines, each in a file named by
 // its leaf, so that a set is fetched once however often it is read; and chunks of models that are
-// being fetched, so that a fetch goes on after a crash. Several processes may share it.
+// being fetched, from peers, or larger parts from buckets, each named by its root, so that a fetch
+// goes on after a crash. Several processes may share it.
 // It keeps what was used last: at most a given number of bytes, and of the disk at most as much as
 // it leaves free, because a member must also save. The bounds may be exceeded by a sixteenth
 // for each further process.
@@ -59,7 +60,7 @@ func (c *Chunks) Get(leaf wire.Hash, size uint64) []byte {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || uint64(len(b)) != size || merkle.Leaf(b) != leaf {
+	if err != nil || uint64(len(b)) != size || merkle.BlobRoot(b) != leaf {
 		_ = os.Remove(path) // it is damaged
 		return nil
 	}

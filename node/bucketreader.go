@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -16,9 +17,10 @@ import (
 // as a validator. Its methods are for the loop.
 type BucketReader struct{ b *buckets }
 
-// NewBucketReader reads the buckets of the run with this identity. initial is as in [Config].
-func NewBucketReader(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Exchange, initial func() []float32) *BucketReader {
-	n := &Node{cfg: Config{ID: id, Loop: l, Engine: e, Initial: initial}, machine: client.New(client.Config{})}
+// NewBucketReader reads the buckets of the run with this identity. initial and kept are as in
+// [Config].
+func NewBucketReader(id wire.Hash, l loop.Loop, e engine.Engine, x *bucket.Exchange, initial func() []float32, kept p2p.ChunkStore) *BucketReader {
+	n := &Node{cfg: Config{ID: id, Loop: l, Engine: e, Initial: initial, Kept: kept}, machine: client.New(client.Config{})}
 	n.slicer, _ = e.Slicer()
 	return &BucketReader{newBuckets(n, &Bucket{Exchange: x})}
 }
@@ -37,9 +39,16 @@ func (r *BucketReader) Model(ctx context.Context, s coordinator.State, from coor
 		have = &base{round: from, values: held, text: heldParameters(from)}
 	}
 	r.b.fetchAgreed(ctx, client.Heal{Round: round, Params: params}, have, func(f fetched, err error) {
-		if ctx.Err() == nil {
-			done(f.make, err)
+		if ctx.Err() != nil {
+			return
 		}
+		done(func() []float32 {
+			values := f.make()
+			if f.safe != nil {
+				f.safe()
+			}
+			return values
+		}, err)
 	})
 }
 

@@ -33,6 +33,7 @@ type base struct {
 	round  coordinator.Round
 	values func() []float32 // called off the loop
 	text   string
+	safe   func() // as in fetched
 }
 
 // way gets parameters to patch.
@@ -131,16 +132,25 @@ const cheapTimes = 4
 func (b *buckets) whole(c catalog, round coordinator.Round, root wire.Hash, done func(base, error)) {
 	n := b.node
 	want := bucket.BlobWant{Run: b.run(), Window: round, Root: root, Bytes: 4 * uint64(n.cfg.Engine.ParamsLen()), From: b.sources()}
+	if n.cfg.Kept != nil {
+		want.Kept = n.cfg.Kept
+	}
 	if len(want.From) == 0 {
 		done(base{}, errNoBucket)
 		return
 	}
 	slices.SortStableFunc(want.From, func(x, y bucket.Source) int { return c.lists(y, root) - c.lists(x, root) })
-	b.blob(want, func(data []byte, err error) {
+	b.blob(want, func(data []byte, parts []wire.Hash, err error) {
 		done(base{round: round, text: "the model of round " + fmt.Sprint(round) + ", verified", values: func() []float32 {
 			values := make([]float32, n.cfg.Engine.ParamsLen())
 			tensor.SetBytes(values, data)
 			return values
+		}, safe: func() {
+			for _, part := range parts {
+				if n.cfg.Kept != nil {
+					n.cfg.Kept.Drop(part)
+				}
+			}
 		}}, err)
 	})
 }
@@ -262,7 +272,7 @@ func (b *buckets) patch(a client.Heal, from base, c catalog, done func(fetched, 
 			done(fetched{}, err)
 			return
 		}
-		done(fetched{source: from.text, make: func() []float32 {
+		done(fetched{source: from.text, safe: from.safe, make: func() []float32 {
 			values := from.values()
 			for _, body := range bodies {
 				if len(values) != n.cfg.Engine.ParamsLen() || body != nil && n.slicer.PatchState(values, body) != nil {
@@ -322,11 +332,11 @@ func (b *buckets) state(list []found, done func([]byte, error)) {
 	})
 }
 
-func (b *buckets) blob(w bucket.BlobWant, done func([]byte, error)) {
+func (b *buckets) blob(w bucket.BlobWant, done func(data []byte, parts []wire.Hash, err error)) {
 	b.track(func(ended func()) func() {
-		return b.x.Blob(w, modelFor, func(data []byte, err error) {
+		return b.x.Blob(w, modelFor, func(data []byte, parts []wire.Hash, err error) {
 			ended()
-			done(data, err)
+			done(data, parts, err)
 		})
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/retry"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/tokenizer/chat"
 	"github.com/entrain-network/entrain/view"
@@ -193,14 +194,9 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 	if err := f.room(n); err != nil {
 		return "", nil, err
 	}
-	if at := on.Spec.Model.FromLocation; depot.IsAddress(at) {
-		strangers := f.Fetcher
-		strangers.BytesMax = uint64(4*n + originSlack)
-		strangers.Getenv = nil // the owner says where it is: no credentials go there
-		strangers.Stranger, strangers.Public = true, !onchain.AllPrivate(f.Endpoints)
-		if dir, release, err = strangers.Local(ctx, at, want); err == nil {
-			return dir, release, nil
-		}
+	if dir, release, err = f.located(ctx, on.Spec, n); dir != "" {
+		return dir, release, nil
+	} else if err != nil {
 		f.Say("%v", err)
 	}
 	get := Frozen(client, on, f.Kept, f.Say)
@@ -212,6 +208,50 @@ func (f Fetching) frozen(ctx context.Context, client ledger.Chain, on onchain.Ru
 		return "", nil, err
 	}
 	return f.Keep(ctx, frozenModel(t, params))
+}
+
+// located returns a directory with the checkpoint that the specification says where to find, of n
+// parameters, "" if it names no address.
+func (f Fetching) located(ctx context.Context, s spec.Spec, n int) (dir string, release func(), err error) {
+	want, _ := s.From()
+	at := s.Model.FromLocation
+	if !depot.IsAddress(at) {
+		return "", nil, nil
+	}
+	f.BytesMax = uint64(4*n + originSlack)
+	f.Getenv = nil // the owner says where it is: no credentials go there
+	f.Stranger, f.Public = true, !onchain.AllPrivate(f.Endpoints)
+	return f.Local(ctx, at, want)
+}
+
+// Origin returns the directory of the checkpoint that a run continues, for a program that takes no
+// part in it: asked, if it is not "", or one on this machine; adapters' frozen model is fetched from
+// where the specification says that it is. It returns "" if there is none. The directory stays until
+// release is called.
+func (f Fetching) Origin(ctx context.Context, s spec.Spec, asked string) (dir string, release func(), err error) {
+	release = func() {}
+	if depot.IsAddress(asked) {
+		want, _ := s.From()
+		if asked, release, err = f.Local(ctx, asked, want); err != nil {
+			return "", nil, fmt.Errorf("--from: %w", err)
+		}
+	}
+	if dir, err = trainer.FindOrigin(s, asked, nil); err != nil {
+		release()
+		return "", nil, err
+	}
+	m, err := s.Llama()
+	if err != nil || dir != "" || m.LoRA == (llama.LoRA{}) {
+		return dir, release, err
+	}
+	found, free, err := f.located(ctx, s, m.Base().Layout().Len())
+	if found == "" {
+		if err != nil {
+			f.Say("%v", err)
+		}
+		return "", release, nil // members may have it
+	}
+	return found, free, nil
 }
 
 // agreed returns a directory with the newest agreed parameters: adapters, if the run trains those.
@@ -284,7 +324,7 @@ func (f Fetching) fromBuckets(ctx context.Context, client ledger.Chain, on oncha
 	buckets := bucket.NewClient(bucket.S3Options{Public: !onchain.AllPrivate(f.Endpoints)})
 	defer buckets.Close()
 	l := loop.NewReal()
-	reader := node.NewBucketReader(on.Snapshot.State.ID(), l, t.Engine, bucket.NewExchange(l, nil, bucket.NewReader(buckets.Open, bucket.Options{}), bucket.ExchangeOptions{}), t.Initial)
+	reader := node.NewBucketReader(on.Snapshot.State.ID(), l, t.Engine, bucket.NewExchange(l, nil, bucket.NewReader(buckets.Open, bucket.Options{}), bucket.ExchangeOptions{}), t.Initial, f.Kept)
 	work, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(work) }()

@@ -128,7 +128,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 		}
 	}
 	exchange := bucket.NewExchange(v.loop, writer, bucket.NewReader(v.buckets.Open, bucket.Options{}), bucket.ExchangeOptions{})
-	v.reader = node.NewBucketReader(s.ID(), v.loop, v.trainer.Engine, exchange, v.trainer.Initial)
+	v.reader = node.NewBucketReader(s.ID(), v.loop, v.trainer.Engine, exchange, v.trainer.Initial, o.Kept)
 	o.Decisions.Rules = score.Default()
 	o.Decisions.Rules.Alpha = on.Spec.Scores.Alpha
 	cfg := live.Config{

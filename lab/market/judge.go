@@ -95,7 +95,7 @@ func (m *Market) revive(i int) error {
 	}
 	exchange := bucket.NewExchange(x.scope, writer, bucket.NewReader(m.Buckets.Open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
 	initial := func() []float32 { return append([]float32(nil), m.initial...) }
-	visitor := node.NewBucketReader(m.State().ID(), x.scope, m.engine, exchange, initial)
+	visitor := node.NewBucketReader(m.State().ID(), x.scope, m.engine, exchange, initial, nil)
 	cfg := live.Config{
 		Run: runName, ID: m.State().ID(), Key: JudgeKey(i), Ledger: m.Chain.Client().As(JudgeKey(i)), Loop: x.scope, Engine: m.engine, Tensors: len(Model.Layout().Tensors()),
 		Exchange: exchange, Registered: registered, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
