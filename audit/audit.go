@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // patience is the time that members have to answer.
@@ -26,14 +25,13 @@ const patience = 30 * time.Second
 
 // Options say what is audited, and how.
 type Options struct {
-	Target    onchain.Target
-	Endpoints []string
-	Remember  string            // directory of trusted headers: see onchain.DialOptions
+	// Fetching names the run, and gets its data and the model of adapters.
+	participant.Fetching
+
 	Round     coordinator.Round // 0: the newest that can be audited
 	Member    string            // its number or the beginning of its key; "": all that had a share
 	Data      string            // directory or addresses of the data; "": as the specification says
-	Kept      *data.Chunks
-	From      string // as in participant.Options: a run of adapters needs it
+	From      string            // as in Fetching.Origin
 	Workers   int
 	Device    string             // that computes instead of the workers: see trainer.Machine
 	Tell      func(text string)  // told why it is not used

@@ -31,6 +31,7 @@ type auditor struct {
 	trainer *trainer.Trainer
 	guest   *participant.Guest
 	stop    context.CancelFunc // of the watches
+	release func()             // of the checkpoint that the run continues
 	tally   Tally
 
 	paramsRoot wire.Hash // of params, the last that were needed
@@ -43,7 +44,7 @@ type auditor struct {
 // newAuditor connects to the chain, opens the data, and makes itself known to the members. The
 // auditor must be closed.
 func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
-	a := &auditor{options: o, run: o.Target.Run, latest: latest{wake: make(chan struct{}, 1)}, stop: func() {}}
+	a := &auditor{options: o, run: o.Target.Run, latest: latest{wake: make(chan struct{}, 1)}, stop: func() {}, release: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -55,20 +56,23 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	}
 	a.client = client
 	a.latest.s = on.Snapshot
+	if on.Spec.Buckets() {
+		return nil, fmt.Errorf("run %q exchanges by buckets, and an audit asks members that are peers: entrain validate %s computes results of such a run again", a.run, a.run)
+	}
 	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
 	if err != nil {
 		return nil, err
 	}
 	at.Kept = o.Kept
-	from, err := trainer.FindOrigin(on.Spec, o.From, nil)
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	from, release, err := o.Origin(ctx, on.Spec, o.From)
 	if err != nil {
 		return nil, err
 	}
-	frozen := participant.Frozen(client, on, o.Kept, func(format string, args ...any) {
-		if o.Tell != nil {
-			o.Tell(fmt.Sprintf(format, args...))
-		}
-	})
+	a.release = release
+	frozen := participant.Frozen(client, on, o.Kept, o.Say)
 	if a.trainer, err = trainer.New(ctx, on.Spec, at, trainer.Machine{Workers: o.Workers, Device: o.Device, Tell: o.Tell, From: from, Frozen: frozen}, 0); err != nil {
 		return nil, err
 	}
@@ -112,6 +116,7 @@ func (a *auditor) close() error {
 	if a.client != nil {
 		errs = append(errs, a.client.Close())
 	}
+	a.release()
 	return errors.Join(errs...)
 }
 

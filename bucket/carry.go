@@ -245,9 +245,9 @@ func (e *Exchange) PutBlob(run wire.Hash, window coordinator.Round, data []byte,
 }
 
 // Blob fetches a blob from several buckets: its index from the first that has it, and each part
-// from one of them, trying another if that fails. Parts that b.Kept has are not fetched, and it gets
-// the others. Whatever the buckets serve, done receives either the blob with the requested root and
-// the roots of its parts, or an error.
+// from one of them, trying another if that fails. Parts that b.Kept has are not fetched, and it
+// gets the others. Whatever the buckets serve, done receives either the blob with the requested
+// root and the roots of its parts, or an error.
 func (e *Exchange) Blob(b BlobWant, within time.Duration, done func(data []byte, parts []wire.Hash, err error)) (stop func()) {
 	var data []byte
 	var roots []wire.Hash

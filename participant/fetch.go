@@ -225,9 +225,9 @@ func (f Fetching) located(ctx context.Context, s spec.Spec, n int) (dir string, 
 }
 
 // Origin returns the directory of the checkpoint that a run continues, for a program that takes no
-// part in it: asked, if it is not "", or one on this machine; adapters' frozen model is fetched from
-// where the specification says that it is. It returns "" if there is none. The directory stays until
-// release is called.
+// part in it: asked, if it is not "", or one on this machine; adapters' frozen model is fetched
+// from where the specification says that it is. It returns "" if there is none. The directory stays
+// until release is called.
 func (f Fetching) Origin(ctx context.Context, s spec.Spec, asked string) (dir string, release func(), err error) {
 	release = func() {}
 	if depot.IsAddress(asked) {

@@ -96,9 +96,11 @@ func (e exitError) Unwrap() error { return e.error }
 
 // audit audits as the flags say, and prints what comes of it.
 func (c console) audit(ctx context.Context, o audit.Options, asJSON bool) error {
+	var err error
+	o.Fetcher = model.Fetcher{Getenv: c.env, Progress: c.progress(), Say: c.say}
+	o.Cache, _ = c.places.Checkpoints(c.env) // without a cache it refuses
 	o.Endpoints, o.Remember = c.endpoints(o.Endpoints), c.remembered()
 	o.Tell = c.tell
-	var err error
 	if o.Kept, err = c.places.Chunks(c.env, o.Tell); err != nil {
 		return exitError{err, exitNotAudited}
 	}
