@@ -177,7 +177,7 @@ func (a Account) Write(out io.Writer) error {
 		_, err = fmt.Fprintf(out, "%.9f SOL for fees and rent at %s\n", float64(a.Lamports)/1e9, a.Address)
 	}
 	if a.Locked > 0 && err == nil {
-		_, err = fmt.Fprintf(out, "%.9f SOL are in messages on their way or cut off; the key's next transaction takes back what is not needed\n", float64(a.Locked)/1e9)
+		_, err = fmt.Fprintf(out, "%.9f SOL are in announced addresses and in messages on their way or cut off; the key's next transaction takes back what is not needed\n", float64(a.Locked)/1e9)
 	}
 	return err
 }

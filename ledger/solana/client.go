@@ -330,6 +330,7 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 			case <-ctx.Done():
 			case <-w.bell.rung:
 				unasked = false
+				_ = retry.Wait(ctx, c.poll/quiet) // however often it rings
 			case <-time.After(pause):
 			}
 		}

@@ -600,7 +600,7 @@ func TestSubscriptionOnSolana(t *testing.T) {
 	w := newWorld(t, 150, solana.Options{})
 	w.create("told", nil)
 	const poll = 2 * time.Second
-	watch := func() (heard chan uint32, looks *counter) {
+	watch := func() (heard chan uint32, looks *counter, end func() error) {
 		looks = &counter{method: "getMultipleAccounts"}
 		client, err := solana.NewClient(t.Context(), solana.Options{
 			Program: program, Endpoints: []string{w.url}, Poll: poll, HTTP: &http.Client{Transport: looks},
@@ -612,7 +612,7 @@ func TestSubscriptionOnSolana(t *testing.T) {
 		heard = make(chan uint32, 100)
 		client.Watch(t.Context(), "told", func(s ledger.Snapshot) { heard <- uint32(s.State.Count()) })
 		<-heard
-		return heard, looks
+		return heard, looks, client.Close
 	}
 	subscribed := func(want int) {
 		var r struct{ Result int }
@@ -620,7 +620,7 @@ func TestSubscriptionOnSolana(t *testing.T) {
 			ask(t, w.url, &r, "testSubscribed")
 		}
 	}
-	heard, looks := watch()
+	heard, looks, end := watch()
 	subscribed(1)
 	before := looks.n.Load()
 	for n := range byte(4) {
@@ -637,9 +637,15 @@ func TestSubscriptionOnSolana(t *testing.T) {
 	subscribed(0)
 	w.must(w.key(2), host.ToRun("told", coordinator.Withdraw{}))
 	<-heard
-	deaf, _ := watch()
+	deaf, _, _ := watch()
 	w.must(w.key(2), host.ToRun("told", coordinator.Join{}))
 	<-deaf
 	post(t, w.url, "testMute", false)
 	<-heard
+	subscribed(2)
+	end()
+	for n := range byte(4) {
+		w.must(w.key(2+n), host.ToRun("told", coordinator.Withdraw{})) // the node tells who is left
+	}
+	subscribed(1)
 }

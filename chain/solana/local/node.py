@@ -225,8 +225,8 @@ def blinded(n):
 def silence(on):
     global mute
     mute = on
-    while mute and subscribed:
-        subscribed.pop()[0].connection.shutdown(socket.SHUT_RDWR)
+    for entry in subscribed if mute else []:
+        entry[0].connection.shutdown(socket.SHUT_RDWR)
 
 
 def outcomes(signatures, options=None):
@@ -291,18 +291,24 @@ class Handler(BaseHTTPRequestHandler):
         accept = base64.b64encode(hashlib.sha1((nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
         self.wfile.write(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n".encode())
         self.wfile.flush()
-        while True:
-            kind, text = self.hear()
-            if kind == 9:
-                with lock:
-                    self.frame(10, text)
-            elif kind == 1:
-                q = json.loads(text)
-                with lock:
-                    subscribed.append((self, len(subscribed) + 1, Pubkey.from_string(q["params"][0]), q["params"][1]))
-                    self.say({"jsonrpc": "2.0", "id": q["id"], "result": len(subscribed)})
-            else:
-                return
+        try:
+            while self.listen():
+                pass
+        finally:
+            with lock:
+                subscribed[:] = [s for s in subscribed if s[0] is not self]
+
+    def listen(self):
+        kind, text = self.hear()
+        if kind == 9:
+            with lock:
+                self.frame(10, text)
+        elif kind == 1:
+            q = json.loads(text)
+            with lock:
+                subscribed.append((self, len(subscribed) + 1, Pubkey.from_string(q["params"][0]), q["params"][1]))
+                self.say({"jsonrpc": "2.0", "id": q["id"], "result": len(subscribed)})
+        return kind in (1, 9)
 
     def hear(self):
         first, second = self.rfile.read(2)
