@@ -50,7 +50,8 @@ engine/vulkan/kernel
 engine/vulkan
 verify
 onchain
-node/statefile validator/live
+node/statefile node/blobs validator/live
+node/gossip
 node
 runlog
 view metrics

@@ -10,8 +10,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ArchivedRound is what an audit of a round's results takes, as a [PeerReader] kept it at the time.
-// Its encoding is
+// ArchivedRound is what an audit of a round's results takes, as a [gossip.Reader] kept it at the
+// time. Its encoding is
 //
 //	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) |
 //	U32 m | m × (Hash root, Var blob)

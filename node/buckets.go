@@ -14,6 +14,8 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -85,8 +87,8 @@ func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
 // publish sends the own commitment to the ledger and writes it to the bucket, each until it has
 // succeeded.
-func (b *buckets) publish(_ coordinator.Round, a *Authored, _ []key.Public) {
-	n, signed, id := b.node, a.Signed, a.id
+func (b *buckets) publish(_ coordinator.Round, a *gossip.Authored, _ []key.Public) {
+	n, signed, id := b.node, a.Signed, a.ID
 	if !b.submitting[id] {
 		b.submitting[id] = true
 		n.submitThen(coordinator.Commit{Signed: signed}, func(error) { delete(b.submitting, id) })
@@ -137,7 +139,7 @@ func (b *buckets) askCommitments(a client.AskCommitments) {
 				return
 			}
 			if signed, err := dispute.ParseSigned(body); err == nil {
-				b.node.received(authored(author, signed))
+				b.node.received(gossip.NewAuthored(author, signed))
 			}
 		})
 	}
@@ -183,17 +185,17 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 }
 
 // applied writes the values on the slice of the window that was applied.
-func (b *buckets) applied(a client.Apply, v *version) {
+func (b *buckets) applied(a client.Apply, v *blobs.Version) {
 	n := b.node
 	self, ok := n.place(n.state)
 	if n.slicer == nil || a.Seed.IsZero() || !ok || (coordinator.Round(self)+a.Of)%coordinator.Round(n.stride()) != 0 {
 		return
 	}
-	v.uses++
+	v.Uses++
 	var body []byte
-	n.cfg.Loop.Work(0, func() { body = n.slicer.StateSlice(v.values, a.Seed) }, func() {
-		v.uses--
-		b.put(a.Of, bucket.KindState, v.root, body, func(err error) {
+	n.cfg.Loop.Work(0, func() { body = n.slicer.StateSlice(v.Values, a.Seed) }, func() {
+		v.Uses--
+		b.put(a.Of, bucket.KindState, v.Root, body, func(err error) {
 			if err != nil {
 				n.note("writing a slice of the agreed parameters to the bucket: " + err.Error())
 			}
@@ -210,12 +212,12 @@ func (n *Node) stride() coordinator.Member { return max(1, n.state.Count()/write
 const writersWanted = 8
 
 // putModel writes the parameters that the run agreed on.
-func (b *buckets) putModel(round coordinator.Round, v *version, within time.Duration, done func(error)) {
-	v.uses++
+func (b *buckets) putModel(round coordinator.Round, v *blobs.Version, within time.Duration, done func(error)) {
+	v.Uses++
 	b.track(func(ended func()) func() {
-		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.values)), within, func(_ wire.Hash, err error) {
+		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.Values)), within, func(_ wire.Hash, err error) {
 			ended()
-			v.uses--
+			v.Uses--
 			done(err)
 		})
 	})

@@ -116,7 +116,7 @@ func TestMinersCheckEachOther(t *testing.T) {
 		if n := w.results(i); n < 22 || h.verdicts("passed") == 0 {
 			t.Errorf("miner %d: %d results accepted of 24, %d others passed", i, n, h.verdicts("passed"))
 		}
-		if n := len(h.params.held) + len(h.optim.held); n > 8 {
+		if n := len(h.params.Held) + len(h.optim.Held); n > 8 {
 			t.Errorf("miner %d holds %d versions at the end", i, n)
 		}
 	}

@@ -1,204 +1,26 @@
 package node
 
 import (
-	"bytes"
-	"encoding/binary"
-	"maps"
-	"slices"
-	"sync"
-
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/wire"
+	"github.com/entrain-network/entrain/node/gossip"
 )
 
-// commitments are the signed commitments that peers may ask for, and the spans that some members
-// were given. Network goroutines read them while the loop writes.
-type commitments struct {
-	mu       sync.RWMutex // guards all below
-	byRound  map[coordinator.Round]byMember
-	members  map[key.Public]coordinator.Member // indexes of the members present
-	now      coordinator.Round                 // the open round
-	retained map[client.Share]bool             // whose commitments outlast their round
-	given    map[wire.Hash][]byte              // spans of retained shares, by their hash
-}
-
-// byMember are the commitments of a round, those of each member in the order in which they came.
-type byMember map[coordinator.Member][]*Authored
-
-// Authored is a signed commitment and its author's key. It never changes.
-type Authored struct {
-	Author key.Public
-	Signed dispute.Signed
-
-	id    wire.Hash // of the commitment
-	bytes []byte    // as gossip carries it
-}
-
-// ReadAuthored reads a signed commitment as gossip carries it. It does not check the signature.
-func ReadAuthored(data []byte) (*Authored, bool) {
-	a := &Authored{}
-	if len(data) < len(a.Author) {
-		return nil, false
-	}
-	copy(a.Author[:], data)
-	var err error
-	if a.Signed, err = dispute.ParseSigned(data[len(a.Author):]); err != nil {
-		return nil, false
-	}
-	a.id, a.bytes = a.Signed.Commitment.ID(), bytes.Clone(data)
-	return a, true
-}
-
-// authored returns a signed commitment as ReadAuthored does.
-func authored(author key.Public, s dispute.Signed) *Authored {
-	return &Authored{Author: author, Signed: s, id: s.Commitment.ID(), bytes: s.Append(author[:])}
-}
-
-// Verify checks the signature.
-func (a *Authored) Verify() bool { return a.Signed.Verify(a.Author) }
-
 // checked reads a commitment of the run, and checks its signature.
-func (n *Node) checked(data []byte) (*Authored, bool) {
+func (n *Node) checked(data []byte) (*gossip.Authored, bool) {
 	a, ok := n.cfg.Read(data)
 	return a, ok && a.Signed.Commitment.Run == n.cfg.ID && n.cfg.Verify(a)
 }
 
-const (
-	// perMemberMax bounds the commitments kept of one member in one round. An honest member makes
-	// one; a second is evidence, more are noise.
-	perMemberMax = 3
-	// roundsKept is for how many rounds a commitment is taken after its round.
-	roundsKept = 8
-)
-
-// setMembers replaces the keys that take part, and their indexes.
-func (s *commitments) setMembers(m map[key.Public]coordinator.Member) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.members = m
-}
-
-// enter notes that a round has opened.
-func (s *commitments) enter(round coordinator.Round) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = round
-}
-
-// wants reports whether a commitment that its author gossips may matter: the author is the member
-// that it names, its round is open, next, or over not long ago, and there is room for it.
-func (s *commitments) wants(author key.Public, c *dispute.Commitment) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	member, ok := s.members[author]
-	return ok && c.Member == member && current(c.Round, s.now) && len(s.byRound[c.Round][member]) < perMemberMax
-}
-
-// current reports whether commitments to a round still matter, or already, while round now is open.
-func current(round, now coordinator.Round) bool {
-	return round > 0 && round <= now+1 && round+roundsKept >= now
-}
-
-// put keeps a signed commitment for peers that ask. It reports false if the commitment was there
-// already or its author has too many in the round.
-func (s *commitments) put(a *Authored) bool {
-	c := &a.Signed.Commitment
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.byRound[c.Round][c.Member]
-	if len(list) >= perMemberMax || slices.ContainsFunc(list, func(o *Authored) bool { return o.id == a.id }) {
-		return false
-	}
-	if s.byRound[c.Round] == nil {
-		s.byRound[c.Round] = byMember{}
-	}
-	s.byRound[c.Round][c.Member] = append(list, a)
-	return true
-}
-
-// of returns the commitments of a member in a round, in the order in which they came.
-func (s *commitments) of(round coordinator.Round, member coordinator.Member) []*Authored {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byRound[round][member]
-}
-
-// by returns the commitment of a member in a round.
-func (s *commitments) by(round coordinator.Round, member coordinator.Member) (*Authored, bool) {
-	if list := s.of(round, member); len(list) > 0 {
-		return list[0], true
-	}
-	return nil, false
-}
-
-// knows reports whether a commitment, as gossip carries it, is there. Its signature is good then.
-func (s *commitments) knows(encoded []byte) bool {
-	const roundAt = 32 + 32 + 4 // author, run, epoch; the member follows
-	if len(encoded) < roundAt+8 {
-		return false
-	}
-	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
-	member := coordinator.Member(binary.LittleEndian.Uint32(encoded[roundAt+4:]))
-	return slices.ContainsFunc(s.of(round, member), func(a *Authored) bool { return bytes.Equal(a.bytes, encoded) })
-}
-
-// forget drops the commitments of rounds before a given one, except those to retained shares.
-func (s *commitments) forget(before coordinator.Round) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for round, members := range s.byRound {
-		if round >= before {
-			continue
-		}
-		maps.DeleteFunc(members, func(i coordinator.Member, _ []*Authored) bool {
-			return !s.retained[client.Share{Round: round, Member: i}]
-		})
-		if len(members) == 0 {
-			delete(s.byRound, round)
-		}
-	}
-}
-
-// retain replaces the shares whose commitments outlast their round, and the spans kept of them.
-func (s *commitments) retain(shares []client.Share, list []client.Assignment) {
-	retained := make(map[client.Share]bool, len(shares))
-	for _, share := range shares {
-		retained[share] = true
-	}
-	given := make(map[wire.Hash][]byte, len(list))
-	for _, a := range list {
-		given[a.Hash] = batch.Append(nil, a.Spans)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.retained, s.given = retained, given
-}
-
-// retains reports whether the commitments to a share outlast its round.
-func (s *commitments) retains(share client.Share) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.retained[share]
-}
-
-// spans returns the encoding of the spans with a hash, nil if they are not known.
-func (s *commitments) spans(hash wire.Hash) []byte {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.given[hash]
-}
-
 // received takes a commitment whose signature is good. Only commitments of members are kept for
 // others.
-func (n *Node) received(a *Authored) { n.take(a, false) }
+func (n *Node) received(a *gossip.Authored) { n.take(a, false) }
 
 // take is received; fresh says that this one was kept just now.
-func (n *Node) take(a *Authored, fresh bool) {
+func (n *Node) take(a *gossip.Authored, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
@@ -206,16 +28,16 @@ func (n *Node) take(a *Authored, fresh bool) {
 	if c.Member >= n.state.Count() || n.state.Key(c.Member) != a.Author {
 		return
 	}
-	if !current(c.Round, n.state.Round()) && !n.commitments.retains(client.Share{Round: c.Round, Member: c.Member}) {
+	if !gossip.Current(c.Round, n.state.Round()) && !n.commitments.Retains(client.Share{Round: c.Round, Member: c.Member}) {
 		return
 	}
-	if (fresh || n.commitments.put(a)) && a.Author != n.self {
+	if (fresh || n.commitments.Put(a)) && a.Author != n.self {
 		n.observe(event.Committed{
 			Epoch: c.Epoch, Round: c.Round, Member: c.Member,
-			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.id,
+			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.ID,
 		})
 	}
-	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.id})
+	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID})
 }
 
 // unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.
@@ -253,7 +75,7 @@ func (n *Node) republish(round coordinator.Round, to []key.Public) {
 
 func (n *Node) publish(round coordinator.Round, to []key.Public) {
 	if i, ok := n.place(n.state); ok {
-		if b, ok := n.commitments.by(round, i); ok {
+		if b, ok := n.commitments.By(round, i); ok {
 			n.exchange.publish(round, b, to)
 		}
 	}
@@ -277,7 +99,7 @@ func (n *Node) saveCommitment(s *unsaved) {
 			n.unable(round, "it could not be saved: "+failed.Error())
 		default:
 			n.unsaved, n.unfit = nil, unfit{}
-			n.commitments.put(authored(n.self, s.Signed))
+			n.commitments.Put(gossip.NewAuthored(n.self, s.Signed))
 			n.publish(round, s.to)
 		}
 	})
@@ -289,6 +111,6 @@ func (n *Node) restore(s dispute.Signed) {
 		return
 	}
 	if author := n.state.Key(s.Commitment.Member); s.Verify(author) {
-		n.commitments.put(authored(author, s))
+		n.commitments.Put(gossip.NewAuthored(author, s))
 	}
 }

@@ -14,7 +14,7 @@ func (n *Node) updateMembers() {
 	before := n.roster
 	if n.roster = n.cfg.Common.Roster(n.state, before); n.roster != before {
 		n.connections.askedAt = time.Time{}
-		n.commitments.setMembers(n.roster.Index)
+		n.commitments.SetMembers(n.roster.Index)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -70,9 +71,9 @@ func (b *buckets) part(most time.Duration) time.Duration {
 
 func (b *buckets) copy(a client.Copy) {
 	n := b.node
-	reveal, ok := n.blobs.payload(n.revealKey(a.Payload, a.Seed))
-	for _, c := range n.commitments.of(a.Round, a.Member) {
-		if c.id != a.ID || !ok {
+	reveal, ok := n.blobs.Payload(n.revealKey(a.Payload, a.Seed))
+	for _, c := range n.commitments.Of(a.Round, a.Member) {
+		if c.ID != a.ID || !ok {
 			continue
 		}
 		b.put(a.Round, bucket.KindCopy, a.ID, bucket.AppendCopy(nil, c.Signed, reveal), func(err error) {
@@ -123,8 +124,8 @@ func (b *buckets) findCopy(a client.FindCopy, done func(bool)) {
 				return
 			}
 			n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(len(reveal)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
-			n.blobs.putReveal(a.Round, n.revealKey(signed.Commitment.Payload, a.Seed), reveal)
-			n.received(authored(author, signed))
+			n.blobs.PutReveal(a.Round, n.revealKey(signed.Commitment.Payload, a.Seed), reveal)
+			n.received(gossip.NewAuthored(author, signed))
 			done(true)
 		})
 	}

@@ -73,7 +73,7 @@ func (n *Node) open(ctx context.Context, t client.Task, in input, done func(*arg
 	var player Player
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "trace", Sequences: batch.Total(t.Spans)}), func() {
-		player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.values, in.values())
+		player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.Values, in.values())
 	}, func() {
 		stop()
 		if failed == nil && arg.over {

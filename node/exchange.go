@@ -8,6 +8,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 )
 
@@ -22,7 +24,7 @@ import (
 type exchange interface {
 	// publish shows the own commitment of a round, as gossip carries it, to some members, or to all if
 	// to is nil. It may be called again.
-	publish(round coordinator.Round, a *Authored, to []key.Public)
+	publish(round coordinator.Round, a *gossip.Authored, to []key.Public)
 
 	// askCommitments looks for commitments of others and passes those it finds to Node.received.
 	askCommitments(a client.AskCommitments)
@@ -31,7 +33,7 @@ type exchange interface {
 	fetchPayload(ctx context.Context, a client.FetchPayload, done func(payload []byte, err error))
 
 	// fetchModel gets the parameters with a hash. have is what the node holds, nil if it holds none.
-	fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(model fetched, err error))
+	fetchModel(ctx context.Context, a client.Heal, have *blobs.Version, progress func(done, total uint64), done func(model fetched, err error))
 
 	// addrs returns where this member can be reached, as the ledger announces it. connect takes the
 	// addresses of all and returns to how many others there is a connection.
@@ -56,7 +58,7 @@ type server interface {
 	// have summed. askRange asks one peer for pieces of a payload, which are not checked yet.
 	askHeld(a client.AskHeld)
 	askSlices(a client.AskSlices)
-	askRange(ctx context.Context, to key.Public, r rangeOf, done func(answer []byte, err error))
+	askRange(ctx context.Context, to key.Public, r blobs.Range, done func(answer []byte, err error))
 
 	// fetchBlob gets an optimizer state or parameters for a recomputation, or an update.
 	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))
@@ -75,10 +77,10 @@ type publisher interface {
 	reveal(a client.Reveal, body []byte, done func(error))
 
 	// applied uploads what an accepted set made of the parameters.
-	applied(a client.Apply, v *version)
+	applied(a client.Apply, v *blobs.Version)
 
 	// putModel uploads the parameters of an epoch's end, which do not change before done.
-	putModel(round coordinator.Round, v *version, within time.Duration, done func(error))
+	putModel(round coordinator.Round, v *blobs.Version, within time.Duration, done func(error))
 
 	// entered notes that a round has opened.
 	entered(round coordinator.Round)

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -15,15 +16,15 @@ import (
 // listener is a handler in a run whose open round is 10, with members 0 to 3.
 func listener() (h *handler, verified *int) {
 	verified = new(int)
-	verify := func(a *Authored) bool { *verified++; return a.Verify() }
-	n := &Node{cfg: Config{ID: wire.Sum("run"), Read: ReadAuthored, Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
-	h = &handler{node: n, commitments: &commitments{byRound: map[coordinator.Round]byMember{}}}
+	verify := func(a *gossip.Authored) bool { *verified++; return a.Verify() }
+	n := &Node{cfg: Config{ID: wire.Sum("run"), Read: gossip.Read, Verify: verify, Loop: loop.NewVirtual(time.Unix(0, 0))}, self: worldKey(3).Public()}
+	h = &handler{node: n, Commitments: gossip.NewCommitments()}
 	members := map[key.Public]coordinator.Member{}
 	for i := range 4 {
 		members[worldKey(i).Public()] = coordinator.Member(i)
 	}
-	h.setMembers(members)
-	h.enter(10)
+	h.SetMembers(members)
+	h.Enter(10)
 	return h, verified
 }
 
@@ -66,7 +67,7 @@ func TestOneMemberDoesNotFillARound(t *testing.T) {
 	h, verified := listener()
 	for i := range uint32(1000) {
 		want := p2p.Accept
-		if i >= perMemberMax {
+		if i >= gossip.PerMemberMax {
 			want = p2p.Ignore
 		}
 		if got := gossips(h, 1, dispute.Commitment{Round: 10, Member: 1, Loss: i}); got != want {
@@ -76,7 +77,7 @@ func TestOneMemberDoesNotFillARound(t *testing.T) {
 	if got := gossips(h, 2, dispute.Commitment{Round: 10, Member: 2}); got != p2p.Accept {
 		t.Errorf("another's: verdict %v", got)
 	}
-	if kept := len(h.of(10, 1)) + len(h.of(10, 2)); kept != perMemberMax+1 || *verified != kept {
+	if kept := len(h.Of(10, 1)) + len(h.Of(10, 2)); kept != gossip.PerMemberMax+1 || *verified != kept {
 		t.Errorf("%d are kept, %d signatures were checked", kept, *verified)
 	}
 }

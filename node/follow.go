@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -21,49 +20,11 @@ func (p *peers) askUpdate(a client.AskUpdate) {
 	q := wire.AppendU32(wire.AppendU8(nil, questionUpdate), uint32(a.Round))
 	for _, to := range a.To {
 		p.question(to, q, func(answer []byte) {
-			if u, ok := parseNamed(answer); ok {
+			if u, ok := blobs.ParseNamed(answer); ok {
 				p.node.step(client.UpdateNamed{Round: a.Round, By: to, Update: u})
 			}
 		})
 	}
-}
-
-// appendNamed encodes what an update is named by, and parseNamed decodes it.
-func appendNamed(u client.Update, ok bool) []byte {
-	if !ok {
-		return nil
-	}
-	return wire.AppendU64(wire.AppendHash(nil, u.Root), u.Bytes)
-}
-
-func parseNamed(answer []byte) (u client.Update, ok bool) {
-	r := wire.NewReader(answer)
-	u = client.Update{Root: r.Hash(), Bytes: r.U64()}
-	return u, r.Done() == wire.OK && !u.Root.IsZero()
-}
-
-// newUpdate returns the blob of the update of a round's accepted set. It may be called off the
-// loop.
-func newUpdate(round coordinator.Round, update []byte) *blob {
-	return &blob{round: round, leaves: merkle.BlobLeaves(update), bytes: update}
-}
-
-// putMade serves an update that was made here, and has questions for it answered.
-func (s *blobs) putMade(b *blob) (root wire.Hash) {
-	root = merkle.Root(b.leaves)
-	s.put(root, b)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.updates[b.round] = client.Update{Root: root, Bytes: uint64(len(b.bytes))}
-	return root
-}
-
-// answerUpdate answers a question for an update.
-func (s *blobs) answerUpdate(round coordinator.Round) []byte {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	u, ok := s.updates[round]
-	return appendNamed(u, ok)
 }
 
 // fetchUpdate fetches an update, checks it and serves it.
@@ -82,11 +43,11 @@ func (n *Node) fetchUpdate(a client.FetchUpdate) {
 			return
 		}
 		n.observe(event.Fetched{Round: a.Round, Update: true, Bytes: a.Bytes, Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
-		var b *blob
+		var b *blobs.Blob
 		var bad error
 		n.cfg.Loop.Work(0, func() {
 			if bad = n.follower.CheckUpdate(data); bad == nil {
-				b = newUpdate(a.Round, data)
+				b = blobs.NewUpdate(a.Round, data)
 			}
 		}, func() {
 			if bad != nil {
@@ -94,7 +55,7 @@ func (n *Node) fetchUpdate(a client.FetchUpdate) {
 				report(false, true)
 				return
 			}
-			n.blobs.put(a.Root, b)
+			n.blobs.Put(a.Root, b)
 			report(true, false)
 		})
 	})
@@ -107,7 +68,7 @@ func (n *Node) makeUpdate(a client.MakeUpdate) {
 		n.cfg.Loop.Post(func() { n.step(client.UpdateMade{Round: a.Round}) })
 		return
 	}
-	var b *blob
+	var b *blobs.Blob
 	n.engine.add(&job{kind: "update", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
 			var update []byte
@@ -118,13 +79,13 @@ func (n *Node) makeUpdate(a client.MakeUpdate) {
 				update, err = n.follower.Update(nil, payloads)
 			}
 			if err == nil {
-				b = newUpdate(a.Round, update)
+				b = blobs.NewUpdate(a.Round, update)
 			}
 		},
 		done: func(bool) {
 			ev := client.UpdateMade{Round: a.Round}
 			if b != nil {
-				ev.Root = n.blobs.putMade(b)
+				ev.Root = n.blobs.PutMade(b)
 			}
 			n.step(ev)
 		}})

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/batch"
-	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -19,15 +20,15 @@ func FuzzAnswer(f *testing.F) {
 	h, _ := listener()
 	author := worldKey(1)
 	signed := dispute.Commitment{Run: h.node.cfg.ID, Round: 3, Member: 1}.Sign(author)
-	h.commitments.put(authored(author.Public(), signed))
+	h.Commitments.Put(gossip.NewAuthored(author.Public(), signed))
 	public := author.Public()
-	f.Add(appendQuestion(nil, 3, []coordinator.Member{0, 1}))
+	f.Add(gossip.AppendQuestion(nil, 3, []coordinator.Member{0, 1}))
 	f.Add(signed.Append(append([]byte{questionOffer}, public[:]...)))
 	f.Add(append([]byte{questionSpans}, make([]byte, 32)...))
-	h.blobs = &blobs{byRoot: map[wire.Hash]*blob{}, updates: map[coordinator.Round]client.Update{}}
-	root := h.putMade(newUpdate(3, []byte("update")))
+	h.Store = blobs.New()
+	root := h.PutMade(blobs.NewUpdate(3, []byte("update")))
 	f.Add([]byte{questionUpdate, 3, 0, 0, 0})
-	f.Add([]byte{questionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
+	f.Add([]byte{gossip.QuestionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		answer := h.Answer(public, request)
 		if len(request) > 0 && request[0] == questionUpdate {
@@ -47,7 +48,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
-			if got, ok := ReadAuthored(b); !ok || !got.Verify() || got.Author != public || got.Signed != signed {
+			if got, ok := gossip.Read(b); !ok || !got.Verify() || got.Author != public || got.Signed != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
 		}
@@ -82,8 +83,8 @@ func FuzzAnsweredCommitments(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		checked, taken := 0, 0
-		n := &Node{cfg: Config{ID: run, Read: ReadAuthored, Verify: func(a *Authored) bool { checked++; return a.Verify() }}}
-		answeredCommitments(answer, n.checked, func(a *Authored) {
+		n := &Node{cfg: Config{ID: run, Read: gossip.Read, Verify: func(a *gossip.Authored) bool { checked++; return a.Verify() }}}
+		answeredCommitments(answer, n.checked, func(a *gossip.Authored) {
 			if taken++; a.Signed.Commitment.Run != run || !a.Verify() {
 				t.Error("a commitment that is not signed, or of another run, is taken")
 			}
@@ -91,7 +92,10 @@ func FuzzAnsweredCommitments(f *testing.F) {
 		if checked > len(answer)/len(one) || taken > checked {
 			t.Errorf("%d bytes: %d signatures are checked, %d commitments are taken", len(answer), checked, taken)
 		}
-		reader := PeerReader{run: run, network: told{answer: answer}}
+		reader, err := gossip.NewReader(run, nil, nil, func(p2p.Handler) (p2p.Network, error) { return told{answer: answer}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
 		list, err := reader.Commitments(t.Context(), k, 3, []coordinator.Member{2})
 		for _, a := range list {
 			if c := a.Signed.Commitment; err != nil || c.Run != run || c.Round != 3 || c.Member != 2 || !a.Verify() {

@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -222,5 +223,5 @@ func (n *Node) knowsOther(c dispute.Commitment) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.commitments.of(c.Round, c.Member), func(a *Authored) bool { return a.id != c.ID() })
+	return slices.ContainsFunc(n.commitments.Of(c.Round, c.Member), func(a *gossip.Authored) bool { return a.ID != c.ID() })
 }

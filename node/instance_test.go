@@ -70,7 +70,7 @@ func (w *world) untilCommitted(i int, after coordinator.Round) {
 			return false
 		}
 		for k, h := range w.hosts {
-			if _, ok := h.commitments.by(round, at); k != i && ok {
+			if _, ok := h.commitments.By(round, at); k != i && ok {
 				return true
 			}
 		}
@@ -253,7 +253,7 @@ func (n *twin) Publish(data []byte) error {
 	n.set.w.clock.After(10*time.Millisecond, func() {
 		for i, h := range n.set.w.hosts {
 			if i > 0 {
-				(&handler{node: h.Node, blobs: h.blobs, commitments: h.commitments}).Gossip(n.self, data)
+				(&handler{node: h.Node, Store: h.blobs, Commitments: h.commitments}).Gossip(n.self, data)
 			}
 		}
 	})

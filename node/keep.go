@@ -4,6 +4,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/node/blobs"
 )
 
 // SavedCase is what it takes to argue about a share: what the share begins from, and the commitment
@@ -17,15 +18,15 @@ type SavedCase struct {
 // keep writes down what it takes to argue about an own share that is checked.
 func (n *Node) keep(a client.Keep) {
 	c := a.Commitment
-	in := input{params: n.params.find(c.Params)}
+	in := input{params: n.params.Find(c.Params)}
 	fresh := n.stateless() || c.Prev == n.state.Config().StateHash
 	if !fresh {
-		in.state = n.optim.find(c.Prev)
+		in.state = n.optim.Find(c.Prev)
 	}
 	if in.params == nil || in.state == nil && !fresh {
 		return // it was lost in a crash before its check was drawn
 	}
-	if b, ok := n.commitments.by(a.Round, a.Member); ok {
+	if b, ok := n.commitments.By(a.Round, a.Member); ok {
 		if b.Signed.Commitment == c {
 			a.Signature = b.Signed.Signature
 		}
@@ -43,7 +44,7 @@ func (n *Node) saveCase(k client.Kept, in input, done func()) {
 	n.saved[k.Share] = true
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: engine.Values(in.params.values), State: engine.Values(in.values())})
+		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: engine.Values(in.params.Values), State: engine.Values(in.values())})
 	}, func() {
 		if failed != nil {
 			n.note("what a dispute may need was not saved: " + failed.Error())
@@ -81,7 +82,7 @@ func (n *Node) dropCase(s client.Share) {
 // recalledCase is a case read back.
 type recalledCase struct {
 	client.Kept
-	params, state *version
+	params, state *blobs.Version
 }
 
 // loadCases reads back the cases that were written down, off the loop. It leaves out those whose
@@ -99,7 +100,7 @@ func (n *Node) loadCases() (cases []recalledCase, err error) {
 		if c.State != nil {
 			r.state = n.measured(n.cfg.Engine.Load(c.State))
 		}
-		if r.params.root == c.Commitment.Params && (r.state == nil || r.state.root == c.Commitment.Prev) {
+		if r.params.Root == c.Commitment.Params && (r.state == nil || r.state.Root == c.Commitment.Prev) {
 			cases = append(cases, r)
 		}
 	}
@@ -110,9 +111,9 @@ func (n *Node) loadCases() (cases []recalledCase, err error) {
 func (n *Node) takeBack(cases []recalledCase) (list []client.Kept) {
 	for _, c := range cases {
 		n.saved[c.Share] = true
-		n.held[n.params.keep(c.params).root] = true
+		n.held[n.params.Keep(c.params).Root] = true
 		if c.state != nil {
-			n.held[n.optim.keep(c.state).root] = true
+			n.held[n.optim.Keep(c.state).Root] = true
 		}
 		if c.Member < n.state.Count() {
 			n.restore(dispute.Signed{Commitment: c.Commitment, Signature: c.Signature})

@@ -38,6 +38,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -167,10 +169,10 @@ type Config struct {
 	// Observe takes what happens, on the loop; it must not block.
 	Observe func(event.Event)
 	// Read reads a signed commitment as gossip carries it, and Verify checks its signature; nil means
-	// ReadAuthored and Authored.Verify. A simulation, in which all nodes read the same ones, does
+	// gossip.Read and Authored.Verify. A simulation, in which all nodes read the same ones, does
 	// either once. Both may be called from any goroutine; nobody changes what Read returns.
-	Read   func(data []byte) (*Authored, bool)
-	Verify func(*Authored) bool
+	Read   func(data []byte) (*gossip.Authored, bool)
+	Verify func(*gossip.Authored) bool
 	// Common is the client.Config.Common of the machine; nil means client.Alone.
 	Common client.Common
 	// Cost returns the virtual time that a job takes, for simulation.
@@ -192,8 +194,8 @@ type Node struct {
 	follower engine.Follower // nil in a run without followers
 	// own updates that were committed to, by round, until they cannot be revealed any more
 	sealed      map[coordinator.Round][]byte
-	blobs       *blobs
-	commitments *commitments
+	blobs       *blobs.Store
+	commitments *gossip.Commitments
 	cases       CaseStore // the store, if it is one
 
 	state  coordinator.State
@@ -237,10 +239,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Observe = func(event.Event) {}
 	}
 	if cfg.Read == nil {
-		cfg.Read = ReadAuthored
+		cfg.Read = gossip.Read
 	}
 	if cfg.Verify == nil {
-		cfg.Verify = (*Authored).Verify
+		cfg.Verify = (*gossip.Authored).Verify
 	}
 	if cfg.Common == nil {
 		cfg.Common = client.Alone{}
@@ -254,10 +256,10 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.engine.node = n
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
-	n.blobs = newBlobs()
-	n.commitments = &commitments{byRound: map[coordinator.Round]byMember{}}
-	n.params.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.ParamsLen()}
-	n.optim.versions = versions{blobs: n.blobs, engine: cfg.Engine, size: cfg.Engine.StateLen()}
+	n.blobs = blobs.New()
+	n.commitments = gossip.NewCommitments()
+	n.params.Versions = blobs.NewVersions(n.blobs, cfg.Engine, cfg.Engine.ParamsLen())
+	n.optim.Versions = blobs.NewVersions(n.blobs, cfg.Engine, cfg.Engine.StateLen())
 	machine := client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Common: cfg.Common}
 	if f, ok := cfg.Engine.Follower(); ok && cfg.Follow {
 		n.follower = f
@@ -390,8 +392,8 @@ func (n *Node) perform(a client.Action) {
 	case client.Save:
 		n.checkpoint(a)
 	case client.Forget:
-		n.blobs.forget(a.Before)
-		n.commitments.forget(a.Before)
+		n.blobs.Forget(a.Before)
+		n.commitments.Forget(a.Before)
 	case client.Retain:
 		n.retain(a)
 	case client.Keep:

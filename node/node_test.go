@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -165,7 +166,7 @@ func TestRubbishIsRefused(t *testing.T) {
 	}
 	w.until(time.Minute, func() bool { return w.state().Step() >= 2 })
 	w.crash(2) // so that it signs nothing else for the round
-	victim := &handler{node: w.hosts[0].Node, blobs: w.hosts[0].blobs, commitments: w.hosts[0].commitments}
+	victim := &handler{node: w.hosts[0].Node, Store: w.hosts[0].blobs, Commitments: w.hosts[0].commitments}
 	liar := w.key(2)
 	i, _ := w.state().Find(liar.Public())
 	round := w.hosts[0].state.Round() + 1
@@ -216,7 +217,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	liar := w.key(7)
 	chain := w.chain.Client().As(liar)
 	send := func(m coordinator.Message) { chain.Submit(t.Context(), host.ToRun(testRun, m), func(error) {}) }
-	served := &blobs{byRoot: map[wire.Hash]*blob{}}
+	served := blobs.New()
 	peer := w.mesh.Join(liar.Public(), &blobServer{served})
 	chain.Submit(t.Context(), host.Announce{Run: testRun, Addrs: peer.Addrs()}, func(error) {})
 	send(coordinator.Join{})
@@ -234,7 +235,7 @@ func TestAPayloadThatDoesNotDecodeIsRefused(t *testing.T) {
 	i, _ := w.state().Find(liar.Public())
 	r, _ := w.state().At(1)
 	rubbish := []byte("not a payload")
-	root := served.putPayload(1, rubbish)
+	root := served.PutPayload(1, rubbish)
 	c := dispute.Commitment{Run: w.state().ID(), Epoch: 1, Round: 1, Member: i, Share: batch.Hash(r.Share(i)), Payload: root,
 		PayloadBytes: uint32(len(rubbish)), Params: params, Prev: w.state().Config().StateHash}
 	public := liar.Public()

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -42,23 +43,23 @@ func (n *Node) ownUpdate(c dispute.Commitment) []byte {
 	if update, ok := n.sealed[c.Round]; ok {
 		return update
 	}
-	update, _ := n.blobs.payload(c.Payload)
+	update, _ := n.blobs.Payload(c.Payload)
 	return update
 }
 
 // saveBegun keeps the optimizer state from which the own training of a round begins, nil for the
 // fresh one, if others may check the result.
-func (n *Node) saveBegun(round coordinator.Round, v *version) {
+func (n *Node) saveBegun(round coordinator.Round, v *blobs.Version) {
 	if n.cfg.Store == nil || n.stateless() || v == nil || n.state.Config().VerificationPercent == 0 || n.state.Present() <= 1 {
 		return
 	}
-	v.uses++
+	v.Uses++
 	keep := n.ownKept()
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		failed = n.cfg.Store.SaveBegun(round, keep, engine.Values(v.values))
+		failed = n.cfg.Store.SaveBegun(round, keep, engine.Values(v.Values))
 	}, func() {
-		v.uses--
+		v.Uses--
 		if failed != nil {
 			n.note("what a check of this round's result needs after a crash was not saved: " + failed.Error())
 		}
@@ -69,7 +70,7 @@ func (n *Node) saveBegun(round coordinator.Round, v *version) {
 type ownResult struct {
 	dispute.Signed
 	update []byte
-	begun  *version
+	begun  *blobs.Version
 }
 
 // loadOwn reads back the own results in the order of their rounds, off the loop. doubt reports
@@ -85,7 +86,7 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 		case signed.Commitment.Run == n.cfg.ID:
 			r := ownResult{Signed: signed, update: o.Update}
 			if len(o.Begun) == n.cfg.Engine.StateLen() {
-				if v := n.measured(n.cfg.Engine.Load(o.Begun)); v.root == signed.Commitment.Prev {
+				if v := n.measured(n.cfg.Engine.Load(o.Begun)); v.Root == signed.Commitment.Prev {
 					r.begun = v
 				}
 			}
@@ -108,7 +109,7 @@ func (n *Node) takeBackOwn(list []ownResult, state wire.Hash) (signed []dispute.
 		signed = append(signed, o.Signed)
 		n.restore(o.Signed)
 		if o.begun != nil {
-			n.held[n.optim.keep(o.begun).root] = true
+			n.held[n.optim.Keep(o.begun).Root] = true
 		}
 		if o.update != nil && n.answersFor(o, state) {
 			n.put(c.Round, o.update)

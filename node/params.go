@@ -11,19 +11,20 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // params are the parameters held: the current ones, those of the rounds that peers may still ask
 // for, and the last agreed ones, which healing peers ask for.
 type params struct {
-	versions
-	current *version
+	blobs.Versions
+	current *blobs.Version
 }
 
 // setCurrent makes v the current parameters and drops versions no longer needed.
-func (n *Node) setCurrent(v *version) {
-	n.params.current, n.lack = n.params.keep(v), lack{}
+func (n *Node) setCurrent(v *blobs.Version) {
+	n.params.current, n.lack = n.params.Keep(v), lack{}
 	n.prune()
 }
 
@@ -37,10 +38,10 @@ func (n *Node) setCurrent(v *version) {
 // kind for what comes next. Without verification there are three sets of parameters and one state.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
-	n.params.prune(func(age int, v *version) bool {
-		return v == n.params.current || age <= 1 || v.root == agreed || n.held[v.root]
+	n.params.Prune(func(age int, v *blobs.Version) bool {
+		return v == n.params.current || age <= 1 || v.Root == agreed || n.held[v.Root]
 	})
-	n.optim.prune(func(_ int, v *version) bool { return v == n.optim.last || n.held[v.root] })
+	n.optim.Prune(func(_ int, v *blobs.Version) bool { return v == n.optim.last || n.held[v.Root] })
 }
 
 // retain replaces what the machine has the node retain.
@@ -49,7 +50,7 @@ func (n *Node) retain(a client.Retain) {
 	for _, root := range a.Blobs {
 		n.held[root] = true
 	}
-	n.commitments.retain(a.Shares, a.Assignments)
+	n.commitments.Retain(a.Shares, a.Assignments)
 	n.closeArguments(a.Mine)
 	n.dropCases(a.Mine)
 	n.prune()
@@ -57,9 +58,9 @@ func (n *Node) retain(a client.Retain) {
 
 // measured returns the version of values, which must not change any more. It may be called off the
 // loop.
-func (n *Node) measured(values engine.Vector) *version {
+func (n *Node) measured(values engine.Vector) *blobs.Version {
 	leaves := n.cfg.Engine.Leaves(values)
-	return &version{root: merkle.Root(leaves), leaves: leaves, values: values}
+	return &blobs.Version{Root: merkle.Root(leaves), Leaves: leaves, Values: values}
 }
 
 // load finds parameters to start from: the saved ones, else the run's initial ones if the run is at
@@ -70,7 +71,7 @@ func (n *Node) load() {
 	var failed, lost error // lost: of the cases, the sets, or the sealed update
 	loaded := client.Loaded{}
 	agreed, agreedRound := n.state.Params()
-	var v, optimizer *version
+	var v, optimizer *blobs.Version
 	var cases []recalledCase
 	var own []ownResult
 	var kept []SavedSet
@@ -92,8 +93,8 @@ func (n *Node) load() {
 				saved.Optimizer, resumed = n.resume()
 			}
 			optimizer = n.measured(n.cfg.Engine.Load(saved.Optimizer))
-			if n.begins(optimizer.root, fresh) {
-				loaded.State = optimizer.root
+			if n.begins(optimizer.Root, fresh) {
+				loaded.State = optimizer.Root
 			}
 			switch {
 			case found:
@@ -109,8 +110,8 @@ func (n *Node) load() {
 		done: func(bool) {
 			n.noteFaults(resumed, failed, lost)
 			loaded.Cases = n.takeBack(cases)
-			n.optim.last = n.optim.keep(optimizer)
-			loaded.Committed = n.takeBackOwn(own, optimizer.root)
+			n.optim.last = n.optim.Keep(optimizer)
+			loaded.Committed = n.takeBackOwn(own, optimizer.Root)
 			if n.doubtful(last(loaded.Committed).Commitment) {
 				loaded.InDoubt = true
 			}
@@ -122,8 +123,8 @@ func (n *Node) load() {
 				return
 			}
 			n.setCurrent(v)
-			n.tellLoaded(saved.Round, v.root, found)
-			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.root
+			n.tellLoaded(saved.Round, v.Root, found)
+			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.Root
 			loaded.Sets = n.keepSets(kept)
 			n.step(loaded)
 		}})
@@ -169,7 +170,7 @@ const initialParameters = "the run's initial parameters"
 // heal gets the agreed parameters: from an older version of our own, from Config.Initial, from a
 // checkpoint, or from peers.
 func (n *Node) heal(a client.Heal) {
-	if v := n.params.find(a.Params); v != nil {
+	if v := n.params.Find(a.Params); v != nil {
 		n.setCurrent(v)
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true}) })
 		return
@@ -189,14 +190,14 @@ func (n *Node) heal(a client.Heal) {
 	}
 	have := n.params.current
 	if have != nil {
-		have.uses++
+		have.Uses++
 	}
 	progress := func(done, total uint64) {
 		n.cfg.Loop.Post(func() { n.observe(event.Healing{Bytes: done, Total: total, Round: a.Round}) })
 	}
 	n.exchange.fetchModel(n.ctx, a, have, progress, func(model fetched, err error) {
 		if have != nil {
-			have.uses--
+			have.Uses--
 		}
 		if err != nil {
 			n.lacks(a, err)
@@ -225,7 +226,7 @@ func (n *Node) recall(a client.Heal) {
 
 // adopt makes parameters current if they have the agreed hash.
 func (n *Node) adopt(a client.Heal, model fetched) {
-	var v *version
+	var v *blobs.Version
 	source := model.source
 	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
 		work: func(context.Context) {
@@ -234,7 +235,7 @@ func (n *Node) adopt(a client.Heal, model fetched) {
 			}
 		},
 		done: func(bool) {
-			if v == nil || v.root != a.Params {
+			if v == nil || v.Root != a.Params {
 				n.notInitial = n.notInitial || source == initialParameters
 				if v != nil {
 					n.note("healing: " + source + " does not have the agreed hash " + a.Params.String())
@@ -243,7 +244,7 @@ func (n *Node) adopt(a client.Heal, model fetched) {
 				return
 			}
 			n.setCurrent(v)
-			n.observe(event.Healed{Round: a.Round, Params: v.root, Bytes: uint64(v.values.Len()) * 4, Source: source})
+			n.observe(event.Healed{Round: a.Round, Params: v.Root, Bytes: uint64(v.Values.Len()) * 4, Source: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
 			if model.safe != nil {
 				n.saveNow(func() { n.cfg.Loop.Work(0, model.safe, func() {}) })

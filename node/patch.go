@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -40,10 +41,10 @@ type base struct {
 type way func(done func(base, error))
 
 // fetchModel gets the agreed parameters.
-func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *version, _ func(done, total uint64), done func(fetched, error)) {
+func (b *buckets) fetchModel(ctx context.Context, a client.Heal, have *blobs.Version, _ func(done, total uint64), done func(fetched, error)) {
 	var held *base
-	if round, root, ok := b.node.machine.Round(); ok && have != nil && have.root == root {
-		held = &base{round: round, text: heldParameters(round), values: func() []float32 { return slices.Clone(engine.Values(have.values)) }}
+	if round, root, ok := b.node.machine.Round(); ok && have != nil && have.Root == root {
+		held = &base{round: round, text: heldParameters(round), values: func() []float32 { return slices.Clone(engine.Values(have.Values)) }}
 	}
 	b.fetchAgreed(ctx, a, held, done)
 }

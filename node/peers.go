@@ -13,24 +13,16 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Peers talk about commitments in two ways. Gossip carries one signed commitment with its author's
-// key:
-//
-//	author [32]byte | signed commitment
-//
-// A question names a round and members. The answer lists the commitments of theirs that the peer
-// holds, each as in gossip:
-//
-//	question: u8 1 | u32 round | u32 n | n × u32 member
-//	answer:   n × (u32 length | author | signed commitment)
-//
-// The ledger has only the hash of the spans that a member was given. A question for them is
-// answered by the spans as batch.Append writes them:
+// Peers gossip commitments and ask for them (package gossip). The ledger has only the hash of the
+// spans that a member was given. A question for them is answered by the spans as batch.Append
+// writes them:
 //
 //	question: u8 2 | batch.Hash of the spans
 //	answer:   spans
@@ -44,16 +36,11 @@ import (
 // Questions of a run of slices are in ranges.go.
 
 const (
-	questionCommitments = 1
-	questionSpans       = 2
-	questionUpdate      = 3
-	questionOffer       = 4
+	questionSpans  = 2
+	questionUpdate = 3
+	questionOffer  = 4
 	// spansMax bounds the spans of an answer, which are of one round.
 	spansMax = 64
-	// questionMembersMax bounds a question; the machine asks for 256 members at a time.
-	questionMembersMax = 1024
-	// askFor bounds the wait for an answer.
-	askFor = 5 * time.Second
 )
 
 // peers is the exchange of members that talk to each other.
@@ -66,15 +53,15 @@ type peers struct {
 	taken map[key.Public]coordinator.Round
 }
 
-func (p *peers) publish(round coordinator.Round, a *Authored, to []key.Public) {
+func (p *peers) publish(round coordinator.Round, a *gossip.Authored, to []key.Public) {
 	if to == nil {
-		if err := p.network.Publish(a.bytes); err != nil {
+		if err := p.network.Publish(a.Bytes); err != nil {
 			p.node.note("gossip: " + err.Error())
 		}
 		return
 	}
-	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+roundsKept < round })
-	q := append(wire.AppendU8(nil, questionOffer), a.bytes...)
+	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+gossip.RoundsKept < round })
+	q := append(wire.AppendU8(nil, questionOffer), a.Bytes...)
 	for _, k := range to {
 		if p.taken[k] < round {
 			p.question(k, q, func([]byte) { p.taken[k] = max(p.taken[k], round) })
@@ -83,7 +70,7 @@ func (p *peers) publish(round coordinator.Round, a *Authored, to []key.Public) {
 }
 
 func (p *peers) askCommitments(a client.AskCommitments) {
-	p.question(a.To, appendQuestion(nil, a.Round, a.Of), p.answered)
+	p.question(a.To, gossip.AppendQuestion(nil, a.Round, a.Of), p.answered)
 }
 
 // answered takes the answer to a question for commitments.
@@ -93,7 +80,7 @@ func (p *peers) answered(answer []byte) {
 
 // answeredCommitments reads the answer to a question for commitments, up to the first that is not
 // one of the run.
-func answeredCommitments(answer []byte, checked func([]byte) (*Authored, bool), take func(*Authored)) {
+func answeredCommitments(answer []byte, checked func([]byte) (*gossip.Authored, bool), take func(*gossip.Authored)) {
 	for r := wire.NewReader(answer); r.Len() > 0; {
 		b := r.Var(p2p.MaxGossip)
 		if r.Err() != wire.OK {
@@ -109,7 +96,7 @@ func answeredCommitments(answer []byte, checked func([]byte) (*Authored, bool), 
 
 // askOwn asks all at once: the one that holds a commitment may be among those slow to answer.
 func (p *peers) askOwn(round coordinator.Round, member coordinator.Member, to []key.Public, done func(heard bool)) {
-	q := appendQuestion(nil, round, []coordinator.Member{member})
+	q := gossip.AppendQuestion(nil, round, []coordinator.Member{member})
 	ctx, cancel := context.WithCancel(p.node.ctx)
 	open, heard, ended := len(to), false, false
 	end := func() {
@@ -154,24 +141,13 @@ func answeredSpans(answer []byte) ([]batch.Span, bool) {
 // question asks a peer. It does not call answered if no answer comes: the machine asks another peer
 // in time.
 func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
-	p.network.Ask(p.node.within(askFor), to, q, func(answer []byte, err error) {
+	p.network.Ask(p.node.within(gossip.AskFor), to, q, func(answer []byte, err error) {
 		p.node.cfg.Loop.Post(func() {
 			if err == nil {
 				answered(answer)
 			}
 		})
 	})
-}
-
-// appendQuestion appends a question for commitments.
-func appendQuestion(dst []byte, round coordinator.Round, members []coordinator.Member) []byte {
-	dst = wire.AppendU8(dst, questionCommitments)
-	dst = wire.AppendU32(dst, uint32(round))
-	dst = wire.AppendU32(dst, uint32(len(members)))
-	for _, i := range members {
-		dst = wire.AppendU32(dst, uint32(i))
-	}
-	return dst
 }
 
 func (p *peers) fetchPayload(ctx context.Context, a client.FetchPayload, done func([]byte, error)) {
@@ -190,16 +166,16 @@ func (p *peers) fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)
 
 // fetchModel fetches only the chunks that differ from those held. The model that the run begins
 // with may be at peers that are no members, such as the run's owner.
-func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *version, progress func(done, total uint64), done func(fetched, error)) {
+func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *blobs.Version, progress func(done, total uint64), done func(fetched, error)) {
 	n := p.node.cfg.Engine.ParamsLen()
 	f := p2p.Fetch{
 		Ref:  p2p.Ref{Root: a.Params, Size: uint64(n) * 4},
 		From: a.From,
 		Have: func(i uint32, leaf wire.Hash) []byte {
-			if have == nil || int(i) >= len(have.leaves) || have.leaves[i] != leaf {
+			if have == nil || int(i) >= len(have.Leaves) || have.Leaves[i] != leaf {
 				return nil
 			}
-			return chunkOf(have.values, i)
+			return have.Chunk(i)
 		},
 		Progress: progress,
 	}
@@ -284,17 +260,17 @@ func (p *peers) close() error { return p.network.Close() }
 func (n *Node) handler() *handler {
 	if base := n.cfg.Engine.Base(); base != nil {
 		v := n.measured(n.cfg.Engine.Load(base))
-		n.blobs.putFloats(v.root, v.leaves, v.values)
+		n.blobs.PutVersion(v)
 	}
-	return &handler{node: n, blobs: n.blobs, commitments: n.commitments}
+	return &handler{node: n, Store: n.blobs, Commitments: n.commitments}
 }
 
 // handler answers peers. Its methods are called from network goroutines, so it touches only what
 // the node serves and posts the rest to the loop.
 type handler struct {
 	node *Node
-	*blobs
-	*commitments
+	*blobs.Store
+	*gossip.Commitments
 }
 
 // Gossip judges a gossiped commitment. One that is malformed, for another run or not signed by its
@@ -303,20 +279,20 @@ type handler struct {
 // neither a stranger nor a member can flood the run. It is not rejected, since the sender's view of
 // members and rounds may be newer. What costs little is looked at first.
 func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
-	if h.knows(data) && bytes.HasPrefix(data, from[:]) {
+	if h.Knows(data) && bytes.HasPrefix(data, from[:]) {
 		return p2p.Accept // repeated for peers that missed it
 	}
 	a, ok := h.node.cfg.Read(data)
 	if !ok || a.Signed.Commitment.Run != h.node.cfg.ID || a.Author != from {
 		return p2p.Reject
 	}
-	if !h.wants(a.Author, &a.Signed.Commitment) {
+	if !h.Wants(a.Author, &a.Signed.Commitment) {
 		return p2p.Ignore
 	}
 	if !h.node.cfg.Verify(a) {
 		return p2p.Reject
 	}
-	if !h.commitments.put(a) {
+	if !h.Commitments.Put(a) {
 		return p2p.Ignore
 	}
 	h.node.cfg.Loop.Post(func() { h.node.take(a, true) })
@@ -327,25 +303,25 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 func (h *handler) Answer(from key.Public, request []byte) []byte {
 	r := wire.NewReader(request)
 	switch r.U8() {
-	case questionCommitments:
-		return h.answerCommitments(&r)
+	case gossip.QuestionCommitments:
+		return h.AnswerQuestion(&r)
 	case questionSpans:
 		if hash := r.Hash(); r.Done() == wire.OK {
-			return h.spans(hash)
+			return h.Spans(hash)
 		}
 	case questionUpdate:
 		if round := r.U32(); r.Done() == wire.OK {
-			return h.answerUpdate(coordinator.Round(round))
+			return h.AnswerUpdate(coordinator.Round(round))
 		}
 	case questionRange:
-		return h.answerRange(&r)
+		return h.AnswerRange(&r)
 	case questionHeld:
 		if round := r.U32(); r.Done() == wire.OK {
-			return h.answerHeld(coordinator.Round(round))
+			return h.AnswerHeld(coordinator.Round(round))
 		}
 	case questionSlice:
 		if round := r.U32(); r.Done() == wire.OK {
-			return h.answerSlice(coordinator.Round(round))
+			return h.AnswerSlice(coordinator.Round(round))
 		}
 	case questionOffer:
 		if h.Gossip(from, request[1:]) == p2p.Accept {
@@ -353,28 +329,4 @@ func (h *handler) Answer(from key.Public, request []byte) []byte {
 		}
 	}
 	return nil
-}
-
-func (h *handler) answerCommitments(r *wire.Reader) []byte {
-	round, count := coordinator.Round(r.U32()), r.U32()
-	if r.Err() != wire.OK || count > questionMembersMax {
-		return nil
-	}
-	wanted := make([]coordinator.Member, count)
-	for i := range wanted {
-		wanted[i] = coordinator.Member(r.U32())
-	}
-	if r.Done() != wire.OK {
-		return nil
-	}
-	slices.Sort(wanted)
-	var out []byte
-	for _, i := range slices.Compact(wanted) {
-		for _, k := range h.of(round, i) {
-			if len(out)+len(k.bytes)+4 <= p2p.MaxAnswer {
-				out = wire.AppendVar(out, k.bytes)
-			}
-		}
-	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -62,7 +63,7 @@ func (n *Node) saveSet(a client.Apply, from, to wire.Hash, payloads [][]byte) {
 // redo applies the sets that were kept to the saved parameters, if they lead to the agreed ones,
 // and returns these and their round. Sets that lead on from there come back as they are: what the
 // run made of their rounds is for the machine to compare. It is called off the loop.
-func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*version, coordinator.Round, []SavedSet, error) {
+func (n *Node) redo(v *blobs.Version, round coordinator.Round, agreed wire.Hash) (*blobs.Version, coordinator.Round, []SavedSet, error) {
 	store, ok := n.cfg.Store.(SetStore)
 	if !ok {
 		return v, round, nil, nil
@@ -70,7 +71,7 @@ func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*ver
 	sets, err := store.LoadSets()
 	sort.Slice(sets, func(i, j int) bool { return sets[i].To < sets[j].To })
 	var way []SavedSet
-	at, there := v.root, 0
+	at, there := v.Root, 0
 	for _, s := range sets {
 		if s.Run == n.cfg.ID && s.From == at {
 			way, at = append(way, s), s.Params
@@ -82,13 +83,13 @@ func (n *Node) redo(v *version, round coordinator.Round, agreed wire.Hash) (*ver
 	if there == 0 {
 		return v, round, way, err
 	}
-	values := n.cfg.Engine.Load(slices.Clone(engine.Values(v.values)))
+	values := n.cfg.Engine.Load(slices.Clone(engine.Values(v.Values)))
 	for _, s := range way[:there] {
 		if err := n.applySet(values, s.Payloads, s.Step); err != nil {
 			return v, round, nil, err
 		}
 	}
-	if made := n.measured(values); made.root == agreed {
+	if made := n.measured(values); made.Root == agreed {
 		return made, way[there-1].To, way[there:], err
 	}
 	return v, round, nil, err

@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -21,7 +22,7 @@ func (n *Node) resume() (state []float32, text string) {
 		text = "the run resumes another, and an optimizer state of this member's from there would lie beside the checkpoint or in the state directory, " +
 			"but it is not here; beginning afresh"
 	case len(state) != n.cfg.Engine.StateLen():
-	case n.slicer != nil || n.measured(n.cfg.Engine.Load(state)).root == want:
+	case n.slicer != nil || n.measured(n.cfg.Engine.Load(state)).Root == want:
 		return state, "the optimizer goes on from the checkpoint's state"
 	default:
 		text = "the optimizer state beside the checkpoint is not the one that the run's specification names; beginning afresh"
@@ -37,20 +38,12 @@ func (n *Node) begins(root, fresh wire.Hash) bool {
 
 // settled returns the optimizer state with which this member continues from a checkpoint, nil if it
 // is the fresh one. It runs off the loop.
-func (n *Node) settled(own *version, a client.Save) []float32 {
+func (n *Node) settled(own *blobs.Version, a client.Save) []float32 {
 	if own == nil || n.slicer == nil || a.Settle.IsZero() {
-		return own.floats()
+		return own.Floats()
 	}
-	values := n.cfg.Engine.NewVector(own.values.Len())
-	n.cfg.Engine.Copy(values, own.values)
+	values := n.cfg.Engine.NewVector(own.Values.Len())
+	n.cfg.Engine.Copy(values, own.Values)
 	n.slicer.Settle(values, a.Settle)
 	return engine.Values(values)
-}
-
-// floats are the values of a version, nil if there is none.
-func (v *version) floats() []float32 {
-	if v == nil {
-		return nil
-	}
-	return engine.Values(v.values)
 }

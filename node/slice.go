@@ -55,10 +55,10 @@ func (n *Node) put(round coordinator.Round, update []byte) {
 		return
 	}
 	if n.slices() {
-		n.blobs.putPieces(round, update)
+		n.blobs.PutPieces(round, update)
 		return
 	}
-	n.blobs.putPayload(round, update)
+	n.blobs.PutPayload(round, update)
 }
 
 // reveal uploads the slice that the window's seed draws of the own update.
@@ -81,7 +81,7 @@ func (n *Node) reveal(a client.Reveal) {
 				n.step(client.Revealed{Round: a.Round})
 				return
 			}
-			n.blobs.putReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
+			n.blobs.PutReveal(a.Round, n.revealKey(a.Payload, a.Seed), body)
 			n.observe(event.Revealed{Round: a.Round, Bytes: uint64(len(body))})
 			n.step(client.Revealed{Round: a.Round, OK: true})
 		})
@@ -90,7 +90,7 @@ func (n *Node) reveal(a client.Reveal) {
 
 // entered notes that a round has opened.
 func (n *Node) entered(round coordinator.Round) {
-	n.commitments.enter(round)
+	n.commitments.Enter(round)
 	for r := range n.sealed {
 		if r+1 < round {
 			delete(n.sealed, r)

@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
@@ -33,7 +34,7 @@ func (n *Node) stateless() bool {
 
 // input is what a share begins from.
 type input struct {
-	params, state *version // state is nil for the fresh one
+	params, state *blobs.Version // state is nil for the fresh one
 }
 
 // values returns the optimizer state's values, nil for the fresh one.
@@ -41,21 +42,21 @@ func (in input) values() engine.Vector {
 	if in.state == nil {
 		return nil
 	}
-	return in.state.values
+	return in.state.Values
 }
 
 // use keeps both versions from being dropped until release.
 func (in input) use() {
-	in.params.uses++
+	in.params.Uses++
 	if in.state != nil {
-		in.state.uses++
+		in.state.Uses++
 	}
 }
 
 func (n *Node) release(in input) {
-	in.params.uses--
+	in.params.Uses--
 	if in.state != nil {
-		in.state.uses--
+		in.state.Uses--
 	}
 	n.prune()
 }
@@ -73,14 +74,14 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 		done(in, nil)
 	}
 	c := t.Commitment
-	n.obtain(ctx, &n.params.versions, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *version, err error) {
+	n.obtain(ctx, &n.params.Versions, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *blobs.Version, err error) {
 		if in.params = v; err != nil || n.stateless() || c.Prev == n.state.Config().StateHash {
 			finish(err)
 			return
 		}
-		v.uses++ // while the state is fetched
-		n.obtain(ctx, &n.optim.versions, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *version, err error) {
-			v.uses--
+		v.Uses++ // while the state is fetched
+		n.obtain(ctx, &n.optim.Versions, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *blobs.Version, err error) {
+			v.Uses--
 			in.state = s
 			finish(err)
 		})
@@ -95,8 +96,8 @@ const refetch = 500 * time.Millisecond
 
 // obtain returns one version: the one that is held, or else one from peers, which it asks until the
 // deadline.
-func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*version, error)) {
-	if v := h.find(root); v != nil {
+func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*blobs.Version, error)) {
+	if v := h.Find(root); v != nil {
 		done(v, nil)
 		return
 	}
@@ -112,7 +113,7 @@ func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.H
 	}
 	attempt, cancel := context.WithCancel(ctx)
 	stop := n.cfg.Loop.After(left, cancel)
-	ref := p2p.Ref{Root: root, Size: uint64(h.size) * 4}
+	ref := p2p.Ref{Root: root, Size: uint64(h.Len()) * 4}
 	x.fetchBlob(attempt, ref, from, func(data []byte, err error) {
 		stop()
 		cancel()
@@ -120,11 +121,11 @@ func (n *Node) obtain(ctx context.Context, h *versions, what string, root wire.H
 			n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
 			return
 		}
-		v := &version{root: root, values: h.buffer()}
+		v := &blobs.Version{Root: root, Values: h.Buffer()}
 		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
-			n.cfg.Engine.SetBytes(v.values, data)
-			v.leaves = merkle.BlobLeaves(data)
-		}, func() { done(h.keep(v), nil) })
+			n.cfg.Engine.SetBytes(v.Values, data)
+			v.Leaves = merkle.BlobLeaves(data)
+		}, func() { done(h.Keep(v), nil) })
 	})
 }
 
@@ -170,9 +171,9 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 	var next engine.Vector
 	compute := n.gradient
 	if !n.stateless() {
-		next = n.optim.buffer()
+		next = n.optim.Buffer()
 		compute = func(job context.Context, a client.Verify, in input) share {
-			return n.compute(job, in.params.values, in.values(), next, a.Spans, a.Step, wire.Hash{})
+			return n.compute(job, in.params.Values, in.values(), next, a.Spans, a.Step, wire.Hash{})
 		}
 	}
 	var first, second share
@@ -186,7 +187,7 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 		},
 		done: func(cancelled bool) {
 			if next != nil {
-				n.optim.recycle(next)
+				n.optim.Recycle(next)
 			}
 			failed := errors.Join(trouble(first.failed), trouble(second.failed))
 			switch {
@@ -213,7 +214,7 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 
 // gradient computes a share up to its gradient. It runs off the loop.
 func (n *Node) gradient(ctx context.Context, a client.Verify, in input) (s share) {
-	g, err := n.cfg.Engine.Gradient(ctx, in.params.values, a.Spans)
+	g, err := n.cfg.Engine.Gradient(ctx, in.params.Values, a.Spans)
 	s.Gradient, s.failed = g.Root, err
 	return s
 }

@@ -101,7 +101,7 @@ func TestHonestResultsPass(t *testing.T) {
 				if h.verdicts("passed") == 0 {
 					t.Errorf("node %d passed nobody", i)
 				}
-				if n := len(h.params.held) + len(h.optim.held); n > 12 {
+				if n := len(h.params.Held) + len(h.optim.Held); n > 12 {
 					t.Errorf("node %d holds %d versions at the end", i, n)
 				}
 				for _, ev := range h.events {

@@ -13,21 +13,22 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // optimizer is the states of codecs (momentum residuals): the member's own, before and after each
 // step, and those that others committed to while they are being checked.
 type optimizer struct {
-	versions
+	blobs.Versions
 	// after the own step made last, or as it was saved, or the fresh one; nil before loading
-	last *version
+	last *blobs.Version
 }
 
 // share is a computed share.
 type share struct {
 	engine.Result
-	state  *version
+	state  *blobs.Version
 	failed error
 }
 
@@ -36,7 +37,7 @@ func (s share) stateRoot() wire.Hash {
 	if s.state == nil {
 		return wire.Hash{}
 	}
-	return s.state.root
+	return s.state.Root
 }
 
 // compute computes a share from a state, the fresh one if from is nil, in memory for the next one.
@@ -58,32 +59,32 @@ func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, sp
 
 // train computes this member's share and reports it to the machine.
 func (n *Node) train(a client.Train) {
-	v := n.params.find(a.Params)
+	v := n.params.Find(a.Params)
 	if v == nil {
 		n.cfg.Loop.Post(func() { n.step(client.Trained{Round: a.Round, Failed: "the round's parameters are not at hand"}) })
 		return
 	}
-	v.uses++
+	v.Uses++
 	var from engine.Vector
 	root := n.state.Config().StateHash
-	prev := n.optim.find(a.Prev)
+	prev := n.optim.Find(a.Prev)
 	if prev == nil && n.slicer != nil && a.Prev != root {
 		// as it was saved before a crash: what it has not sent yet is worth more than nothing
 		prev = n.optim.last
 	}
 	if prev != nil {
-		prev.uses++
-		root, from = prev.root, prev.values
+		prev.Uses++
+		root, from = prev.Root, prev.Values
 	}
 	n.saveBegun(a.Round, prev)
-	next := n.optim.buffer()
+	next := n.optim.Buffer()
 	var made share
 	var payload wire.Hash
 	var size uint32
 	start := n.cfg.Loop.Now()
 	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
 		work: func(ctx context.Context) {
-			if made = n.compute(ctx, v.values, from, next, a.Spans, a.Step, a.Settle); made.failed == nil {
+			if made = n.compute(ctx, v.Values, from, next, a.Spans, a.Step, a.Settle); made.failed == nil {
 				payload, size = n.promise(made.Payload)
 			}
 		},
@@ -92,26 +93,26 @@ func (n *Node) train(a client.Train) {
 			// the commitment. Until then it is in use: otherwise any prune in between would drop
 			// it, and this member could not serve its own result.
 			defer func() {
-				v.uses--
+				v.Uses--
 				if prev != nil {
-					prev.uses--
+					prev.Uses--
 				}
 				n.prune()
 			}()
 			if cancelled || made.failed != nil {
-				n.optim.recycle(next)
+				n.optim.Recycle(next)
 				if made.failed != nil && !errors.Is(made.failed, context.Canceled) {
 					n.unable(a.Round, made.failed.Error())
 					n.step(client.Trained{Round: a.Round, Failed: made.failed.Error()})
 				}
 				return
 			}
-			n.optim.last = n.optim.keep(made.state)
+			n.optim.last = n.optim.Keep(made.state)
 			n.put(a.Round, made.Payload)
 			n.observe(event.Trained{Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
 				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
 			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
-				Prev: root, State: n.optim.last.root, Gradient: made.Gradient, Loss: milli(made.Loss)})
+				Prev: root, State: n.optim.last.Root, Gradient: made.Gradient, Loss: milli(made.Loss)})
 		}})
 }
 
@@ -133,7 +134,7 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 		n.fetchRange(a)
 		return
 	}
-	if n.blobs.keepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
+	if n.blobs.KeepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
 		report(true, false)
 		return
 	}
@@ -153,9 +154,9 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 				return
 			}
 			if name := n.revealKey(a.Payload, a.Seed); name == a.Payload {
-				n.blobs.putFetched(a.Round, name, data)
+				n.blobs.PutFetched(a.Round, name, data)
 			} else {
-				n.blobs.putReveal(a.Round, name, data)
+				n.blobs.PutReveal(a.Round, name, data)
 			}
 			report(true, false)
 		})
@@ -181,7 +182,7 @@ func (n *Node) memberName(i coordinator.Member) string {
 func (n *Node) payloads(roots []wire.Hash, seed wire.Hash) (list [][]byte, ok bool) {
 	list = make([][]byte, len(roots))
 	for i, root := range roots {
-		if list[i], ok = n.blobs.payload(n.revealKey(root, seed)); !ok {
+		if list[i], ok = n.blobs.Payload(n.revealKey(root, seed)); !ok {
 			return nil, false
 		}
 	}
@@ -205,43 +206,43 @@ func (n *Node) apply(a client.Apply) {
 		n.cfg.Loop.Post(func() { n.step(client.Applied{To: a.To}) })
 		return
 	}
-	from.uses++
-	v := &version{values: n.params.buffer()}
+	from.Uses++
+	v := &blobs.Version{Values: n.params.Buffer()}
 	results := len(a.Payloads)
 	if r, ok := n.state.At(a.Of); ok && !a.Update.IsZero() {
 		results = int(r.AcceptedCount())
 	}
-	var own *blob
+	var own *blobs.Blob
 	var failed error
 	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
 		work: func(context.Context) {
-			n.cfg.Engine.Copy(v.values, from.values)
+			n.cfg.Engine.Copy(v.Values, from.Values)
 			if a.Serve {
 				var update []byte
 				if update, failed = n.follower.Update(nil, payloads); failed != nil {
 					return
 				}
-				own, payloads = newUpdate(a.Of, update), [][]byte{update}
+				own, payloads = blobs.NewUpdate(a.Of, update), [][]byte{update}
 			}
-			if failed = n.applySet(v.values, payloads, a.Step); failed == nil {
-				v.leaves = n.cfg.Engine.Leaves(v.values)
-				v.root = merkle.Root(v.leaves)
+			if failed = n.applySet(v.Values, payloads, a.Step); failed == nil {
+				v.Leaves = n.cfg.Engine.Leaves(v.Values)
+				v.Root = merkle.Root(v.Leaves)
 			}
 		},
 		done: func(bool) {
-			from.uses--
+			from.Uses--
 			if failed == nil && !a.Kept {
-				n.saveSet(a, from.root, v.root, payloads)
+				n.saveSet(a, from.Root, v.Root, payloads)
 			}
 			if failed != nil {
-				n.params.recycle(v.values)
+				n.params.Recycle(v.Values)
 				n.note("applying the accepted set: " + failed.Error())
 				n.step(client.Applied{To: a.To})
 				return
 			}
 			update := a.Update
 			if a.Serve {
-				update = n.blobs.putMade(own)
+				update = n.blobs.PutMade(own)
 			}
 			if a.Kept {
 				update, _ = n.updateOf(payloads)
@@ -250,8 +251,8 @@ func (n *Node) apply(a client.Apply) {
 			if x, ok := n.exchange.(publisher); ok {
 				x.applied(a, v)
 			}
-			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: results, Params: v.root})
-			n.step(client.Applied{To: a.To, Params: v.root, Update: update, OK: true})
+			n.observe(event.Applied{Round: a.To, Step: a.Step, Results: results, Params: v.Root})
+			n.step(client.Applied{To: a.To, Params: v.Root, Update: update, OK: true})
 			n.saveSometimes()
 			n.evaluate(a.Step)
 			n.inspect(a.Step)
@@ -272,19 +273,19 @@ func (n *Node) evaluate(step coordinator.Step) {
 		return
 	}
 	v := n.params.current
-	v.uses++
+	v.Uses++
 	var loss float32
 	var failed error
 	n.engine.add(&job{kind: "eval", cost: n.cfg.Cost(Job{Kind: "eval"}),
-		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.values) },
+		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.Values) },
 		done: func(cancelled bool) {
-			v.uses--
+			v.Uses--
 			switch {
 			case cancelled:
 			case failed != nil:
 				n.note("held-out loss: " + failed.Error())
 			default:
-				n.observe(event.Evaluated{Step: step, HeldOut: loss, Params: v.root})
+				n.observe(event.Evaluated{Step: step, HeldOut: loss, Params: v.Root})
 			}
 		}})
 }
@@ -296,12 +297,12 @@ func (n *Node) inspect(step coordinator.Step) {
 		return
 	}
 	v := n.params.current
-	v.uses++
+	v.Uses++
 	var seen []event.Event
 	n.engine.add(&job{kind: "inspect", later: true, cost: n.cfg.Cost(Job{Kind: "inspect"}),
-		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.root, engine.Values(v.values)) },
+		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.Root, engine.Values(v.Values)) },
 		done: func(bool) {
-			v.uses--
+			v.Uses--
 			for _, ev := range seen {
 				n.observe(ev)
 			}
@@ -310,30 +311,30 @@ func (n *Node) inspect(step coordinator.Step) {
 
 // checkpoint writes the epoch's checkpoint if this member was designated or keeps one anyway.
 func (n *Node) checkpoint(a client.Save) {
-	v := n.params.find(a.Params)
+	v := n.params.Find(a.Params)
 	if n.cfg.Checkpoint == nil || v == nil || !a.Elected && !n.cfg.CheckpointAlways {
 		return
 	}
-	v.uses++
+	v.Uses++
 	step := n.state.Step()
 	c := Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params,
 		Known: a.Known, Sequence: n.state.DataIndex(), Endings: a.Endings}
-	var own *version
+	var own *blobs.Version
 	if a.Own != n.state.Config().StateHash {
-		own = n.optim.find(a.Own)
+		own = n.optim.Find(a.Own)
 	}
 	if own != nil {
-		own.uses++
+		own.Uses++
 	}
 	var manifest wire.Hash
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		c.Params, c.Own = engine.Values(v.values), n.settled(own, a)
+		c.Params, c.Own = engine.Values(v.Values), n.settled(own, a)
 		manifest, failed = n.cfg.Checkpoint(c)
 	}, func() {
-		v.uses--
+		v.Uses--
 		if own != nil {
-			own.uses--
+			own.Uses--
 		}
 		if failed != nil {
 			n.note("checkpoint: " + failed.Error())
@@ -377,7 +378,7 @@ func (n *Node) saveSometimes() {
 // saveNow writes the state file and then calls done.
 func (n *Node) saveNow(done func()) {
 	round, root, ok := n.machine.Round()
-	v := n.params.find(root)
+	v := n.params.Find(root)
 	if n.cfg.Store == nil || !ok || v == nil || n.optim.last == nil {
 		done()
 		return
@@ -388,24 +389,24 @@ func (n *Node) saveNow(done func()) {
 	}
 	// Better than the newest parameters are those the run agreed on last: after an epoch that
 	// everybody left it goes on from these, and this member may be the only one that has them.
-	if agreed, at := n.state.Params(); n.params.find(agreed) != nil {
-		round, v = at, n.params.find(agreed)
+	if agreed, at := n.state.Params(); n.params.Find(agreed) != nil {
+		round, v = at, n.params.Find(agreed)
 	}
 	n.save.running, n.save.at, n.save.sets = true, n.cfg.Loop.Now(), 0
-	v.uses++
+	v.Uses++
 	last := n.optim.last
-	last.uses++
+	last.Uses++
 	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step()}
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		s.Params, s.Optimizer = engine.Values(v.values), engine.Values(last.values)
+		s.Params, s.Optimizer = engine.Values(v.Values), engine.Values(last.Values)
 		failed = n.cfg.Store.Save(s)
 		if sets, ok := n.cfg.Store.(SetStore); ok && failed == nil {
 			failed = sets.DropSets(s.Round)
 		}
 	}, func() {
-		v.uses--
-		last.uses--
+		v.Uses--
+		last.Uses--
 		n.save.running = false
 		if failed != nil {
 			n.note("state file: " + failed.Error())

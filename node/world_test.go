@@ -23,6 +23,7 @@ import (
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/tensor"
@@ -361,7 +362,7 @@ func (h *testNode) saw(is func(event.Event) bool) bool { return slices.ContainsF
 var errDiskFull = errors.New("no space left on device")
 
 // blobServer is a peer that serves blobs and says nothing.
-type blobServer struct{ *blobs }
+type blobServer struct{ *blobs.Store }
 
 func (s *blobServer) Gossip(key.Public, []byte) p2p.Verdict { return p2p.Ignore }
 func (s *blobServer) Answer(key.Public, []byte) []byte      { return nil }

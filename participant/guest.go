@@ -17,7 +17,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -28,7 +28,7 @@ import (
 // Guest is a peer of a run's members that takes no part in the run, under a key of its own. Members
 // let it in because the chain has its addresses.
 type Guest struct {
-	*node.PeerReader
+	*gossip.Reader
 	run  string
 	key  key.Public
 	own  ledger.Ledger
@@ -43,12 +43,12 @@ const guestEvery = 2 * time.Second
 
 // Visit makes a guest of the run with a name and an identity. With a Listener it hears the members'
 // gossip. It must be closed.
-func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener) (*Guest, error) {
+func Visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to gossip.Listener) (*Guest, error) {
 	return visit(ctx, client, run, id, to, nil)
 }
 
 // visit is Visit; the guest also serves a gift, if that is not nil.
-func visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to node.Listener, given *gift) (*Guest, error) {
+func visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, to gossip.Listener, given *gift) (*Guest, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	secret := key.FromSeed(seed)
@@ -58,7 +58,7 @@ func visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, t
 	if given != nil {
 		blob, o.Allot = given.model, given.allot
 	}
-	reader, err := node.NewPeerReader(id, to, blob, func(h p2p.Handler) (_ p2p.Network, err error) {
+	reader, err := gossip.NewReader(id, to, blob, func(h p2p.Handler) (_ p2p.Network, err error) {
 		if o.Listen, err = lp2p.ListenAddrs(nil, onchain.AllLoopback(endpoints)); err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func visit(ctx context.Context, client ledger.Chain, run string, id wire.Hash, t
 		return nil, err
 	}
 	watching, stop := context.WithCancel(ctx)
-	g := &Guest{PeerReader: reader, run: run, key: secret.Public(), own: client.As(secret), stop: stop}
+	g := &Guest{Reader: reader, run: run, key: secret.Public(), own: client.As(secret), stop: stop}
 	if err := g.announce(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("make oneself known to the members: %w", err), g.Close())
 	}
@@ -124,7 +124,7 @@ func (g *Guest) Close() error {
 	defer cancel()
 	// If not, others' announcements push it out in time.
 	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run})
-	return g.PeerReader.Close()
+	return g.Reader.Close()
 }
 
 // Ear hears what members of a run state about their training, and passes on each member's first
@@ -203,7 +203,7 @@ func (e *Ear) Observe(s ledger.Snapshot) {
 // at most.
 const earRounds = 3
 
-// Wants implements node.Listener.
+// Wants implements gossip.Listener.
 func (e *Ear) Wants(author key.Public, c *dispute.Commitment) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +216,8 @@ func (e *Ear) wants(author key.Public, c *dispute.Commitment) bool {
 		c.Round > 0 && c.Round <= s.Round()+1 && c.Round+earRounds >= s.Round() && !e.heard[place{c.Round, c.Member}]
 }
 
-// Heard implements node.Listener.
-func (e *Ear) Heard(a node.Authored) {
+// Heard implements gossip.Listener.
+func (e *Ear) Heard(a gossip.Authored) {
 	c := &a.Signed.Commitment
 	e.mu.Lock()
 	wanted := e.wants(a.Author, c)
@@ -301,7 +301,7 @@ func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader
 	from.Fetch(ctx, wants, func(i int, body []byte, err error) {
 		author := wants[i].Name.Member
 		if signed, fault := dispute.ParseSigned(body); err == nil && fault == nil && signed.Commitment.ID() == wants[i].Name.Content && signed.Verify(author) {
-			e.Heard(node.Authored{Author: author, Signed: signed})
+			e.Heard(gossip.Authored{Author: author, Signed: signed})
 		}
 	})
 }

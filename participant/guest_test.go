@@ -8,7 +8,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -18,8 +18,8 @@ func TestAnEarTakesOneLossOfEachMember(t *testing.T) {
 	state := joined(t, ann.Public())
 	var told []event.Committed
 	e := NewEar(nil, "r", func(ev event.Committed) { told = append(told, ev) })
-	signed := func(author key.Private, c dispute.Commitment) node.Authored {
-		return node.Authored{Author: author.Public(), Signed: c.Sign(author)}
+	signed := func(author key.Private, c dispute.Commitment) gossip.Authored {
+		return gossip.Authored{Author: author.Public(), Signed: c.Sign(author)}
 	}
 	good := dispute.Commitment{Run: state.ID(), Round: 1, Loss: 3000}
 	e.Heard(signed(ann, good)) // before a state

@@ -11,7 +11,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -39,7 +39,7 @@ func NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	forwarder := node.NewForwarder(on.Snapshot.State.ID())
+	forwarder := gossip.NewForwarder(on.Snapshot.State.ID())
 	options := lp2p.Options{Key: o.Key, Run: on.Snapshot.State.ID(), Handler: forwarder, Reach: lp2p.ReachPublic, Log: o.Log}
 	if err := o.options(&options, o.Endpoints, needs.Model); err != nil {
 		return nil, errors.Join(err, client.Close())
@@ -63,7 +63,7 @@ func (r *Relay) Close() error { return errors.Join(r.network.Close(), r.Client.C
 type Relay struct {
 	Client    ledger.Chain
 	name      string // the run's
-	forwarder *node.Forwarder
+	forwarder *gossip.Forwarder
 	reached   func(addr string)
 	network   *lp2p.Network
 	own       ledger.Ledger

@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/model"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
@@ -44,7 +44,7 @@ func beset(t *testing.T, s *shell, run string, m model.Model) (asked func() int6
 	lies := &liar{leaves: merkle.BlobLeaves(blob), size: uint64(len(blob))}
 	for i := range 6 {
 		k := liarsKey(byte(i))
-		reader, err := node.NewPeerReader(id, nil, nil, func(h p2p.Handler) (p2p.Network, error) {
+		reader, err := gossip.NewReader(id, nil, nil, func(h p2p.Handler) (p2p.Network, error) {
 			return lp2p.New(lp2p.Options{Key: k, Run: id, Handler: liarsPeer{h, lies}, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 		})
 		if err != nil {

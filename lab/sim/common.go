@@ -5,7 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -19,8 +19,8 @@ type common struct {
 
 	mu      sync.RWMutex // guards what follows
 	answers map[question]answer
-	records map[string]*node.Authored    // by what gossip carries
-	good    map[*node.Authored]bool      // signatures checked
+	records map[string]*gossip.Authored  // by what gossip carries
+	good    map[*gossip.Authored]bool    // signatures checked
 	shares  map[wire.Hash]*client.Shares // by the round's seed
 	rosters map[*byte]*client.Roster     // by state
 	last    *client.Roster
@@ -34,20 +34,20 @@ const rememberMin, rememberRounds = 1 << 16, 16
 func newCommon(cfg Config) *common {
 	return &common{
 		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[question]answer{},
-		records: map[string]*node.Authored{}, good: map[*node.Authored]bool{},
+		records: map[string]*gossip.Authored{}, good: map[*gossip.Authored]bool{},
 		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{},
 	}
 }
 
 // read is node.Config.Read. All that hold a commitment hold the same memory.
-func (c *common) read(data []byte) (*node.Authored, bool) {
+func (c *common) read(data []byte) (*gossip.Authored, bool) {
 	c.mu.RLock()
 	a, known := c.records[string(data)]
 	c.mu.RUnlock()
 	if known {
 		return a, true
 	}
-	a, ok := node.ReadAuthored(data)
+	a, ok := gossip.Read(data)
 	if !ok {
 		return nil, false
 	}
@@ -65,7 +65,7 @@ func (c *common) read(data []byte) (*node.Authored, bool) {
 }
 
 // verify is node.Config.Verify: signatures would be most of what participants compute.
-func (c *common) verify(a *node.Authored) bool {
+func (c *common) verify(a *gossip.Authored) bool {
 	c.mu.RLock()
 	good, known := c.good[a]
 	c.mu.RUnlock()

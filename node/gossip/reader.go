@@ -1,4 +1,4 @@
-package node
+package gossip
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// PeerReader reads what the members of a run made, for a program that takes no part in it. It asks
+// Reader reads what the members of a run made, for a program that takes no part in it. It asks
 // them for commitments, fetches blobs and serves at most one. Members let it in once it has
 // announced its addresses on the ledger, as those who join do.
-type PeerReader struct {
+type Reader struct {
 	run     wire.Hash
 	network p2p.Network
 }
@@ -27,41 +28,41 @@ type Listener interface {
 	Heard(Authored)
 }
 
-// NewPeerReader joins the peers of the run with this identity. With a Listener it takes their
+// NewReader joins the peers of the run with this identity. With a Listener it takes their
 // gossip too, and it serves gift, if that is not nil. Close must be called.
-func NewPeerReader(run wire.Hash, to Listener, gift []byte, listen func(p2p.Handler) (p2p.Network, error)) (*PeerReader, error) {
-	given := &blobs{byRoot: map[wire.Hash]*blob{}}
+func NewReader(run wire.Hash, to Listener, gift []byte, listen func(p2p.Handler) (p2p.Network, error)) (*Reader, error) {
+	given := blobs.New()
 	if gift != nil {
-		given.putPayload(0, gift)
+		given.PutPayload(0, gift)
 	}
 	network, err := listen(absent{run, to, given})
 	if err != nil {
 		return nil, err
 	}
-	return &PeerReader{run: run, network: network}, nil
+	return &Reader{run: run, network: network}, nil
 }
 
 // Addrs returns the addresses to announce.
-func (p *PeerReader) Addrs() []string { return p.network.Addrs() }
+func (p *Reader) Addrs() []string { return p.network.Addrs() }
 
 // Connect names the peers to connect to.
-func (p *PeerReader) Connect(peers []p2p.Peer) { p.network.Connect(peers) }
+func (p *Reader) Connect(peers []p2p.Peer) { p.network.Connect(peers) }
 
 // Close leaves the peers.
-func (p *PeerReader) Close() error { return p.network.Close() }
+func (p *Reader) Close() error { return p.network.Close() }
 
 // Commitments asks a peer for the commitments that it holds of members in a round. Each is checked
 // to be of the run, the round and one of the members, and signed; the caller compares its author
 // with the member. The error says that the peer did not answer, or not in the right form.
-func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coordinator.Round, members []coordinator.Member) ([]Authored, error) {
+func (p *Reader) Commitments(ctx context.Context, from key.Public, round coordinator.Round, members []coordinator.Member) ([]Authored, error) {
 	type answer struct {
 		bytes []byte
 		err   error
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, AskFor)
 	defer cancel()
 	answers := make(chan answer, 1)
-	p.network.Ask(ctx, from, appendQuestion(nil, round, members), func(b []byte, err error) { answers <- answer{b, err} })
+	p.network.Ask(ctx, from, AppendQuestion(nil, round, members), func(b []byte, err error) { answers <- answer{b, err} })
 	a := <-answers
 	if a.err != nil {
 		return nil, a.err
@@ -72,7 +73,7 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coo
 		if r.Err() != wire.OK {
 			return nil, p2p.ErrMalformed
 		}
-		c, ok := ReadAuthored(b)
+		c, ok := Read(b)
 		if !ok || c.Signed.Commitment.Run != p.run || !c.Verify() || c.Signed.Commitment.Round != round ||
 			!slices.Contains(members, c.Signed.Commitment.Member) {
 			return nil, p2p.ErrMalformed
@@ -83,7 +84,7 @@ func (p *PeerReader) Commitments(ctx context.Context, from key.Public, round coo
 }
 
 // Fetch gets a blob from peers that have it.
-func (p *PeerReader) Fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
+func (p *Reader) Fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 	type answer struct {
 		bytes []byte
 		err   error
@@ -99,14 +100,14 @@ func (p *PeerReader) Fetch(ctx context.Context, f p2p.Fetch) ([]byte, error) {
 type absent struct {
 	run wire.Hash
 	to  Listener
-	*blobs
+	*blobs.Store
 }
 
 func (a absent) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if a.to == nil {
 		return p2p.Ignore
 	}
-	c, ok := ReadAuthored(data)
+	c, ok := Read(data)
 	switch {
 	case !ok || c.Signed.Commitment.Run != a.run || c.Author != from:
 		return p2p.Reject

@@ -1,4 +1,4 @@
-package node
+package blobs
 
 import (
 	"bytes"
@@ -12,13 +12,12 @@ import (
 )
 
 // answering returns what peers with blobs answer.
-func answering(s *blobs) func(r rangeOf) []byte {
-	h := &handler{blobs: s}
-	return func(r rangeOf) []byte {
-		q := wire.AppendHash(nil, r.payload)
-		q = wire.AppendU32(wire.AppendU32(q, uint32(r.from)), uint32(r.to-r.from))
+func answering(s *Store) func(r Range) []byte {
+	return func(r Range) []byte {
+		q := wire.AppendHash(nil, r.Payload)
+		q = wire.AppendU32(wire.AppendU32(q, uint32(r.From)), uint32(r.To-r.From))
 		in := wire.NewReader(q)
-		return h.answerRange(&in)
+		return s.AnswerRange(&in)
 	}
 }
 
@@ -31,28 +30,28 @@ func TestRangesOfPayloads(t *testing.T) {
 			payload[i] = byte(i * i >> 3)
 		}
 		root := codec.PayloadRoot(payload, true)
-		author, other := newBlobs(), newBlobs()
-		author.putPieces(1, payload)
+		author, other := New(), New()
+		author.PutPieces(1, payload)
 		for from := 0; from < size; from += size/5 + 1 {
 			to := min(size, from+size/3+1)
 			var got []byte
-			for _, r := range sections(root, from, to) {
-				s, err := parseSection(answering(author)(r), r, size)
+			for _, r := range Ranges(root, from, to) {
+				s, err := ParseSection(answering(author)(r), r, size)
 				if err != nil {
-					t.Fatalf("%d bytes, pieces %d to %d: %v", size, r.from, r.to, err)
+					t.Fatalf("%d bytes, pieces %d to %d: %v", size, r.From, r.To, err)
 				}
-				other.putSection(1, r, s)
-				again, err := parseSection(answering(other)(r), r, size)
-				if err != nil || !bytes.Equal(again.bytes, s.bytes) {
-					t.Fatalf("%d bytes, pieces %d to %d from another: %v", size, r.from, r.to, err)
+				other.PutSection(1, r, s)
+				again, err := ParseSection(answering(other)(r), r, size)
+				if err != nil || !bytes.Equal(again.Bytes, s.Bytes) {
+					t.Fatalf("%d bytes, pieces %d to %d from another: %v", size, r.From, r.To, err)
 				}
-				got = append(got, s.bytes...)
+				got = append(got, s.Bytes...)
 			}
 			if skip := from % codec.PieceBytes; !bytes.Equal(got[skip:skip+to-from], payload[from:to]) {
 				t.Errorf("bytes %d to %d of %d are others", from, to, size)
 			}
 		}
-		other.forget(2)
+		other.Forget(2)
 		if n := len(other.sections); n > 0 {
 			t.Errorf("%d sections stay", n)
 		}
@@ -61,37 +60,37 @@ func TestRangesOfPayloads(t *testing.T) {
 
 func TestRangesThatAreNone(t *testing.T) {
 	payload := bytes.Repeat([]byte("payload"), 1000)
-	s := newBlobs()
-	s.putPieces(1, payload)
+	s := New()
+	s.PutPieces(1, payload)
 	root, n := codec.PayloadRoot(payload, true), pieceCount(len(payload))
 	ask := answering(s)
-	for _, r := range []rangeOf{{root, 0, 0}, {root, n, n + 1}, {root, 0, n + 1}, {root, 1 << 31, 1<<31 + 1}, {wire.Sum("another"), 0, 1}, {merkle.BlobRoot(payload), 0, 1}} {
+	for _, r := range []Range{{root, 0, 0}, {root, n, n + 1}, {root, 0, n + 1}, {root, 1 << 31, 1<<31 + 1}, {wire.Sum("another"), 0, 1}, {merkle.BlobRoot(payload), 0, 1}} {
 		if got := ask(r); got != nil {
-			t.Errorf("%d bytes are served for pieces %d to %d of %s", len(got), r.from, r.to, r.payload)
+			t.Errorf("%d bytes are served for pieces %d to %d of %s", len(got), r.From, r.To, r.Payload)
 		}
 	}
-	r := rangeOf{root, 1, 3}
+	r := Range{root, 1, 3}
 	good := ask(r)
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)-1] ^= 1
-	if _, err := parseSection(flipped, r, len(payload)); !errors.Is(err, p2p.ErrLied) {
+	if _, err := ParseSection(flipped, r, len(payload)); !errors.Is(err, p2p.ErrLied) {
 		t.Errorf("a changed byte: %v", err)
 	}
-	if _, err := parseSection(good, rangeOf{root, 2, 4}, len(payload)); !errors.Is(err, p2p.ErrLied) {
+	if _, err := ParseSection(good, Range{root, 2, 4}, len(payload)); !errors.Is(err, p2p.ErrLied) {
 		t.Errorf("other pieces: %v", err)
 	}
 	for i := range good {
-		if _, err := parseSection(good[:i], r, len(payload)); err == nil {
+		if _, err := ParseSection(good[:i], r, len(payload)); err == nil {
 			t.Fatalf("the first %d bytes are taken", i)
 		}
 	}
 	// One asks for more ranges than are kept.
 	long := make([]byte, 100*codec.PieceBytes)
-	s.putPieces(2, long)
+	s.PutPieces(2, long)
 	root = codec.PayloadRoot(long, true)
 	for from := range 100 {
 		for to := from + 1; to <= 100; to++ {
-			if ask(rangeOf{root, from, to}) == nil {
+			if ask(Range{root, from, to}) == nil {
 				t.Fatalf("pieces %d to %d are not served", from, to)
 			}
 		}
@@ -103,13 +102,13 @@ func TestRangesThatAreNone(t *testing.T) {
 
 func FuzzParseSection(f *testing.F) {
 	payload := bytes.Repeat([]byte("payload"), 1000)
-	s := newBlobs()
-	s.putPieces(1, payload)
-	r := rangeOf{codec.PayloadRoot(payload, true), 1, 3}
+	s := New()
+	s.PutPieces(1, payload)
+	r := Range{codec.PayloadRoot(payload, true), 1, 3}
 	f.Add(answering(s)(r))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		got, err := parseSection(answer, r, len(payload))
-		if err == nil && !bytes.Equal(got.bytes, payload[codec.PieceBytes:3*codec.PieceBytes]) {
+		got, err := ParseSection(answer, r, len(payload))
+		if err == nil && !bytes.Equal(got.Bytes, payload[codec.PieceBytes:3*codec.PieceBytes]) {
 			t.Error("other bytes are taken")
 		}
 	})

@@ -1,4 +1,4 @@
-package node
+package gossip
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -27,7 +28,7 @@ type Forwarder struct {
 
 // NewForwarder returns a Forwarder for the run with this identity, which knows no members yet.
 func NewForwarder(run wire.Hash) *Forwarder {
-	return &Forwarder{absent: absent{blobs: new(blobs)}, run: run, passed: map[client.Share][]wire.Hash{}}
+	return &Forwarder{absent: absent{Store: new(blobs.Store)}, run: run, passed: map[client.Share][]wire.Hash{}}
 }
 
 // Follow takes the members and the round from a state.
@@ -50,11 +51,11 @@ const forwardedRounds = 8
 
 // Gossip passes on commitments to recent rounds that members signed.
 func (f *Forwarder) Gossip(from key.Public, data []byte) p2p.Verdict {
-	a, ok := ReadAuthored(data)
+	a, ok := Read(data)
 	if !ok || a.Signed.Commitment.Run != f.run || a.Author != from {
 		return p2p.Reject
 	}
-	share, id := client.Share{Round: a.Signed.Commitment.Round, Member: a.Signed.Commitment.Member}, a.id
+	share, id := client.Share{Round: a.Signed.Commitment.Round, Member: a.Signed.Commitment.Member}, a.ID
 	if !f.wants(a.Author, share, id) {
 		return p2p.Ignore
 	}
@@ -69,12 +70,12 @@ func (f *Forwarder) Gossip(from key.Public, data []byte) p2p.Verdict {
 	return p2p.Accept
 }
 
-// wants reports whether a commitment of this author is to be passed on.
+// Wants reports whether a commitment of this author is to be passed on.
 func (f *Forwarder) wants(author key.Public, s client.Share, id wire.Hash) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if i, member := f.members[author]; !member || i != s.Member || s.Round > f.round+forwardedRounds || s.Round+forwardedRounds < f.round {
 		return false
 	}
-	return len(f.passed[s]) < perMemberMax || slices.Contains(f.passed[s], id)
+	return len(f.passed[s]) < PerMemberMax || slices.Contains(f.passed[s], id)
 }

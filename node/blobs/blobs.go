@@ -1,0 +1,217 @@
+// Package blobs holds what the peers of a node may fetch and ask for: payloads and updates, the
+// parts of them that a run of slices exchanges, and versions of the parameters and the optimizer
+// state. Peers read while the node goes on, without waiting for its loop.
+package blobs
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A Store has what peers may fetch by its root. Network goroutines read it while the loop writes.
+// It implements p2p.Source.
+type Store struct {
+	mu     sync.RWMutex // guards what follows
+	byRoot map[wire.Hash]*Blob
+	// updates names the updates made here, by the round of their payloads. They are among byRoot.
+	updates map[coordinator.Round]client.Update
+	// In a run of slices: pieces of payloads, the own slices of updates, and what is held.
+	sections map[Range]keptSection
+	slices   map[coordinator.Round]client.Update
+	shown    map[coordinator.Round][]byte
+}
+
+// New returns a store that is empty.
+func New() *Store {
+	return &Store{
+		byRoot: map[wire.Hash]*Blob{}, updates: map[coordinator.Round]client.Update{},
+		sections: map[Range]keptSection{}, slices: map[coordinator.Round]client.Update{}, shown: map[coordinator.Round][]byte{},
+	}
+}
+
+// Blob is a payload or an update, which has bytes, or parameters or an optimizer state, whose
+// floats are encoded chunk by chunk when they are asked for.
+type Blob struct {
+	round  coordinator.Round // blobs of bytes are dropped with their round; the others by Drop
+	leaves []wire.Hash
+	bytes  []byte
+	floats engine.Vector
+	// The own payload in a run of slices has leaves of its pieces in place of leaves, and sections is
+	// how many of its sections are kept.
+	pieces   []wire.Hash
+	sections int
+}
+
+// PutPayload keeps a payload under its root until its round is forgotten.
+func (s *Store) PutPayload(round coordinator.Round, payload []byte) (root wire.Hash) {
+	leaves := merkle.BlobLeaves(payload)
+	root = merkle.Root(leaves)
+	s.Put(root, &Blob{round: round, leaves: leaves, bytes: payload})
+	return root
+}
+
+// PutFetched is PutPayload for one that was checked against its root. The root of one chunk is its
+// leaf.
+func (s *Store) PutFetched(round coordinator.Round, root wire.Hash, payload []byte) {
+	if len(payload) > merkle.ChunkBytes {
+		s.PutPayload(round, payload)
+		return
+	}
+	s.Put(root, &Blob{round: round, leaves: []wire.Hash{root}, bytes: payload})
+}
+
+// PutReveal keeps the part of a payload that its author revealed, under revealKey of the two.
+func (s *Store) PutReveal(round coordinator.Round, name wire.Hash, body []byte) {
+	s.Put(name, &Blob{round: round, bytes: body})
+}
+
+// PutVersion serves a version, whose values must not change before Drop returns.
+func (s *Store) PutVersion(v *Version) {
+	s.Put(v.Root, &Blob{leaves: v.Leaves, floats: v.Values})
+}
+
+// Put keeps a blob. One that was there for a later round stays as long.
+func (s *Store) Put(root wire.Hash, b *Blob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.byRoot[root]; ok {
+		b.round = max(b.round, old.round)
+	}
+	s.byRoot[root] = b
+}
+
+// KeepPayload keeps a payload for a later round too, to which it was committed again. It reports
+// whether the payload is there.
+func (s *Store) KeepPayload(round coordinator.Round, root wire.Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.byRoot[root]
+	if !ok || b.floats != nil {
+		return false
+	}
+	b.round = max(b.round, round)
+	return true
+}
+
+// Payload returns a payload.
+func (s *Store) Payload(root wire.Hash) ([]byte, bool) {
+	b, ok := s.get(root)
+	if !ok || b.floats != nil {
+		return nil, false
+	}
+	return b.bytes, true
+}
+
+// Drop stops serving a blob. Once it returns, no peer reads the blob's memory.
+func (s *Store) Drop(root wire.Hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byRoot, root)
+}
+
+// Forget drops the payloads of rounds before a given one.
+func (s *Store) Forget(before coordinator.Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for root, b := range s.byRoot {
+		if b.floats == nil && b.round < before {
+			delete(s.byRoot, root)
+		}
+	}
+	maps.DeleteFunc(s.updates, func(round coordinator.Round, _ client.Update) bool { return round < before })
+	maps.DeleteFunc(s.sections, func(_ Range, k keptSection) bool { return k.round < before })
+	maps.DeleteFunc(s.slices, func(round coordinator.Round, _ client.Update) bool { return round < before })
+	maps.DeleteFunc(s.shown, func(round coordinator.Round, _ []byte) bool { return round < before })
+}
+
+// Leaves implements p2p.Source.
+func (s *Store) Leaves(root wire.Hash) ([]wire.Hash, bool) {
+	b, ok := s.get(root)
+	return b.leaves, ok
+}
+
+// get returns a copy of the description of a blob; bytes are never changed.
+func (s *Store) get(root wire.Hash) (Blob, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.byRoot[root]
+	if !ok {
+		return Blob{}, false
+	}
+	return *b, true
+}
+
+// Chunk implements p2p.Source.
+func (s *Store) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	s.mu.RLock() // until the floats are read, which change after Drop
+	defer s.mu.RUnlock()
+	b, ok := s.byRoot[root]
+	if !ok || int(i) >= len(b.leaves) {
+		return nil, false
+	}
+	if b.floats != nil {
+		return chunkOf(b.floats, i), true
+	}
+	from := int(i) * merkle.ChunkBytes
+	to := min(from+merkle.ChunkBytes, len(b.bytes))
+	return b.bytes[from:to:to], true
+}
+
+// chunkOf encodes chunk i of a blob of floats.
+func chunkOf(values engine.Vector, i uint32) []byte {
+	const floats = merkle.ChunkBytes / 4
+	from := int(i) * floats
+	return tensor.AppendBytes(nil, values.Host(from, min(from+floats, values.Len())))
+}
+
+// appendNamed encodes what an update is named by.
+func appendNamed(u client.Update, ok bool) []byte {
+	if !ok {
+		return nil
+	}
+	return wire.AppendU64(wire.AppendHash(nil, u.Root), u.Bytes)
+}
+
+// ParseNamed decodes the answer to a question for an update or a slice: Hash root | u64 length. It
+// reports whether the update is named.
+func ParseNamed(answer []byte) (u client.Update, ok bool) {
+	r := wire.NewReader(answer)
+	u = client.Update{Root: r.Hash(), Bytes: r.U64()}
+	return u, r.Done() == wire.OK && !u.Root.IsZero()
+}
+
+// NewUpdate returns the blob of the update of a round's accepted set. It may be called off the
+// loop.
+func NewUpdate(round coordinator.Round, update []byte) *Blob {
+	return &Blob{round: round, leaves: merkle.BlobLeaves(update), bytes: update}
+}
+
+// Name returns what peers name the update by.
+func (b *Blob) Name() client.Update {
+	return client.Update{Root: merkle.Root(b.leaves), Bytes: uint64(len(b.bytes))}
+}
+
+// PutMade serves an update that was made here, and has questions for it answered.
+func (s *Store) PutMade(b *Blob) (root wire.Hash) {
+	name := b.Name()
+	s.Put(name.Root, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updates[b.round] = name
+	return name.Root
+}
+
+// AnswerUpdate answers a question for an update.
+func (s *Store) AnswerUpdate(round coordinator.Round) []byte {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	u, ok := s.updates[round]
+	return appendNamed(u, ok)
+}
