@@ -354,7 +354,7 @@ func TestRentComesBackOnSolana(t *testing.T) {
 	addrs := []string{"/ip4/192.0.2.1/tcp/1"}
 	w.must(ann, host.Announce{Run: "rent", Addrs: addrs})
 	addrs = append(addrs, "/dns4/"+strings.Repeat("a", 240))
-	w.must(ann, host.Announce{Run: "rent", Addrs: addrs}) // into a larger buffer
+	w.must(ann, host.Announce{Run: "rent", Addrs: addrs})
 	w.must(ann, host.ToRun("rent", coordinator.Withdraw{}))
 	peers := make(chan []host.Peer, 1)
 	w.Peers(t.Context(), "rent", func(list []host.Peer, err error) { peers <- list })

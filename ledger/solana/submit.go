@@ -374,13 +374,10 @@ func announcement(run solana.Address) solana.Address {
 	return solana.Address(wire.Sum("entrain/solana/announcement", run[:]))
 }
 
-const (
-	// announcementMax holds as many addresses as a participant may announce.
-	announcementMax = kindBytes + 1 + host.AddrsMax*(4+host.AddrBytesMax)
-	// announcementStep is what a buffer of them is a multiple of, so that one for more seldom replaces
-	// it.
-	announcementStep = 256
-)
+// announcementMax holds as many addresses as a participant may announce. All buffers of them are
+// that long: one that had to be replaced by a longer one would be gone for a moment, which looks as
+// if another process had the key.
+const announcementMax = kindBytes + 1 + host.AddrsMax*(4+host.AddrBytesMax)
 
 // announce writes the participant's addresses into a buffer of its own.
 func (a *acting) announce(ctx context.Context, b host.Announce) error {
@@ -399,7 +396,7 @@ func (a *acting) announce(ctx context.Context, b host.Announce) error {
 	if len(text) > announcementMax {
 		return refuse(host.CodeMalformed, fmt.Sprintf("%d addresses are too many or too long", len(b.Addrs)))
 	}
-	_, err = a.write(ctx, announcementLabel(kind), text, (len(text)+announcementStep-1)/announcementStep*announcementStep)
+	_, err = a.write(ctx, announcementLabel(kind), text, announcementMax)
 	return err
 }
 
