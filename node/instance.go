@@ -97,7 +97,8 @@ func dialable(addrs []string) []string {
 	return slices.DeleteFunc(slices.Clone(addrs), func(a string) bool { return strings.HasPrefix(a, instancePrefix) })
 }
 
-// announced takes what the ledger has as this key's addresses.
+// announced takes what the ledger has as this key's addresses. After the run's end the key's owner
+// may have the ledger forget them, for the rent.
 func (n *Node) announced(addrs []string) {
 	x, now := &n.instance, n.cfg.Loop.Now()
 	before := x.own
@@ -107,7 +108,7 @@ func (n *Node) announced(addrs []string) {
 		if x.polls++; x.since.IsZero() {
 			x.since = now
 		}
-	case before:
+	case before && n.state.Phase() != coordinator.Finished:
 		if x.replaced++; x.replaced >= replacedMax || now.Sub(x.since) < youngFor {
 			n.refuse(&ElsewhereError{Key: n.self, Addrs: dialable(addrs)})
 		}

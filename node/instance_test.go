@@ -317,6 +317,22 @@ func TestASecondMachineWithTheKeyGivesWay(t *testing.T) {
 	}
 }
 
+// After a run's end the key's owner may have the chain forget the addresses, for their rent, while
+// the process still runs: that is no second process.
+func TestForgottenAddressesOfAFinishedRunAreNoSecondProcess(t *testing.T) {
+	s := newTwinWorld(t, 6, 2)
+	h, failed := s.start(t.TempDir())
+	s.w.start(1)
+	s.w.until(10*time.Minute, func() bool { return h.height > 0 && h.state.Phase() == coordinator.Finished })
+	for range replacedMax + 1 {
+		h.announced([]string{h.instance.addr})
+		h.announced(nil)
+	}
+	if err := failed(); err != nil || h.instance.refused {
+		t.Errorf("the process ended with: %v", err)
+	}
+}
+
 // Both start at the same instant, as after a power cut, or with a new key for the first time.
 func TestTwoMachinesThatStartTogetherConvictNobody(t *testing.T) {
 	for _, known := range []bool{false, true} {
