@@ -173,23 +173,27 @@ func (m *Machine) elect(round coordinator.Round) bool {
 	return ok && s.elected
 }
 
-// others returns peers besides the author that may hold the payloads of a round, others each time.
-func (m *Machine) others(rs *results, tries uint8) (list []key.Public) {
+// appendOthers appends peers besides the author that may hold the payloads of a round, others each
+// time.
+func (m *Machine) appendOthers(dst []key.Public, rs *results, tries uint8) []key.Public {
 	r, ok := m.attestedIn(rs.number)
 	if !ok || !m.follows(rs) {
-		return m.peers(rs.number+coordinator.Round(tries)*fromMax, fromMax)
+		return append(dst, m.peers(rs.number+coordinator.Round(tries)*fromMax, fromMax)...)
 	}
-	witnesses := r.Witnesses()
+	if rs.attesters == nil {
+		rs.attesters = r.Witnesses()
+	}
+	holders := rs.attesters
 	if m.aggregates(rs) {
-		witnesses = rs.sharing.groups[rs.sharing.own]
+		holders = rs.sharing.groups[rs.sharing.own]
 	}
-	for k := range min(fromMax, len(witnesses)) {
-		i := witnesses[(int(m.member.index)+int(tries)*fromMax+k)%len(witnesses)]
+	for k := range min(fromMax, len(holders)) {
+		i := holders[(int(m.member.index)+int(tries)*fromMax+k)%len(holders)]
 		if i != m.member.index {
-			list = append(list, m.state.Key(i))
+			dst = append(dst, m.state.Key(i))
 		}
 	}
-	return list
+	return dst
 }
 
 // update returns the update of round a's accepted set, which is final, or asks for what is due to

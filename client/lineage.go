@@ -78,6 +78,18 @@ func (m *Machine) resumes(member key.Public) (state wire.Hash, ok bool) {
 // settle follows which results were accepted. The step settled last is enough: every next result
 // begins from it or from the fresh state.
 func (m *Machine) settle() {
+	if m.settledAt != m.turns { // time and what others send change nothing of this
+		m.settledAt = m.turns
+		m.lookBack()
+	}
+	if m.lineage.open && m.lineage.behind {
+		m.lineage.behind = false
+		m.nameAccepted()
+	}
+}
+
+// lookBack finds the training step settled last.
+func (m *Machine) lookBack() {
 	now := m.state.Round()
 	for number := now; number > 0 && number+ringRounds > now; number-- {
 		r, ok := m.state.At(number)
@@ -91,10 +103,6 @@ func (m *Machine) settle() {
 			m.lineage = lineage{step: m.lineage.step, round: number, count: m.lineage.count, all: true, open: true, behind: true}
 		}
 		break
-	}
-	if m.lineage.open && m.lineage.behind {
-		m.lineage.behind = false
-		m.nameAccepted()
 	}
 }
 
@@ -169,11 +177,11 @@ func (m *Machine) traces() bool {
 // it is not known.
 func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
 	list := rs.known[member]
-	ids := make([]wire.Hash, len(list))
+	m.ids = m.ids[:0]
 	for k := range list {
-		ids[k] = list[k].id
+		m.ids = append(m.ids, list[k].id)
 	}
-	k, ok := m.cfg.Common.Select(m.state, rs.number, member, ids)
+	k, ok := m.cfg.Common.Select(m.state, rs.number, member, m.ids)
 	if !ok {
 		return nil
 	}

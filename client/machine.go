@@ -71,6 +71,7 @@ type Machine struct {
 	// passed.
 	reconsiders bool
 	turns       uint64 // events so far but for time and what others send
+	settledAt   uint64 // the turn in which settle looked back
 	witness     reports
 	pace        pace
 	saved       coordinator.Epoch // epoch whose checkpoint was asked for
@@ -94,6 +95,7 @@ type Machine struct {
 	expelled   bool
 
 	out []Action
+	ids []wire.Hash // memory of selected
 }
 
 // New returns a machine that waits for its first state and for Loaded.

@@ -45,6 +45,7 @@ type results struct {
 	*Shares                    // nil until the state has the round
 	// witnesses is the number of those elected in the round; the next one has about as many.
 	witnesses int
+	attesters []coordinator.Member // those elected in the round that attests it, once it is open
 	follow    following
 	known     map[coordinator.Member][]candidate
 	open      []place // of candidates whose payload is to be fetched, in the order in which they came
@@ -376,8 +377,8 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
 	}
-	author := m.state.Key(c.commitment.Member)
-	from := append([]key.Public{author}, m.others(rs, c.tries)...)
+	from := append(make([]key.Public, 0, 1+fromMax), m.state.Key(c.commitment.Member))
+	from = m.appendOthers(from, rs, c.tries)
 	c.tries += 1 - c.tries>>7
 	m.begin(c)
 	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,

@@ -41,9 +41,8 @@ type Download struct {
 	troubles []PeerError
 }
 
-// provider is a peer as one fetch sees it.
+// provider is a peer as one fetch sees it: that of Fetch.From in the same place.
 type provider struct {
-	key     key.Public
 	dropped bool
 	late    bool // it has a late request, and gets no other
 	shaky   bool // its last request failed on the way; the next counts as late from the start
@@ -67,24 +66,33 @@ func NewDownload(f Fetch) (*Download, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	d := &Download{fetch: f, partial: &Partial{ref: f.Ref}}
-	d.peers = make([]provider, 0, len(f.From))
-	var named map[key.Public]bool // of many; few are compared
-	if len(f.From) > 2*activeMax {
-		named = make(map[key.Public]bool, len(f.From))
-	}
-	for _, k := range f.From {
-		known := named[k]
-		if named == nil {
-			known = slices.ContainsFunc(d.peers, func(p provider) bool { return p.key == k })
-		} else {
-			named[k] = true
-		}
-		if !known {
-			d.peers = append(d.peers, provider{key: k})
-		}
-	}
+	f.From = distinct(f.From)
+	d := &Download{fetch: f, peers: make([]provider, len(f.From)), partial: &Partial{ref: f.Ref}}
 	return d, nil
+}
+
+// distinct returns the list without the later ones of equal keys.
+func distinct(list []key.Public) []key.Public {
+	var seen map[key.Public]bool // of many; few are compared
+	if len(list) > 2*activeMax {
+		seen = make(map[key.Public]bool, len(list))
+	}
+	kept, whole := list, true // list is not changed
+	for i, k := range list {
+		again := seen[k]
+		if seen == nil {
+			again = slices.Contains(list[:i], k)
+		} else {
+			seen[k] = true
+		}
+		switch {
+		case again && whole:
+			kept, whole = slices.Clone(list[:i]), false
+		case !again && !whole:
+			kept = append(kept, k)
+		}
+	}
+	return kept
 }
 
 // Done is true when no more requests will come, and those in flight are of no use.
@@ -122,7 +130,8 @@ func (d *Download) Next() []Request {
 		return nil
 	}
 	var requests []Request
-	active := d.active()
+	var memory [activeMax]int
+	active := d.active(memory[:0])
 	for range requestsPerPeer {
 		for _, p := range active {
 			if d.peers[p].open >= requestsPerPeer || d.peers[p].late {
@@ -167,7 +176,7 @@ func (d *Download) vacant(p int) uint32 {
 	n := d.fetch.Ref.Chunks()
 	begin := d.beginning(d.fetch.Self)
 	if d.peers[p].missed > 0 {
-		begin = d.beginning(d.peers[p].key)
+		begin = d.beginning(d.fetch.From[p])
 	}
 	i := begin
 	for d.held[i] || d.owner[i] != 0 {
@@ -185,9 +194,8 @@ func (d *Download) beginning(k key.Public) uint32 {
 	return binary.LittleEndian.Uint32(h[:]) % d.fetch.Ref.Chunks()
 }
 
-// active lists the peers to ask: the first that are neither dropped nor late.
-func (d *Download) active() []int {
-	var active []int
+// active appends the peers to ask: the first that are neither dropped nor late.
+func (d *Download) active(active []int) []int {
 	for i := range d.peers {
 		if p := &d.peers[i]; !p.dropped && !p.late && (p.missed == 0 || d.heldCount >= p.rests) && len(active) < activeMax {
 			active = append(active, i)
@@ -228,7 +236,7 @@ func (d *Download) request(p int, from, count uint32) *flight {
 		d.owner[i] = d.lastID
 	}
 	return &flight{peer: p, late: d.peers[p].shaky, Request: Request{
-		To: d.peers[p].key, Ref: d.fetch.Ref, From: from, Count: count,
+		To: d.fetch.From[p], Ref: d.fetch.Ref, From: from, Count: count,
 		id: d.lastID, leaves: d.leaves,
 	}}
 }
@@ -419,7 +427,7 @@ func (d *Download) release(f *flight) {
 func (d *Download) drop(p int, err error) {
 	d.peers[p].dropped = true
 	if len(d.troubles) < troublesMax {
-		d.troubles = append(d.troubles, PeerError{Peer: d.peers[p].key, Err: err})
+		d.troubles = append(d.troubles, PeerError{Peer: d.fetch.From[p], Err: err})
 	}
 	for _, f := range d.open {
 		if f.peer == p {

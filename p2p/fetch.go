@@ -63,7 +63,8 @@ type Fetch struct {
 // addresses.
 func (f Fetch) Check() error {
 	if f.Ref.Size > MaxBlob || uint64(int(f.Ref.Size)) != f.Ref.Size {
-		return fmt.Errorf("fetch blob %x: %w: %d bytes, and the limit is %d", f.Ref.Root[:4], ErrTooLarge, f.Ref.Size, uint64(MaxBlob))
+		root := f.Ref.Root // so that f does not escape
+		return fmt.Errorf("fetch blob %x: %w: %d bytes, and the limit is %d", root[:4], ErrTooLarge, f.Ref.Size, uint64(MaxBlob))
 	}
 	return nil
 }

@@ -236,13 +236,21 @@ func (s *Commitments) AnswerQuestion(r *wire.Reader) []byte {
 		return nil
 	}
 	slices.Sort(wanted)
-	var out []byte
+	var list []*Authored
+	size := 0
 	for _, i := range slices.Compact(wanted) {
 		for _, k := range s.Of(round, i) {
-			if len(out)+len(k.Bytes)+4 <= p2p.MaxAnswer {
-				out = wire.AppendVar(out, k.Bytes)
+			if with := size + 4 + len(k.Bytes); with <= p2p.MaxAnswer {
+				list, size = append(list, k), with
 			}
 		}
+	}
+	if size == 0 {
+		return nil
+	}
+	out := make([]byte, 0, size)
+	for _, k := range list {
+		out = wire.AppendVar(out, k.Bytes)
 	}
 	return out
 }

@@ -268,7 +268,7 @@ func (p *Peer) answer(q *Peer, question []byte, finish func([]byte, error)) {
 		p.mesh.send(p, q, 1, true, func() { finish(nil, p2p.ErrRefused) })
 		return
 	}
-	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, func() { finish(bytes.Clone(b), nil) })
+	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, func() { finish(b, nil) })
 }
 
 // request is a request of this peer's that has not ended.
