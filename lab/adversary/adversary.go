@@ -17,11 +17,13 @@ package adversary
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/slice"
 	"github.com/entrain-network/entrain/coordinator"
@@ -80,7 +82,10 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
-		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop,
+		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop, common: cfg.Common,
+	}
+	if m.common == nil {
+		m.common = client.Alone{}
 	}
 	if cfg.Bucket != nil {
 		own := *cfg.Bucket
@@ -165,6 +170,7 @@ type member struct {
 	network p2p.Network
 	bucket  *node.Bucket // the member's, in a run that exchanges by buckets
 	loop    loop.Loop
+	common  client.Common // the node's
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source
@@ -210,10 +216,8 @@ func (m *member) trainerOf(spans []batch.Span) (who coordinator.Member, round co
 		if !found || !r.Trains() {
 			continue
 		}
-		for i := range m.state.Count() {
-			if r.Expected(i) && batch.Hash(r.Share(i)) == h {
-				return i, r.Number(), true
-			}
+		if i := slices.Index(m.common.Shares(r).Hashes, h); i >= 0 {
+			return coordinator.Member(i), r.Number(), true
 		}
 	}
 	return 0, 0, false

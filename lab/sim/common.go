@@ -17,8 +17,8 @@ type common struct {
 	overlap coordinator.Round
 	most    int // answers, commitments and the like that are remembered
 
-	mu      sync.RWMutex // guards what follows
-	answers map[question]answer
+	mu      sync.RWMutex                 // guards what follows
+	answers map[wire.Hash][]answer       // by the round's seed, and by member
 	records map[string]*gossip.Authored  // by what gossip carries
 	good    map[*gossip.Authored]bool    // signatures checked
 	shares  map[wire.Hash]*client.Shares // by the round's seed
@@ -33,7 +33,7 @@ const rememberMin, rememberRounds = 1 << 16, 16
 
 func newCommon(cfg Config) *common {
 	return &common{
-		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[question]answer{},
+		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[wire.Hash][]answer{},
 		records: map[string]*gossip.Authored{}, good: map[*gossip.Authored]bool{},
 		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{},
 	}
@@ -78,45 +78,44 @@ func (c *common) verify(a *gossip.Authored) bool {
 	return good
 }
 
-// A question is one that all participants with the same commitments ask of a round whose accepted
-// results are final.
-type question struct {
-	seed   wire.Hash // the round's
-	member coordinator.Member
-	count  int
-	ids    [3]wire.Hash
-}
-
-// answer is that of coordinator.State.Select.
+// answer is that of coordinator.State.Select about a member of a round whose accepted results are
+// final, to those that asked last. Nearly all know the same commitments.
 type answer struct {
-	i  int
-	ok bool
+	ids   [3]wire.Hash
+	count int // of ids; 0: there is none
+	i     int
+	ok    bool
 }
 
 // Select implements client.Common: each participant asks about each other one, and an answer takes
 // a hash for each witness.
 func (c *common) Select(s coordinator.State, a coordinator.Round, member coordinator.Member, ids []wire.Hash) (int, bool) {
 	r, ok := s.At(a)
-	if _, attested := s.At(a + c.overlap); !ok || !attested || !r.Final() {
+	if _, attested := s.At(a + c.overlap); !ok || !attested || !r.Final() || len(ids) == 0 || len(ids) > len(answer{}.ids) {
 		return s.Select(a, member, ids)
 	}
-	q := question{seed: r.Seed(), member: member, count: len(ids)}
-	if copy(q.ids[:], ids) < len(ids) {
-		return s.Select(a, member, ids)
-	}
+	q, seed := answer{count: len(ids)}, r.Seed()
+	copy(q.ids[:], ids)
+	var found answer
 	c.mu.RLock()
-	found, known := c.answers[q]
+	if list := c.answers[seed]; int(member) < len(list) {
+		found = list[member]
+	}
 	c.mu.RUnlock()
-	if !known {
-		found.i, found.ok = s.Select(a, member, ids)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.answers) >= c.most {
+	if found.count == q.count && found.ids == q.ids {
+		return found.i, found.ok
+	}
+	q.i, q.ok = s.Select(a, member, ids)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers[seed] == nil {
+		if len(c.answers) >= statesMax {
 			clear(c.answers)
 		}
-		c.answers[q] = found
+		c.answers[seed] = make([]answer, s.Limits().Members)
 	}
-	return found.i, found.ok
+	c.answers[seed][member] = q
+	return q.i, q.ok
 }
 
 // statesMax bounds the states and rounds of which answers are remembered.

@@ -30,3 +30,18 @@ func TestACrowdsHistoryDependsOnTheSeedAlone(t *testing.T) {
 		t.Errorf("with one processor %+v\nwith four %+v", a, b)
 	}
 }
+
+// TestAllClientsHaveTheirStake has more clients than genesis has room for.
+func TestAllClientsHaveTheirStake(t *testing.T) {
+	cfg := Config{Seed: 1, Clients: funded + 700, Steps: 1, Verification: 10, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond}
+	n, err := assemble(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.clean()
+	for i, p := range n.members {
+		if got := n.chain.Host().Balance(p.key.Public()); got != 2*simStake {
+			t.Fatalf("client %d has %d tokens, want %d", i, got, 2*simStake)
+		}
+	}
+}

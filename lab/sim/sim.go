@@ -332,15 +332,20 @@ func (n *network) tick() time.Duration {
 	return 0
 }
 
-// genesis gives every client twice its stake, and the owner what the run pays out.
+// funded is the number of clients to which genesis gives tokens, for which it has room.
+const funded = host.AllocationsMax - 1
+
+// genesis gives every client twice its stake, and the owner what the run pays out. Clients beyond
+// the first ones get theirs from these, in createRun.
 func (n *network) genesis() host.Genesis {
 	g := host.Genesis{Chain: "sim", Creators: []key.Public{n.owner.Public()}}
 	if n.cfg.Verification == 0 {
 		return g
 	}
 	g.Accounts = append(g.Accounts, host.Allocation{Key: n.owner.Public(), Amount: 1 << 30})
-	for i := range n.cfg.Clients {
-		g.Accounts = append(g.Accounts, host.Allocation{Key: n.key(i).Public(), Amount: 2 * simStake})
+	for i := range min(n.cfg.Clients, funded) {
+		amount := 2 * simStake * uint64(1+(n.cfg.Clients-1-i)/funded)
+		g.Accounts = append(g.Accounts, host.Allocation{Key: n.key(i).Public(), Amount: amount})
 	}
 	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
 	return g
@@ -399,21 +404,34 @@ func (n *network) createRun(ctx context.Context) error {
 		return err
 	}
 	limits, config := n.spec.Coordinator(n.owner.Public(), model, host.SpecHash(n.text))
-	chain := n.chain.Client().As(n.owner)
+	chain := n.chain.Client()
 	bodies := []host.Body{host.CreateRun{Limits: limits, Config: config, Spec: n.text}}
 	if n.cfg.Verification > 0 {
 		bodies = append(bodies, host.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
 	}
-	for _, body := range bodies {
-		done, outcome := false, error(nil)
-		chain.Submit(ctx, body, func(err error) { done, outcome = true, err })
-		for !done && n.clock.Step() {
-		}
-		if outcome != nil {
-			return outcome
+	left, failed := 0, error(nil)
+	submit := func(k key.Private, body host.Body) {
+		left++
+		chain.As(k).Submit(ctx, body, func(err error) { left, failed = left-1, errors.Join(failed, err) })
+	}
+	wait := func() {
+		for left > 0 && n.clock.Step() {
 		}
 	}
-	return nil
+	for _, body := range bodies {
+		submit(n.owner, body)
+		wait()
+	}
+	if n.cfg.Verification > 0 {
+		for i := funded; i < n.cfg.Clients; i++ {
+			submit(n.key(i%funded), host.Transfer{To: n.key(i).Public(), Amount: 2 * simStake})
+			if i%funded == funded-1 {
+				wait() // a key's transactions come in order
+			}
+		}
+		wait()
+	}
+	return failed
 }
 
 // state returns the run's newest state.
