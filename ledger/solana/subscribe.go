@@ -2,6 +2,7 @@ package solana
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,7 +33,7 @@ var subscribing = retry.Policy{Min: time.Second, Max: 2 * time.Minute}
 // bell is an endpoint's word that a run has changed. Nothing but when to look depends on it.
 type bell struct {
 	rung chan struct{} // holds one
-	slot atomic.Uint64 // the newest slot in which the run has changed, as endpoints say
+	slot atomic.Uint64 // the newest slot in which the run has changed, as the endpoint says
 	live atomic.Bool   // an endpoint tells of changes
 	drop atomic.Pointer[context.CancelFunc]
 }
@@ -60,6 +61,7 @@ func (c *Client) listen(ctx context.Context, b *bell, at solana.Address, of part
 		begun := time.Now()
 		err := c.hear(ctx, b, at, of)
 		b.live.Store(false)
+		b.slot.Store(0)
 		b.ring() // for the watcher to poll
 		c.log.Debug("a subscription has ended", "err", err)
 		if time.Since(begun) > subscribing.Max {
@@ -140,7 +142,7 @@ func dial(ctx context.Context, endpoint string) (*websocket.Conn, error) {
 	if err == nil || bad != nil {
 		return conn, err
 	}
-	u.Host = u.Hostname() + ":" + strconv.Itoa(port+1)
+	u.Host = net.JoinHostPort(u.Hostname(), strconv.Itoa(port+1))
 	if conn, res, err = d.DialContext(ctx, u.String(), nil); res != nil {
 		res.Body.Close()
 	}
