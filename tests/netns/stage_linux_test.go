@@ -143,8 +143,13 @@ type timed struct {
 // begin starts a command that goes on until the test ends.
 func (m *machine) begin(args ...string) *process {
 	m.Helper()
-	p := &process{machine: m, ended: make(chan struct{}), fresh: make(chan struct{}), log: m.path(m.name + ".err")}
-	p.cmd = m.command(context.Background(), append([]string{"--with-parent"}, args...)...)
+	return m.start(m.command(context.Background(), append([]string{"--with-parent"}, args...)...))
+}
+
+// start starts a process that goes on until the test ends. It ends when its standard input does.
+func (m *machine) start(cmd *exec.Cmd) *process {
+	m.Helper()
+	p := &process{machine: m, cmd: cmd, ended: make(chan struct{}), fresh: make(chan struct{}), log: m.path(m.name + ".err")}
 	errs, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		m.Fatal(err)
@@ -172,7 +177,7 @@ func (m *machine) begin(args ...string) *process {
 		p.stop()
 		if m.Failed() {
 			text, _ := os.ReadFile(p.log)
-			m.Logf("%s: entrain %s: %v\n%s", m.name, strings.Join(args, " "), p.err, tail(text, 4000))
+			m.Logf("%s: %.300s: %v\n%s", m.name, cmd, p.err, tail(text, 4000))
 		}
 	})
 	return p
@@ -310,17 +315,24 @@ func (s *stage) found(run, specification string, on ...*machine) *founded {
 		f.replicas = append(f.replicas, m.begin("chain", "start", "--home", f.homes[i]))
 	}
 	f.replicas[0].reached(f.at)
+	f.open(specification)
+	return f
+}
+
+// open makes data, and a run of the specification.
+func (f *founded) open(specification string) {
+	f.Helper()
+	s := f.stage
 	text := s.path("text")
 	if err := os.WriteFile(text, []byte(strings.Repeat("All the world's a stage, and all the men and women merely players. ", 4000)), 0o644); err != nil {
 		s.Fatal(err)
 	}
 	f.chain.ok("data", "prepare", "-o", f.data, text)
 	file := s.path("run.toml")
-	if err := os.WriteFile(file, []byte(fmt.Sprintf("name = %q\n%s", run, specification)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(fmt.Sprintf("name = %q\n%s", f.run, specification)), 0o644); err != nil {
 		s.Fatal(err)
 	}
 	f.chain.ok(append([]string{"run", "create", "-f", file, "--data", f.data}, f.at...)...)
-	return f
 }
 
 // reached waits until the chain answers.
