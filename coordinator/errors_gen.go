@@ -78,4 +78,5 @@ const (
 	ErrTreasury        = record.ErrTreasury
 	ErrNotice          = record.ErrNotice
 	ErrOpen            = record.ErrOpen
+	ErrRate            = record.ErrRate
 )

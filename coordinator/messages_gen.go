@@ -228,7 +228,8 @@ type End struct{}
 // time or a longer epoch the owner cannot resume the run for NoticeMs, in which members can leave, unless
 // nobody else takes part or is owed anything. Only the owner may send it.
 type Change struct {
-	// Tokens that the treasury pays for a point from now on.
+	// Tokens that the treasury pays for a point from now on; with an emission not more than
+	// before.
 	Rate uint64
 	// Tokens for a period of scores; not less than before.
 	Emission uint64

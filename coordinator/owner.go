@@ -160,6 +160,8 @@ func (m Change) apply(s State, env Env) Error {
 		return ErrConfig
 	case c.Emission < old.Emission: // periods that are not settled were worked for at the old one
 		return ErrTooSmall
+	case c.Emission > 0 && c.Rate > old.Rate: // points are paid before what is still due
+		return ErrRate
 	case c.Emission > old.Emission && s.owed(c.Emission) > s.Treasury(): // the first would take it all
 		return ErrTreasury
 	case !s.Quiet():

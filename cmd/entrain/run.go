@@ -154,11 +154,12 @@ begins once enough members are there.
 
 --set changes the pay and the times of a paused run, with the keys of the specification: trust.rate,
 scores.emission, times.waiting, times.warmup, times.round_train, times.round_witness, times.cooldown
-and times.epoch. What is not named stays; the emission cannot be lowered. Points earned so far are
-paid at the old rate, so the treasury must hold enough for them, and for a higher emission of the
-periods that are not settled. After a change of pay, a shorter time or a longer epoch the pause
-lasts at least a day, in which members can leave without a loss; not if nobody but the owner takes
-part or is owed anything. All this is for the run's owner.`,
+and times.epoch. What is not named stays; the emission cannot be lowered, nor the rate of a run with
+an emission be raised. Points earned so far are paid at the old rate, so the treasury must hold
+enough for them, and for a higher emission of the periods that are not settled. After a change of
+pay, a shorter time or a longer epoch the pause lasts at least a day, in which members can leave
+without a loss; not if nobody but the owner takes part or is owed anything. All this is for the
+run's owner.`,
 		Example: "  entrain run pause my-run\n  entrain run pause my-run --set times.round_train=5m\n  entrain run pause my-run --end",
 		Args:    needRun, ValidArgsFunction: c.completeRuns, SuggestFor: []string{"resume"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -77,7 +77,8 @@ const (
 	ErrTreasury        Error = 65
 	ErrNotice          Error = 66
 	ErrOpen            Error = 67
-	ErrorsEnd          Error = 68 // first unused number
+	ErrRate            Error = 68
+	ErrorsEnd          Error = 69 // first unused number
 )
 
 // OrNil returns e as a Go error, and nil for OK.
@@ -159,6 +160,7 @@ func (e Error) Error() string {
 		ErrTreasury:        "the treasury has less than that beyond what members and validators have earned",
 		ErrNotice:          "the owner changed the run's pay or times; it may resume a day after that",
 		ErrOpen:            "checks or disputes are open, or results are in flight; try again when they are over",
+		ErrRate:            "the rate of a run with an emission cannot rise: points would take what the emission of periods that are not settled needs",
 	}
 	if e >= ErrorsEnd {
 		return "unknown error"
