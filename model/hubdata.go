@@ -44,8 +44,10 @@ const taskBytesMax = 1 << 28
 func (f Fetcher) TaskFiles(ctx context.Context, specs []string) ([]string, error) {
 	specs = slices.Clone(specs)
 	for i, s := range specs {
-		if strings.Contains(s, "=") {
+		if _, file, given := strings.Cut(s, "="); file != "" {
 			continue
+		} else if given {
+			return nil, fmt.Errorf("--task %q: name a file after =, or fetch one without =", s)
 		}
 		name, _, few := strings.Cut(s, ":")
 		at, ok := hubTasks[name]

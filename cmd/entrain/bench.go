@@ -48,7 +48,7 @@ guarded, where the GPU flushes subnormals; with fma in integers, where the GPU r
 none, and then --device auto does not use the GPU.`,
 		Example: "  entrain bench\n  entrain bench --json | jq .sgemm\n  entrain bench 124m,exact8 --sequence 1024 --batch 1 --workers 1\n" +
 			"  entrain bench --device list\n  entrain bench 124m --sequence 1024 --batch 4 --device vulkan:0",
-		Args: cobra.MaximumNArgs(1),
+		Args: between(0, 1, "one preset at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Device == bench.DeviceList || len(args) == 1 {
 				return c.measure(cmd.Context(), strings.Join(args, ""), o, asJSON)

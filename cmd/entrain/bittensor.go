@@ -72,7 +72,7 @@ func bittensorStatusCommand(c console, o *subnetOptions) *cobra.Command {
 		Long: `Shows the registered hotkeys of a subnet, the key in runs to which each has committed, and, with
 --hotkey, the weights that this hotkey has set, of 65,535.`,
 		Example: "  entrain bittensor status --netuid 12\n  entrain bittensor status --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			s, err := o.open(ctx)
@@ -109,7 +109,7 @@ price, which is not given back. Its file must not be encrypted. If yours is, reg
 for its password.`,
 		Example: "  entrain bittensor commit --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default\n" +
 			"  entrain bittensor commit --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default --coldkey ./coldkey",
-		Args: cobra.MaximumNArgs(1),
+		Args: between(0, 1, "one run at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			member, err := c.loadKey(file)
 			if err != nil {

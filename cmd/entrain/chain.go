@@ -169,7 +169,7 @@ func chainStartCommand(c console) *cobra.Command {
 		Long: `Runs the replica until Ctrl-C. It never loses what is in a block, even after kill -9 or a power cut;
 the next start continues.`,
 		Example: "  entrain chain start\n  entrain chain start --home ./replica --log info",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if home == "" {
 				return errNoHome

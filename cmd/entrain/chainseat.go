@@ -33,7 +33,7 @@ stay locked for %d days, in which a double vote can still be proven; then the sa
 them to your account. A candidate's tokens return at once.`, host.UnbondMs/(24*3600*1000)),
 		Example: "  entrain chain seat stake 1000000 --home ./replica\n  entrain chain seat add 3f2a...9c\n" +
 			"  entrain chain seat remove 3f2a...9c --chain https://a.example.org\n  entrain chain seat leave 3f2a...9c",
-		Args:      cobra.ExactArgs(2),
+		Args:      between(2, 2, "what to do, and the key of a replica or an amount"),
 		ValidArgs: []string{"stake", "add", "remove", "leave"}, SuggestFor: []string{"stake", "vote", "leave"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "stake" {

@@ -37,7 +37,7 @@ state's hash. A current header proves the list, even if the blocks were deleted 
 --hash it reports whether the run was ever in that state, as a log may claim.`,
 		Example: "  entrain chain show\n  entrain chain show --chain https://a.example.org --json\n  entrain chain show my-run\n" +
 			"  entrain chain show my-run --hash 91dd0d8f37514e814654eac1371560a85bbe7ce77430b555f209db05bc10c97f",
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"replicas", "trust", "history"},
+		Args: between(0, 1, "one run at most"), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"replicas", "trust", "history"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			run, only := "", wire.Hash{}
 			if len(args) == 1 {

@@ -39,7 +39,7 @@ A node works for one owner at a time. The owner gets back the tokens that a node
 			"  entrain key delegate 77ab...09 --run my-run --chain-id my-chain --key ./owner.key > node.delegation\n" +
 			"  entrain key delegate --renew node.delegation --key ./node.key\n" +
 			"  entrain key delegate --revoke 77ab...09 --run my-run",
-		Args: cobra.ExactArgs(1),
+		Args: between(1, 1, "one public key, or a delegation"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.renew {
 				return c.submitDelegation(cmd, o, args[0])

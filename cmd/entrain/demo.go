@@ -65,7 +65,7 @@ everything, and the same command continues from there.`,
   entrain demo --exchange bucket --adversary noise --json | tail -1 | jq .adversary_reward_share
   entrain demo --exchange s3://KEY:SECRET@localhost:9000/demo?tls=0
   entrain demo --chain solana`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd.Context(), cmd.Flags().Changed); err != nil {
 				return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
-	"github.com/entrain-network/entrain/view"
 )
 
 // A flag of one name means one thing in all commands. Those of several commands are made here.
@@ -83,36 +82,10 @@ func stateFlag(cmd *cobra.Command, to *string, def string) {
 	_ = cmd.MarkFlagDirname("state")
 }
 
-// listenFlag adds --listen.
-func listenFlag(cmd *cobra.Command, to *[]string) {
-	cmd.Flags().StringArrayVar(to, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
-}
-
 // reachFlags adds the flags of how others reach this machine.
 func reachFlags(cmd *cobra.Command, r *participant.Reaching) {
-	listenFlag(cmd, &r.Listen)
+	cmd.Flags().StringArrayVar(&r.Listen, "listen", nil, "`address` for peers, IP:PORT or a multiaddr; may be repeated (default: all of this machine's, any free port)")
 	cmd.Flags().StringVar(&r.PublicIP, "public-ip", "", "public `IP` that forwards the ports of --listen to this machine, as routers and most clouds do")
-}
-
-// memberFlags adds the flags of how a member reaches others.
-func memberFlags(cmd *cobra.Command, r *participant.Reaching) {
-	reachFlags(cmd, r)
-	f := cmd.Flags()
-	f.StringArrayVar(&r.Relays, "relay", nil, "`multiaddr` of a relay, ending in /p2p/...; may be repeated (default: those found among the run's members, and entrain relay)")
-	f.BoolVar(&r.NoRelay, "no-relay", false, "do not relay traffic for members behind NAT; implied by --limit-upload")
-}
-
-// uploadFlag adds --limit-upload.
-func uploadFlag(f *pflag.FlagSet, to *uint64) {
-	f.Var((*view.ByteCount)(to), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
-}
-
-// miningFlags adds the flags about a miner's bucket.
-func miningFlags(cmd *cobra.Command, m *participant.Mining) {
-	f := cmd.Flags()
-	f.StringVar(&m.Own, "bucket", "", "your S3 bucket: a `file` with one line, s3://KEY:SECRET@host/bucket/prefix?region=R, or that line without\nKEY and SECRET, which are then read from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY);\nfor runs that exchange by buckets (default: the variable ENTRAIN_BUCKET)")
-	f.StringVar(&m.Read, "bucket-read", "", "a `file` with the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
-	privateFlag(cmd, &m.Private)
 }
 
 // privateFlag adds --private-buckets.

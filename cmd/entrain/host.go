@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/founding"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/view"
 )
 
 // hostOptions are host's flags.
@@ -41,7 +42,7 @@ DIR alone, continues. The ticket stays the same, as long as the address does.`,
   entrain host -f run.toml --data ./corpus --public-ip 203.0.113.5
   entrain host -f run.toml --data chats.jsonl --from ./checkpoint
   entrain host --home ./hosted`,
-		Args: cobra.NoArgs, SuggestFor: []string{"serve", "start", "invite"},
+		Args: noArgs, SuggestFor: []string{"serve", "start", "invite"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.host(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
@@ -51,8 +52,7 @@ DIR alone, continues. The ticket stays the same, as long as the address does.`,
 	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: one named after the run, in your data directory)")
 	f.StringVar(&o.PublicIP, "public-ip", "", "public `IP` at which others reach this machine (default: its addresses in private networks)")
 	f.IntVar(&o.Port, "port", 7370, "first of three free `ports` in a row")
-	uploadFlag(f, &o.join.Upload)
-	f.Lookup("limit-upload").Usage = "serve with at most this many `bytes` a second, such as 2MB, half of them for the data (default: no limit)"
+	f.Var((*view.ByteCount)(&o.join.Upload), "limit-upload", "serve with at most this many `bytes` a second, such as 2MB, half of them for the data (default: no limit)")
 	keyFlag(cmd, &o.join.keyFile)
 	workersFlag(cmd, &o.join.Workers)
 	o.join.flags(cmd)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -100,8 +99,15 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	stateFlag(cmd, &o.State, "in the user's directory for data")
 	workersFlag(cmd, &o.Workers)
 	deviceFlag(cmd, &o.Device)
-	o.machineFlags(f)
-	memberFlags(cmd, &o.Reaching)
+	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
+	f.Var((*view.ByteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
+	f.Var((*view.ByteCount)(&o.Upload), "limit-upload", "serve results, models and data of checks to peers with at most this many `bytes` a second, such as 2MB (default: no limit)")
+	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
+	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
+	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME[:N][=FILE]` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
+	reachFlags(cmd, &o.Reaching)
+	f.StringArrayVar(&o.Relays, "relay", nil, "`multiaddr` of a relay, ending in /p2p/...; may be repeated (default: those found among the run's members, and entrain relay)")
+	f.BoolVar(&o.NoRelay, "no-relay", false, "do not relay traffic for members behind NAT; implied by --limit-upload")
 	f.IntVar(&o.Checkpoints, "checkpoints", 3, "keep the last `N` checkpoints; 0 writes one only when the run asks this member to")
 	f.StringArrayVar(&o.Uploads, "upload", nil, "`address` to which checkpoints are uploaded too: s3://host/bucket/prefix, or hf://owner/name on huggingface.co; may be repeated")
 	f.DurationVar(&o.Linger, "linger", 30*time.Second, "once the run has finished, go on serving the model to others for this `time`, such as 24h; -1s: until Ctrl-C")
@@ -109,18 +115,9 @@ func (o *joinOptions) joinFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Delegation, "delegation", "", "`line` of entrain key delegate, or a file that holds it: work for its owner, who is paid")
 	poolFlag(cmd, &o.Pool)
 	o.flags(cmd)
-	miningFlags(cmd, &o.Mining)
-}
-
-// machineFlags adds the flags that limit the use of this machine, and those for evaluations in idle
-// time.
-func (o *joinOptions) machineFlags(f *pflag.FlagSet) {
-	f.IntVar(&o.cores, "limit-cores", 0, "use at most this `number` of cores, also for all that is not computing (default: all)")
-	f.Var((*view.ByteCount)(&o.Memory), "limit-memory", "limit memory to this many `bytes`, such as 8GB; a run that needs more is refused at once (default: what is free)")
-	uploadFlag(f, &o.Upload)
-	f.Uint32Var(&o.Evaluate, "evaluate", 0, "measure the held-out loss after every `N` steps, in idle time (0: never)")
-	f.StringArrayVar(&o.Look.Prompts, "sample", nil, "`text` that the model continues now and then, with --evaluate; may be repeated (default: as two held-out texts begin)")
-	f.StringArrayVar(&o.Look.Tasks, "task", nil, "`NAME[:N][=FILE]` of a task of entrain model eval, to be scored now and then, with --evaluate; may be repeated")
+	f.StringVar(&o.Mining.Own, "bucket", "", "your S3 bucket: a `file` with one line, s3://KEY:SECRET@host/bucket/prefix?region=R, or that line without\nKEY and SECRET, which are then read from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY);\nfor runs that exchange by buckets (default: the variable ENTRAIN_BUCKET)")
+	f.StringVar(&o.Mining.Read, "bucket-read", "", "a `file` with the same bucket as others read it, in the same form, with credentials that can only read: they are\nannounced to everybody (default: ENTRAIN_BUCKET_READ, or --bucket without credentials)")
+	privateFlag(cmd, &o.Mining.Private)
 }
 
 // joinOptions are join's flags.

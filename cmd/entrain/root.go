@@ -79,6 +79,14 @@ func between(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
+// noArgs takes flags alone.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q belongs to no flag: %s", args[0], cmd.UseLine())
+	}
+	return nil
+}
+
 // run executes the command that args name, and returns when everything that it started has ended.
 func run(ctx context.Context, c console, args []string) error {
 	root := newRoot(c)
@@ -197,6 +205,11 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	hint := ""
 	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
 		hint = fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+names[0])
+	}
+	for _, group := range cmd.Commands() { // such as import, which is model import
+		if found, _, err := group.Find(args[:1]); err == nil && found != group {
+			hint = fmt.Sprintf("; did you mean %q?", found.CommandPath())
+		}
 	}
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
 }

@@ -55,7 +55,7 @@ With --resume it also continues the training of the checkpoint's run: learning r
 data, batch size, and the optimizer of every member that joins with its old key and state directory.
 Steps count from the beginning of the first run. Points and stakes start fresh.`,
 		Example: "  entrain run create -f examples/run.toml --dry-run\n  entrain run create -f examples/run.toml --data ./corpus\n  entrain run create -f run.toml --from ./checkpoint --data ./corpus\n  entrain run create -f run.toml --from ./state --resume\n  entrain run create -f run.toml --data ./corpus --chain http://203.0.113.5:7370",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.create(cmd.Context(), c) },
 	}
 	keyFlag(cmd, &r.keyFile)

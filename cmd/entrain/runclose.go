@@ -37,7 +37,7 @@ what it needs for unpaid points and unsettled periods.`,
 		Example: "  entrain run close my-run\n  entrain run close my-run --refund 1000000\n  entrain run close --list",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return cobra.NoArgs(cmd, args)
+				return noArgs(cmd, args)
 			}
 			return needRun(cmd, args)
 		},

@@ -26,7 +26,7 @@ command prints its contents.`,
 		Example: "  entrain run ticket my-run --at chain.example.org\n" +
 			"  entrain run ticket my-run --at https://a.example.org --at 203.0.113.5:7370 --data https://data.example.org/corpus -o my-run.ticket\n" +
 			"  entrain run ticket my-run.ticket --json",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
+		Args: needTarget, ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			on, err := onchain.ParseTarget(args[0], &chain)
 			if err != nil {

@@ -53,7 +53,7 @@ five are forgiven every minute. A running participant writes the file every five
 			"  entrain status my-run --scores\n  entrain status my-run --explain 3\n" +
 			"  entrain status my-run --explain 7c0d84fe --state ~/.local/share/entrain/validators/my-run-1f2e3d4c --json\n" +
 			"  entrain status --state ~/.local/share/entrain/runs/my-run-1f0c22e2",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              between(0, 1, "one run at most"),
 		ValidArgsFunction: c.completeRuns, SuggestFor: []string{"score", "scores", "peers"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.scores = o.scores || o.explain != ""

@@ -9,10 +9,15 @@ import (
 func TestMistypedCommandsAndFlagsAreSuggested(t *testing.T) {
 	s := newShell(t)
 	for want, args := range map[string][]string{
-		`did you mean "entrain join"?`:       {"jion", "my-run"},
-		`did you mean "entrain run create"?`: {"run", "ceate", "-f", "x"},
-		"did you mean --data?":               {"join", "my-run", "--dta", "x"},
-		"did you mean --workers?":            {"join", "my-run", "--workrs", "2"},
+		`did you mean "entrain join"?`:                                {"jion", "my-run"},
+		`did you mean "entrain run create"?`:                          {"run", "ceate", "-f", "x"},
+		`did you mean "entrain model import"?`:                        {"import", "x"},
+		`"book.txt" belongs to no flag`:                               {"host", "book.txt"},
+		"say the run or the pool that owes you: entrain wallet claim": {"wallet", "claim"},
+		"say one run at most: entrain status":                         {"status", "a", "b"},
+		`--task "arc=": name a file`:                                  {"model", "eval", "./none", "--task", "arc="},
+		"did you mean --data?":                                        {"join", "my-run", "--dta", "x"},
+		"did you mean --workers?":                                     {"join", "my-run", "--workrs", "2"},
 	} {
 		s.fails(args, want)
 	}

@@ -31,7 +31,7 @@ With RUN it reports whether the run takes this version, and how to upgrade if no
 its owner may require a newer one. The exit status is 0 for yes and 1 for no. The program does not replace
 itself.`,
 		Example: "  entrain version\n  entrain version my-run@203.0.113.5",
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"update", "upgrade"},
+		Args:    between(0, 1, "one run at most"), ValidArgsFunction: c.completeRuns, SuggestFor: []string{"update", "upgrade"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				_, err := fmt.Fprintln(c.out, version())

@@ -38,7 +38,7 @@ With pool:POOL, shows a pool's terms, what was lent to it and by whom, what it c
 what it owes to whom. pool: alone lists the pools of the chain.`,
 		Example: "  entrain wallet show\n  entrain wallet show $(entrain key) --json | jq .tokens\n" +
 			"  entrain wallet show pool:\n  entrain wallet show pool:our-pool --json | jq .lenders",
-		Args: cobra.MaximumNArgs(1), SuggestFor: []string{"pool"},
+		Args: between(0, 1, "one key or pool at most"), SuggestFor: []string{"pool"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var who key.Public
 			if len(args) == 0 {
@@ -160,7 +160,7 @@ the pool's first stake you get back what you lent.
 With --retire you give up your seat as a validator. Keep entrain validate running: you score the running
 period too, and when it is settled a claim pays your stake.`,
 		Example: "  entrain wallet claim my-run\n  entrain wallet claim my-run --member 1f0c...e2\n  entrain wallet claim pool:our-pool",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: c.completeRuns,
+		Args:    between(1, 1, "the run or the pool that owes you"), ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if pool, ok := strings.CutPrefix(args[0], onchain.PoolPrefix); ok {
 				return c.send(cmd.Context(), a, host.Collect{Pool: pool}, fmt.Sprintf("claim from pool %q", pool), fmt.Sprintf("collected what pool %q owed", pool))

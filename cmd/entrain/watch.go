@@ -43,7 +43,7 @@ names the directory, which knows the run.
 --replay shows a past run from such a log, the directory "log" in a state directory or a file of it.`,
 		Example: "  entrain watch my-run\n  entrain watch my-run@203.0.113.5 --plain\n" +
 			"  entrain watch --replay ./a/log --speed 20",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              between(0, 1, "one run at most"),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.replay != "" {

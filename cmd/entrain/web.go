@@ -44,7 +44,7 @@ reach the address may look on and try the model, one at a time.`,
   entrain web my-run --state ~/.local/share/entrain/runs/my-run-3b6a27bc
   entrain web my-run@203.0.113.5 --addr 0.0.0.0:7380
   entrain web my-run.ticket`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              between(0, 1, "one run at most"),
 		ValidArgsFunction: c.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := web.Options{}
