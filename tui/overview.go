@@ -76,7 +76,7 @@ func (f *frame) standing() []string {
 	lines := slices.Concat(
 		pair(f.width, "phase", phase, "members", members),
 		pair(f.width, "step", fmt.Sprintf("%d of %d  %s", r.Step, r.Steps, left), "epoch", fmt.Sprintf("%d, round %d", r.Epoch, r.Round)),
-		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", view.Thousands(uint64(r.TokensPerSecond))+" tokens/s"),
+		pair(f.width, "loss", loss+"   held-out "+heldOut, "network", speed(r.TokensPerSecond)),
 		pair(f.width, "trained", tokens(r.Tokens)+" tokens", "agreed", fmt.Sprintf("%s at round %d", view.Short(r.Params), r.ParamsRound)),
 	)
 	if waits {
@@ -90,16 +90,19 @@ func (f *frame) standing() []string {
 		if r.Points > 0 {
 			share = fmt.Sprintf("%.1f %%", 100*float64(o.Points)/float64(r.Points))
 		}
-		peak := ""
+		own := speed(o.TokensPerSecond)
+		if o.TokensPerSecond > 0 {
+			own += " training"
+		}
 		if o.PeakShare > 0 {
-			peak = fmt.Sprintf(", %.0f %% of peak", 100*o.PeakShare)
+			own += fmt.Sprintf(", %.0f %% of peak", 100*o.PeakShare)
 		}
 		status := orDash(view.Standing(r.Phase, o.Status))
 		if o.Healing > 0 {
 			status = fmt.Sprintf("fetching the model, %.0f %%", 100*o.Healing)
 		}
 		lines = append(lines, pair(f.width, "you", fmt.Sprintf("%s, %s points, %s of all", status, view.Thousands(o.Points), share),
-			"speed", view.Thousands(uint64(o.TokensPerSecond))+" tokens/s training"+peak)...)
+			"speed", own)...)
 	}
 	bar := f.width - len("[] 100 %")
 	done := min(r.Step, r.Steps)
@@ -207,7 +210,15 @@ func value(c view.Curve) string {
 
 // tokens returns a number of tokens with a unit.
 func tokens(n uint64) string {
-	return strings.TrimSuffix(view.Bytes(n), "B")
+	return strings.TrimSpace(strings.TrimSuffix(view.Bytes(n), "B"))
+}
+
+// speed returns tokens a second, "-" before any was measured.
+func speed(perSecond float64) string {
+	if perSecond == 0 {
+		return "-"
+	}
+	return view.Thousands(uint64(perSecond)) + " tokens/s"
 }
 
 // clock returns a duration of milliseconds for people.

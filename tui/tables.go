@@ -100,6 +100,9 @@ func verified(r view.Round) string {
 // network draws the tab of the transfers.
 func (f *frame) network(height int) []string {
 	n := f.run.Network
+	if f.run.Own == nil && n.Known == 0 && len(n.Transfers) == 0 {
+		return Wrap("no transfers are seen from here: a participant's own window shows them, and entrain watch --state DIR", f.width, "")
+	}
 	out := slices.Concat(
 		pair(f.width, "peers", fmt.Sprintf("%d connected, of %d known", n.Peers, n.Known), "fetching", view.Bytes(uint64(n.BytesPerSecond))+"/s over a minute"),
 		pair(f.width, "fetched", fmt.Sprintf("%s in %s transfers", view.Bytes(n.FetchedBytes), view.Thousands(n.Fetches)), "sent", view.Bytes(n.SentBytes)+" of own results"),

@@ -96,6 +96,12 @@ func TestTheChainAloneKnowsNoTraining(t *testing.T) {
 			t.Errorf("tab %d:\n%s", tab, text)
 		}
 	}
+	run.Network, run.TokensPerSecond = view.Network{}, 0
+	for tab, want := range map[int]string{tabNetwork: "no transfers are seen from here", tabOverview: "network  -"} {
+		if text := picture(t, &frame{run: run, width: 80, height: 24, tab: tab}); !strings.Contains(text, want) {
+			t.Errorf("tab %d has no %q:\n%s", tab, want, text)
+		}
+	}
 }
 
 // All tabs at two sizes are as they were when somebody looked at them.
