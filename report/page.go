@@ -212,7 +212,7 @@ func (p *page) members(r view.Run) {
 	p.add("<h2>Members</h2>\n")
 	p.table("#Rank", "Key", "Status", "#Points", "#Share", "#Results", "Joined")
 	for i, m := range members[:min(len(members), membersShown)] {
-		p.row(i+1, hex(m.Key), m.Status, m.Points, percent(m.Share), m.Results, stamp(m.JoinedMs))
+		p.row(i+1, hex(m.Key), view.Standing(r.Phase, m.Status), m.Points, percent(m.Share), m.Results, stamp(m.JoinedMs))
 	}
 	p.endTable()
 	if left := len(members) - membersShown; left > 0 {

@@ -33,7 +33,7 @@ func Status(out io.Writer, r view.Run) error {
 	}
 	fmt.Fprintf(w, "\nmember\tstatus\tpoints\tresults\tmissed\tchecks passed\tstake\tclaimable\n")
 	for _, m := range r.Members {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Title(), m.Status, m.Points, m.Results, m.Missed, m.Passed,
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Title(), view.Standing(r.Phase, m.Status), m.Points, m.Results, m.Missed, m.Passed,
 			view.Thousands(m.Stake), view.Thousands(m.Claimable))
 	}
 	return w.Flush()
@@ -100,7 +100,7 @@ func statusScores(w io.Writer, r view.Run) {
 	}
 	fmt.Fprintf(w, "\nmember\tstatus\tresults\tmissed\tscore\tlast\tweight\treward\tearned\tstake\tclaimable\n")
 	for _, m := range r.Members {
-		status := m.Status
+		status := view.Standing(r.Phase, m.Status)
 		if m.Immune {
 			status += ", immune"
 		}
