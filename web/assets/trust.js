@@ -22,7 +22,7 @@ export function trust(main, context) {
   function show() {
     shown = true;
     fill(main, h("h1", {}, "Trust"), card("How results are checked", "", about),
-      card("Convictions", "wide", none, table("Convictions", [["No.", "num"], ["Member"], ["Offence"], ["Round", "num"], ["Reported by", "hide-s"], ["Lost", "num"], ["In the model", "hide-s"], ["Evidence", "hide-m"], ["When", "hide-m"]], convictions)),
+      card("Convictions", "wide", none, table("Convictions", [["No.", "num hide-s"], ["Member"], ["Offence"], ["Round", "num"], ["Reported by", "hide-s"], ["Lost", "num hide-s"], ["In the model", "hide-s"], ["Evidence", "hide-m"], ["When", "hide-m"]], convictions)),
       card("Disputes", "wide", calm, disputes),
       card("Open checks", "wide", rest, table("Open checks", [["Round", "num"], ["Member"], ["Sequences", "num"], ["Verifier"], ["Time left", "num"]], checks)));
   }
@@ -41,7 +41,7 @@ export function trust(main, context) {
     filled(checks, d.checks.length);
     text(none, d.convictions.length ? "" : "No convictions.");
     list(convictions, d.convictions, (c) => c.number,
-      () => h("tr", {}, ["num", "", "", "num", "hide-s", "num", "hide-s", "hide-m", "hide-m"].map((c) => h("td", { class: c }))),
+      () => h("tr", {}, ["num hide-s", "", "", "num", "hide-s", "num hide-s", "hide-s", "hide-m", "hide-m"].map((c) => h("td", { class: c }))),
       (e, c) => {
         const [no, who, what, round, by, lost, model, evidence, when] = e.children;
         text(no, count(c.number));
@@ -83,8 +83,8 @@ function disputeCard(base, x) {
 function drawDispute(e, x, keys, named) {
   const [summary, about, , moves] = e.children;
   text(summary.children[0], `round ${count(x.round)} of member ${x.member}`);
-  text(summary.children[1], x.ended_ms ? "over" : x.stage);
-  attr(summary.children[1], "data-result", x.ended_ms ? (x.conviction ? "missed" : "accepted") : "open");
+  text(summary.children[1], x.ended_ms ? (x.conviction ? "convicted" : "over, nobody convicted") : x.stage);
+  attr(summary.children[1], "data-result", x.ended_ms ? (x.conviction ? "missed" : "none") : "open");
   const k = JSON.stringify(x);
   if (e.dataset.k !== k) {
     e.dataset.k = k;
