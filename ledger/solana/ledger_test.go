@@ -264,8 +264,12 @@ func TestDeployOnSolana(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A stranger's gifts, which keep accounts from being made at once.
-	d := chain.NewDeployment(chain.NewSigner(owner), file)
-	for _, at := range []chain.Address{chain.Address(d.Program()), d.Buffer(), chain.MintAt(chain.Address(owner.Public()))} {
+	d, mint := chain.NewDeployment(chain.NewSigner(owner), file), chain.MintAt(chain.Address(owner.Public()))
+	purse, err := chain.Purse(chain.Address(owner.Public()), mint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []chain.Address{chain.Address(d.Program()), d.Buffer(), mint, purse} {
 		if err := none.Airdrop(t.Context(), key.Public(at), 1e9); err != nil {
 			t.Fatal(err)
 		}
@@ -290,8 +294,8 @@ func TestDeployOnSolana(t *testing.T) {
 		t.Error(again, err)
 	}
 	for range 2 {
-		if mint, err := none.NewToken(t.Context(), owner, 1000); mint != chain.MintAt(chain.Address(owner.Public())) || err != nil {
-			t.Error(mint, err)
+		if at, err := none.NewToken(t.Context(), owner, 1000); at != mint || err != nil {
+			t.Error(at, err)
 		}
 	}
 	c, err := solana.NewClient(t.Context(), solana.Options{Program: at, Endpoints: []string{url}, Poll: 10 * time.Millisecond})
