@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // A table that has one long text a thousand times, in a dictionary, is read a few texts at a time,
@@ -47,5 +50,29 @@ func TestATableOfOneLongTextIsReadInPieces(t *testing.T) {
 	})
 	if err != nil || n != len(rows) {
 		t.Errorf("%d texts were read, %v", n, err)
+	}
+}
+
+// TestAPageThatIsTooLongIsNotRead reads tables of some kilobytes whose page is longer than is read,
+// with a header that says so, and with one that does not.
+func TestAPageThatIsTooLongIsNotRead(t *testing.T) {
+	const most = 1 << 20
+	for name, codec := range map[string]compress.Codec{"zstd": &parquet.Zstd, "gzip": &parquet.Gzip, "snappy": &parquet.Snappy} {
+		body, err := codec.Encode(nil, make([]byte, most+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, says := range []int32{most + 1, 1000} {
+			h := format.PageHeader{Type: format.DataPage, UncompressedPageSize: says, CompressedPageSize: int32(len(body))}
+			b, err := thrift.Marshal(new(thrift.CompactProtocol), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, body...)
+			err = boundPages(bytes.NewReader(b), format.ColumnMetaData{Codec: codec.CompressionCodec(), TotalCompressedSize: int64(len(b))}, most)
+			if err == nil || !strings.Contains(err.Error(), "smaller pages") {
+				t.Errorf("%s, %d bytes said: %v", name, says, err)
+			}
+		}
 	}
 }

@@ -199,6 +199,16 @@ func (c *parquetColumn) close() {
 	}
 }
 
+// open opens the pages of the group.
+func (c *parquetColumn) open() error {
+	chunk := c.groups[c.group].ColumnChunks()[c.column].(*parquet.FileColumnChunk)
+	if err := boundPages(chunk.File(), chunk.File().Metadata().RowGroups[c.group].Columns[c.column].MetaData, pageBytesMax); err != nil {
+		return err
+	}
+	c.pages = chunk.Pages()
+	return nil
+}
+
 // seek moves to a row.
 func (c *parquetColumn) seek(row uint64) error {
 	for c.group < len(c.groups) && row >= uint64(c.groups[c.group].NumRows()) {
@@ -208,9 +218,8 @@ func (c *parquetColumn) seek(row uint64) error {
 	if c.group == len(c.groups) {
 		return nil
 	}
-	c.pages = c.groups[c.group].ColumnChunks()[c.column].Pages()
-	if row == 0 {
-		return nil
+	if err := c.open(); err != nil || row == 0 {
+		return err
 	}
 	return c.pages.SeekToRow(int64(row))
 }
@@ -232,7 +241,9 @@ func (c *parquetColumn) read(buf []parquet.Value) (int, error) {
 			return 0, io.EOF
 		}
 		if c.pages == nil {
-			c.pages = c.groups[c.group].ColumnChunks()[c.column].Pages()
+			if err := c.open(); err != nil {
+				return 0, err
+			}
 		}
 		page, err := c.pages.ReadPage()
 		if errors.Is(err, io.EOF) {
