@@ -71,12 +71,12 @@ of each seed; called again, the command runs the missing seeds.`,
 	return cmd
 }
 
-// spendMemory has garbage collected seldom, which is a sixth of the time otherwise, up to 6 GiB,
+// spendMemory has garbage collected seldom, which is a third of the time otherwise, up to 7 GiB,
 // unless the environment says how.
 func spendMemory() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(6 << 30)
+		debug.SetMemoryLimit(7 << 30)
 	}
 }
 

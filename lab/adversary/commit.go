@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 )
@@ -33,17 +34,19 @@ func (m *member) copyFrom(from func(key.Public) bool) func() []dispute.Signed {
 			if _, done := m.instead[round]; done || !m.hasState {
 				continue
 			}
-			for i := range m.state.Count() {
-				s, known := m.seen[round][i]
-				if !known || !m.held[s.Commitment.Payload] || !from(m.state.Key(i)) {
-					continue
+			copied, found := coordinator.Member(0), false // the first such member
+			for i, s := range m.seen[round] {
+				if i < m.state.Count() && (!found || i < copied) && m.held[s.Commitment.Payload] && from(m.state.Key(i)) {
+					copied, found = i, true
 				}
-				c := own.Commitment
-				c.Payload, c.PayloadBytes, c.Loss = s.Commitment.Payload, s.Commitment.PayloadBytes, s.Commitment.Loss
-				m.instead[round] = m.sign(c)
-				out = append(out, m.instead[round])
-				break
 			}
+			if !found {
+				continue
+			}
+			s, c := m.seen[round][copied], own.Commitment
+			c.Payload, c.PayloadBytes, c.Loss = s.Commitment.Payload, s.Commitment.PayloadBytes, s.Commitment.Loss
+			m.instead[round] = m.sign(c)
+			out = append(out, m.instead[round])
 		}
 		return out
 	}
