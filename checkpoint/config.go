@@ -119,8 +119,16 @@ type ropeJSON struct {
 	Type     string `json:"rope_type"`
 }
 
-// ropeLlama3 is the rope_type of Llama 3.
-const ropeLlama3 = "llama3"
+// The values of rope_type that are known. ropeDynamic changes nothing within the context.
+const (
+	ropeLlama3  = "llama3"
+	ropeLinear  = "linear"
+	ropeDynamic = "dynamic"
+)
+
+// linearRope returns the Rope that makes all rotations slower: the fastest is of less than a turn
+// in one token.
+func linearRope(factor float64) Rope { return Rope{Factor: factor, Low: 1, High: 2, Original: 1} }
 
 // configJSON is config.json. Fields that were renamed between transformers 4 and 5 appear under
 // both names. Token ids that do not exist are null: if omitted, they would default to Llama's 1 and
@@ -164,8 +172,10 @@ func (c Config) configBytes(d DType) []byte {
 	rope := ropeJSON{Theta: theta, Type: "default"}
 	var scaling *ropeJSON
 	if r := c.Rope; r != (Rope{}) {
-		rope.Type, rope.Original = ropeLlama3, r.Original
-		rope.Factor, rope.Low, rope.High = newFloat(r.Factor, 64), newFloat(r.Low, 64), newFloat(r.High, 64)
+		rope.Type, rope.Factor = ropeLinear, newFloat(r.Factor, 64)
+		if r != linearRope(r.Factor) {
+			rope.Type, rope.Original, rope.Low, rope.High = ropeLlama3, r.Original, newFloat(r.Low, 64), newFloat(r.High, 64)
+		}
 		scaling = &rope
 	}
 	kind, class := c.architecture()

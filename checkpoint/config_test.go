@@ -86,7 +86,7 @@ func TestConfigsOfOthersAreRead(t *testing.T) {
 		{`"hidden_act": "silu"`, `"hidden_act": "gelu"`, "gelu"},
 		{`"attention_bias": false`, `"attention_bias": true`, "biases"},
 		{`"rope_scaling": null`, `"rope_scaling": {"rope_type": "llama3", "factor": 8}`, "low_freq_factor"},
-		{`"rope_scaling": null`, `"rope_scaling": {"type": "linear", "factor": 8}`, "scaled"},
+		{`"rope_scaling": null`, `"rope_scaling": {"type": "yarn", "factor": 8}`, "scaled"},
 		{`"rope_scaling": null`, `"rope_parameters": {"rope_theta": 5}`, "rope_theta"},
 		{`"vocab_size": 49152`, `"vocab_size": 16777217`, "vocab_size"},
 		{`"hidden_size": 576`, `"hidden_size": 577`, "multiple"},
@@ -157,7 +157,7 @@ func TestRelativesOfLlamaAreRead(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "sliding_window": 512,`):                                                 "Mistral only",
+		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "sliding_window": 512,`):                                                 "Mistral and Phi-3 only",
 		other("mistral", "MistralForCausalLM", `"sliding_window": 512, "layer_types": ["full_attention"],`):                                      "same in every layer",
 		strings.Replace(other("qwen3", "Qwen3ForCausalLM", ``), `"attention_bias": false`, `"attention_bias": true`, 1):                          "Qwen2's",
 		strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`}, "rope_scaling": {"rope_type": "llama3", "factor": 2}`, 1): "differ",

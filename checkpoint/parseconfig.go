@@ -18,6 +18,7 @@ type readRope struct {
 	Theta   *float64 `json:"rope_theta"`
 	Type    string   `json:"rope_type"`
 	OldType string   `json:"type"`
+	Partial *float64 `json:"partial_rotary_factor"` // of Phi-3; Llama and the others ignore it
 }
 
 // name returns the type of scaling.
@@ -36,13 +37,19 @@ func (r *readRope) plain() bool {
 // fill sets fields that are missing in b where transformers has other defaults than Llama's.
 func (r *readConfig) fill(b []byte) {
 	if r.Context == 0 {
-		r.Context = map[string]int{mistral: 131072, "qwen2": 32768, "qwen3": 32768}[r.ModelType]
+		r.Context = map[string]int{mistral: 131072, phi3: 4096, "qwen2": 32768, "qwen3": 32768}[r.ModelType]
 		if r.Context == 0 {
 			r.Context = 2048
 		}
 	}
 	if r.ModelType == "qwen3" && r.HeadDim == nil {
 		r.HeadDim = new(128)
+	}
+	if r.ModelType == phi3 && r.KVHeads == nil {
+		r.KVHeads = &r.Heads
+	}
+	if r.ModelType == phi3 && r.Eps == nil {
+		r.Eps = new(1e-5)
 	}
 	var said map[string]json.RawMessage
 	_ = json.Unmarshal(b, &said) // it is an object: r was read from it
@@ -89,12 +96,17 @@ type readConfig struct {
 	PartialRotary *float64        `json:"partial_rotary_factor"`
 }
 
-// mistral is the only model_type with windows.
-const mistral = "mistral"
+// The values of model_type with windows. A Phi-3 is a Mistral some of whose matrices are joined in
+// files of weights.
+const (
+	mistral = "mistral"
+	phi3    = "phi3"
+)
 
 // classes are the known values of model_type, and their classes in transformers.
 var classes = map[string]string{
 	"llama": "LlamaForCausalLM", mistral: "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
+	phi3: "Phi3ForCausalLM",
 }
 
 // window returns the sliding window, or 0.
@@ -109,7 +121,11 @@ func (r *readConfig) window() int {
 func (r *readConfig) rope() (Rope, error) {
 	var found []Rope
 	for _, x := range []*readRope{r.Rope, r.RopeScaling} {
-		if !x.plain() {
+		switch {
+		case x.plain() || x.name() == ropeDynamic:
+		case x.name() == ropeLinear:
+			found = append(found, linearRope(x.Factor))
+		default:
 			found = append(found, Rope{x.Factor, x.Low, x.High, x.Original})
 		}
 	}
@@ -133,7 +149,7 @@ func (r *readConfig) unsupported() error {
 		}
 	}
 	class, known := classes[r.ModelType]
-	fault(!known, "model_type is %.80q; known are llama, mistral, qwen2 and qwen3", r.ModelType)
+	fault(!known, "model_type is %.80q; known are llama, mistral, phi3, qwen2 and qwen3", r.ModelType)
 	fault(known && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, class),
 		"architectures is %.80q, only %q is known", r.Architectures, class)
 	fault(r.Act != "silu", "hidden_act is %.80q, only %q is known", r.Act, "silu")
@@ -141,17 +157,20 @@ func (r *readConfig) unsupported() error {
 	fault(r.AttentionBias, "attention_bias: of layers with biases only Qwen2's are known")
 	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
 	for _, rope := range []*readRope{r.Rope, r.RopeScaling} {
-		if !rope.plain() && rope.name() != ropeLlama3 {
-			fault(true, "rotary embeddings scaled by %.80q are not known, only by %q", rope.name(), ropeLlama3)
+		if !rope.plain() && !slices.Contains([]string{ropeLlama3, ropeLinear, ropeDynamic}, rope.name()) {
+			fault(true, "rotary embeddings scaled by %.80q are not known, only by %q, %q and %q", rope.name(), ropeLlama3, ropeLinear, ropeDynamic)
 			break
 		}
 	}
+	if r.ModelType == phi3 && r.Rope != nil && r.Rope.Partial != nil {
+		r.PartialRotary = r.Rope.Partial
+	}
 	fault(r.PartialRotary != nil && *r.PartialRotary != 1, "partial_rotary_factor: only heads that are turned as a whole are known")
-	full := r.ModelType != mistral && r.window() > 0 && r.window() < r.Context
+	full := r.ModelType != mistral && r.ModelType != phi3 && r.window() > 0 && r.window() < r.Context
 	some := slices.ContainsFunc(r.LayerTypes, func(t string) bool {
 		return t != "full_attention" && (t != "sliding_attention" || r.window() == 0)
 	}) || r.window() > 0 && slices.Contains(r.LayerTypes, "full_attention")
-	fault(full || some, "sliding windows are known in Mistral only, and the same in every layer")
+	fault(full || some, "sliding windows are known in Mistral and Phi-3 only, and the same in every layer")
 	if q := strings.TrimSpace(string(r.Quantization)); q != "" && q != "null" {
 		fault(true, "quantization_config: take the weights as they were before they were quantized")
 	}
@@ -159,8 +178,9 @@ func (r *readConfig) unsupported() error {
 }
 
 // ParseConfig reads a config.json, from entrain or another program, of a model that entrain can
-// compute: a Llama, Mistral, Qwen2 or Qwen3 with SiLU, and angles that are not scaled or scaled as
-// in Llama 3. Its error lists every difference. A window as wide as the context is none.
+// compute: a Llama, Mistral, Phi-3, Qwen2 or Qwen3 with SiLU, and angles that are not scaled,
+// scaled as in Llama 3, or all by one factor. Its error lists every difference. A window as wide as
+// the context is none, and so is a scaling that begins behind the context (dynamic).
 func ParseConfig(b []byte) (Config, error) {
 	if len(b) > ConfigBytesMax {
 		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)

@@ -188,6 +188,9 @@ func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
 	}
 	for _, t := range layout.Tensors() {
 		if !seen[t.Name] {
+			if t.Name == headTensor {
+				return fmt.Errorf("read checkpoint: no file has tensor %q of the model; if its head is its embedding, set tie_word_embeddings in %s to true", t.Name, ConfigFile)
+			}
 			return fmt.Errorf("read checkpoint: no file has tensor %q of the model", t.Name)
 		}
 	}

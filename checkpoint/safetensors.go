@@ -101,21 +101,31 @@ func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat [
 			}
 			continue
 		}
+		parts, shape := []tensor.Tensor{t}, t.Shape
 		if !ok {
+			parts, shape = joined(layout, e.Name)
+		}
+		if len(parts) == 0 {
+			if e.Name == headTensor {
+				return fmt.Errorf("it has %q, but the model's head is its embedding: set tie_word_embeddings in %s to false", e.Name, ConfigFile)
+			}
 			return fmt.Errorf("the model has no tensor %q", e.Name)
 		}
-		if !slices.Equal(t.Shape, e.Shape) {
-			return fmt.Errorf("tensor %q has shape %v, the model's has %v", e.Name, e.Shape, t.Shape)
+		if !slices.Equal(shape, e.Shape) {
+			return fmt.Errorf("tensor %q has shape %v, the model's has %v", e.Name, e.Shape, shape)
 		}
-		if err := found(e); err != nil {
-			return err
-		}
-		for piece := range slices.Chunk(t.Of(flat), pieceBytes/4) {
-			b := buf[:uint64(len(piece))*e.DType.size()]
-			if _, err := io.ReadFull(r, b); err != nil {
-				return fmt.Errorf("read tensor %q: %w", e.Name, short(err))
+		for _, t := range parts {
+			e.Name = t.Name
+			if err := found(e); err != nil {
+				return err
 			}
-			e.DType.decode(piece, b)
+			for piece := range slices.Chunk(t.Of(flat), pieceBytes/4) {
+				b := buf[:uint64(len(piece))*e.DType.size()]
+				if _, err := io.ReadFull(r, b); err != nil {
+					return fmt.Errorf("read tensor %q: %w", e.Name, short(err))
+				}
+				e.DType.decode(piece, b)
+			}
 		}
 	}
 	if n, err := io.ReadFull(r, buf[:1]); n > 0 || !errors.Is(err, io.EOF) {
@@ -125,6 +135,31 @@ func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat [
 		return err
 	}
 	return nil
+}
+
+// headTensor is missing in models whose head is the embedding.
+const headTensor = "lm_head.weight"
+
+// joined returns the tensors of layout whose rows a Phi-3 has in one tensor, one after the other,
+// and the shape of that; none if it joins none.
+func joined(layout tensor.Layout, name string) (parts []tensor.Tensor, shape []int) {
+	for all, names := range map[string][]string{
+		".self_attn.qkv_proj.weight": {".self_attn.q_proj.weight", ".self_attn.k_proj.weight", ".self_attn.v_proj.weight"},
+		".mlp.gate_up_proj.weight":   {".mlp.gate_proj.weight", ".mlp.up_proj.weight"},
+	} {
+		layer, ok := strings.CutSuffix(name, all)
+		for i := 0; ok && i < len(names); i++ {
+			t, found := layout.Find(layer + names[i])
+			if !found {
+				return nil, nil
+			}
+			if parts = append(parts, t); shape == nil {
+				shape = []int{0, t.Shape[1]}
+			}
+			shape[0] += t.Shape[0]
+		}
+	}
+	return parts, shape
 }
 
 // short converts both end-of-file errors of ReadFull to one.

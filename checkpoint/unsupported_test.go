@@ -20,7 +20,8 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 		}
 	}
 	for _, field := range []string{`"sliding_window": null`, `"sliding_window": 4096, "use_sliding_window": false`, `"quantization_config": null`,
-		`"layer_types": ["full_attention"]`, `"partial_rotary_factor": 1.0`} {
+		`"layer_types": ["full_attention"]`, `"partial_rotary_factor": 1.0`,
+		`"rope_scaling": {"type": "dynamic", "factor": 2.0}`, `"rope_scaling": {"type": "linear", "factor": 2.0}`} {
 		if _, err := ParseConfig(with(field)); err != nil {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -30,6 +31,11 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, without %q", err, want)
 		}
+	}
+	phi := strings.NewReplacer("LlamaForCausalLM", "Phi3ForCausalLM", `"model_type": "llama"`, `"model_type": "phi3"`,
+		`"rope_scaling": null`, `"rope_parameters": {"partial_rotary_factor": 0.75}`).Replace(smol)
+	if _, err := ParseConfig([]byte(phi)); err == nil || !strings.Contains(err.Error(), "partial_rotary_factor") {
+		t.Errorf("a Phi-3 that turns a part of each head: %v", err)
 	}
 	other := strings.Replace(smol, "LlamaForCausalLM", "LlamaForSequenceClassification", 1)
 	if _, err := ParseConfig([]byte(other)); other == smol || err == nil || !strings.Contains(err.Error(), "SequenceClassification") {

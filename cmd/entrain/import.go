@@ -19,7 +19,7 @@ func importCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import MODEL -o CHECKPOINT",
 		Short: "Make a checkpoint of a model from elsewhere",
-		Long: `Reads a Llama, Mistral, Qwen2 or Qwen3 in the layout of Hugging Face (config.json, safetensors,
+		Long: `Reads a Llama, Mistral, Phi-3, Qwen2 or Qwen3 in the layout of Hugging Face (config.json, safetensors,
 tokenizer.json) and writes it as a checkpoint, with a manifest: to continue training it, to generate with it,
 to score or to export it.
 
@@ -27,8 +27,8 @@ Weights of type BF16, F16 and F32 become float32, which loses nothing. The hash 
 parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken as it is.
 
 What entrain cannot compute is refused, and named: other architectures, rotary embeddings scaled otherwise
-than Llama 3's, windows in some layers only, quantized weights, tokenizers other than BPE of bytes or, as in
-Llama 2 and Mistral, of characters with bytes to fall back to.
+than by one factor or as in Llama 3, windows in some layers only, quantized weights, tokenizers other than
+BPE of bytes or, as in Llama 2 and Mistral, of characters with bytes to fall back to.
 
 The model may be on a hub: hf://owner/name, at HF_ENDPOINT if that is set, or hf://host/owner/name; and
 at https:// and s3:// addresses of directories. HF_TOKEN goes to HF_ENDPOINT alone. Nothing vouches for

@@ -17,7 +17,7 @@ import sys
 import adapters
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config, Qwen3Config
 
 out, tokenizer = sys.argv[1:]
 torch.set_num_threads(2)
@@ -32,7 +32,10 @@ configs = {
     "llama2": LlamaConfig(**shape, rms_norm_eps=1e-5),
     "llama3": LlamaConfig(**shape, rms_norm_eps=1e-5, rope_parameters=llama3),
     "llama32-tied": LlamaConfig(**shape, head_dim=32, rope_parameters=llama3, tie_word_embeddings=True),
+    "linear": LlamaConfig(**shape, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0)),
+    "dynamic": LlamaConfig(**shape, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=4.0)),
     "mistral": MistralConfig(**shape, sliding_window=24),
+    "phi": Phi3Config(**shape, pad_token_id=None, sliding_window=24),  # llama.cpp wants "</s>" in what it sees named "phi3"
     "mistral-no-window": MistralConfig(**shape, sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen2": Qwen2Config(**shape, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen2-tied": Qwen2Config(**shape, tie_word_embeddings=True),
