@@ -347,6 +347,11 @@ func TestFilesThatAreNotUnderstoodAreRefused(t *testing.T) {
 		{"unknown pre-tokenizer", set("pre_tokenizer", map[string]any{"type": "Whitespace"}), `"Whitespace"`},
 		{"prefix space", set("pre_tokenizer.add_prefix_space", true), "add_prefix_space"},
 		{"unknown field", set("model.magic", 1), "magic"},
+		{"word pieces", func(v map[string]any) {
+			m := v["model"].(map[string]any)
+			m["type"], m["max_input_chars_per_word"] = "WordPiece", 100
+		}, `"WordPiece"`},
+		{"stripped", set("normalizer", map[string]any{"type": "Strip", "strip_left": true, "strip_right": true}), `"Strip"`},
 		{"added twice", added(map[string]any{"id": 600, "content": "<mask>"}), "occurs twice"},
 		{"added with a used id", added(map[string]any{"id": 5, "content": "<x>"}), "both have id 5"},
 		{"added with two ids", added(map[string]any{"id": 701, "content": "the"}), "in the vocab"},

@@ -131,6 +131,14 @@ func parseBPE(b []byte) (*BPE, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
+		var other struct {
+			Model struct {
+				Type string `json:"type"`
+			} `json:"model"`
+		}
+		if kind := &other.Model.Type; json.Unmarshal(b, &other) == nil && *kind != "" && *kind != "BPE" {
+			return nil, fmt.Errorf("the model is %.80q: only tokenizers of type BPE are known", *kind)
+		}
 		return nil, fmt.Errorf("%w%s", err, lineOf(b, d.InputOffset()))
 	}
 	if rest := bytes.TrimSpace(b[d.InputOffset():]); len(rest) > 0 {

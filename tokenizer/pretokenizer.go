@@ -74,10 +74,21 @@ func parseSteps(b json.RawMessage) ([]stepJSON, error) {
 	return steps, nil
 }
 
-func parseStep(b json.RawMessage) (s stepJSON, err error) {
+func parseStep(b json.RawMessage) (s stepJSON, err error) { return s, decodeStep(b, &s) }
+
+// decodeStep decodes a step of a tokenizer. Its error names the step's type, which may be one whose
+// fields are not known.
+func decodeStep(b json.RawMessage, step any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return s, d.Decode(&s)
+	err := d.Decode(step)
+	var is struct {
+		Type string `json:"type"`
+	}
+	if err != nil && json.Unmarshal(b, &is) == nil {
+		return fmt.Errorf("%.80q is not supported as it is here: %w", is.Type, err)
+	}
+	return err
 }
 
 // known returns the pattern of a Split.

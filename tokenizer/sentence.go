@@ -49,9 +49,7 @@ func parseNormalizer(b json.RawMessage) (n normalizer, err error) {
 		return n, nil
 	}
 	var step normalizerJSON
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&step); err != nil {
+	if err := decodeStep(b, &step); err != nil {
 		return n, err
 	}
 	steps := []normalizerJSON{step}
@@ -112,9 +110,7 @@ func (t *BPE) readSentence(f *definition) error {
 	switch {
 	case !isNull(f.PreTokenizer):
 		var m metaspaceJSON
-		d := json.NewDecoder(bytes.NewReader(f.PreTokenizer))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&m); err != nil {
+		if err := decodeStep(f.PreTokenizer, &m); err != nil {
 			return fmt.Errorf("pre_tokenizer: %w", err)
 		}
 		if m.Type != "Metaspace" || m.Replacement != blank || t.normal != (normalizer{}) {
