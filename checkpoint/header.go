@@ -2,12 +2,11 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"sort"
 	"strconv"
 	"unicode/utf8"
 
@@ -95,7 +94,7 @@ func parseHeader(b []byte, dataBytes uint64) ([]Entry, error) {
 // checkEntries sorts the entries by their bytes and checks that together they are a layout and fill
 // dataBytes.
 func checkEntries(entries []Entry, dataBytes uint64) error {
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Begin, b.Begin) })
+	sort.SliceStable(entries, func(i, j int) bool { return entries[i].Begin < entries[j].Begin })
 	specs := make([]tensor.Spec, len(entries))
 	for i, e := range entries {
 		specs[i] = tensor.Spec{Name: e.Name, Shape: e.Shape}

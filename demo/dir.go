@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
@@ -233,7 +234,7 @@ func (d *directory) makeKeys() ([]host.Allocation, error) {
 		k, err = ensureKey(d.file(name, "key"))
 		accounts = append(accounts, host.Allocation{Key: k.Public(), Amount: stake})
 	}
-	slices.SortFunc(accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
+	sort.Slice(accounts, func(i, j int) bool { return accounts[i].Key.Compare(accounts[j].Key) < 0 })
 	return accounts, err
 }
 

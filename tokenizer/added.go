@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"slices"
 	"sort"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -34,7 +33,7 @@ func newAddedTokens(list []addedToken, n normalizer) addedTokens {
 			t.content = string(n.apply([]byte(t.content)))
 		}
 	}
-	slices.SortStableFunc(a.list, func(x, y addedToken) int { return strings.Compare(x.content, y.content) })
+	sort.SliceStable(a.list, func(i, j int) bool { return a.list[i].content < a.list[j].content })
 	for _, t := range a.list {
 		if !t.special {
 			a.first[0][t.content[0]] = true

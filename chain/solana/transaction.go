@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // TransactionBytesMax bounds a transaction: what fits a packet of IPv6's smallest.
@@ -74,7 +75,8 @@ func encode(recent [32]byte, payer Address, list []Instruction) (message []byte,
 		}
 		return n
 	}
-	slices.SortStableFunc(refs[1:], func(a, b AccountRef) int { return rank(a) - rank(b) })
+	others := refs[1:]
+	sort.SliceStable(others, func(i, j int) bool { return rank(others[i]) < rank(others[j]) })
 	if len(refs) > 256 {
 		return nil, nil, fmt.Errorf("the transaction names %d accounts, at most 256 are possible", len(refs))
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"time"
 
 	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
@@ -161,13 +162,13 @@ func (o Options) genesis(homes []fresh) (*cmttypes.GenesisDoc, error) {
 	slices.SortFunc(g.Creators, key.Public.Compare)
 	g.Creators = slices.Compact(g.Creators)
 	g.Accounts = slices.Clone(o.Accounts)
-	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
+	sort.Slice(g.Accounts, func(i, j int) bool { return g.Accounts[i].Key.Compare(g.Accounts[j].Key) < 0 })
 	for _, h := range homes {
 		g.Replicas = append(g.Replicas, host.Founder{
 			Key: key.Public(h.validator.PubKey().Bytes()), Chance: h.chance.Public(), Operator: o.Operator, Stake: o.Stake,
 		})
 	}
-	slices.SortFunc(g.Replicas, func(a, b host.Founder) int { return a.Key.Compare(b.Key) })
+	sort.Slice(g.Replicas, func(i, j int) bool { return g.Replicas[i].Key.Compare(g.Replicas[j].Key) < 0 })
 	state, err := json.Marshal(g)
 	if err != nil {
 		return nil, err
