@@ -92,6 +92,7 @@ func (c *Client) boxesOf(ctx context.Context, own solana.Address) ([]box, error)
 			continue
 		}
 		for _, p := range runs {
+			head := head // none of an announcement
 			b := box{lamports: f.Account.Lamports, close: []solana.Instruction{c.program.Close(f.Address, own)}, message: true}
 			label := messageLabel(p.run, head)
 			if kind := announcement(p.run); kind == solana.Address(head) {
