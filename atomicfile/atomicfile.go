@@ -156,6 +156,11 @@ func fillDir(ctx context.Context, temp, dir string, write func(Create) error) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return finish(temp, dir)
+}
+
+// finish renames temp, whose files are complete and synced, to dir.
+func finish(temp, dir string) error {
 	if err := os.Chmod(temp, 0o755); err != nil { // MkdirTemp made it for its owner alone
 		return err
 	}
@@ -163,6 +168,19 @@ func fillDir(ctx context.Context, temp, dir string, write func(Create) error) er
 		return err
 	}
 	return os.Rename(temp, dir)
+}
+
+// MoveDir makes temp, a directory of complete and synced files on the same file system, the
+// directory dir, as if WriteDir had written it. If dir exists, the error wraps fs.ErrExist.
+func MoveDir(temp, dir string) error {
+	dir = filepath.Clean(dir)
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("write directory %q: %w", dir, fs.ErrExist)
+	}
+	if err := finish(temp, dir); err != nil {
+		return failed("write directory", dir, err)
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 // plain reports whether name is a file name without a directory, on every system.

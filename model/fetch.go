@@ -50,7 +50,7 @@ func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir st
 		}
 		return path, release, err
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public, BytesMax: f.BytesMax})
+	d, err := f.open(name)
 	if err != nil {
 		return "", nil, err
 	}
@@ -64,6 +64,13 @@ func (f Fetcher) Local(ctx context.Context, name string, want wire.Hash) (dir st
 		return "", nil, err
 	}
 	return f.cached(ctx, d, m)
+}
+
+// open returns the depot at an address. Fetches that are interrupted continue in the cache.
+func (f Fetcher) open(address string) (*depot.Depot, error) {
+	return depot.Open(address, depot.Options{
+		Getenv: f.Getenv, Progress: f.Progress, Say: f.Say, Partial: f.Cache.Dir, Stranger: f.Stranger, Public: f.Public, BytesMax: f.BytesMax,
+	})
 }
 
 // Import reads the model of other software at place, a directory or an address, as Import does.
@@ -82,7 +89,7 @@ func (f Fetcher) foreign(ctx context.Context, name string) (dir string, release 
 	if !depot.IsAddress(name) {
 		return name, func() {}, nil // the user's own
 	}
-	d, err := depot.Open(name, depot.Options{Getenv: f.Getenv, Progress: f.Progress, Stranger: f.Stranger, Public: f.Public, BytesMax: f.BytesMax})
+	d, err := f.open(name)
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,7 +97,7 @@ func (f Fetcher) foreign(ctx context.Context, name string) (dir string, release 
 	if err := os.MkdirAll(f.Cache.Dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	parent, err := os.MkdirTemp(f.Cache.Dir, "import-")
+	parent, err := os.MkdirTemp(f.Cache.Dir, atomicfile.TempPrefix+"*")
 	if err != nil {
 		return "", nil, err
 	}

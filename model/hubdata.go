@@ -93,7 +93,7 @@ func (f Fetcher) Dataset(ctx context.Context, address, split string) (string, er
 		return dir, err
 	}
 	f.Say("fetching the %s split of %s; it stays in %s", split, name, dir)
-	o := depot.Options{Getenv: f.Getenv, Progress: f.Progress}
+	o := depot.Options{Getenv: f.Getenv, Progress: f.Progress, Say: f.Say, Partial: filepath.Dir(dir)}
 	return dir, depot.FetchDataset(ctx, address, dir, o, func(names []string) ([]string, error) { return source.Tables(names, split), nil })
 }
 

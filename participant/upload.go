@@ -138,6 +138,10 @@ func (u *uploader) close() {
 // continues.
 const originDir = "origin"
 
+// partialSuffix ends the name of the directory beside it with what was fetched before an
+// interruption.
+const partialSuffix = ".partial"
+
 // originSlack is the size allowed for a checkpoint's tokenizer and headers, in bytes.
 const originSlack = 256 << 20
 
@@ -217,7 +221,14 @@ func (p Options) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(strin
 	if _, err := trainer.OriginIn(dir, want); err == nil {
 		return dir, nil // from an earlier start
 	}
-	err := fetchParams(ctx, address, dir, s, want, depot.Options{Getenv: getenv, Stranger: !asked, Public: !asked && !onchain.AllPrivate(p.Endpoints)}, p.Log)
+	o := depot.Options{Getenv: getenv, Partial: dir + partialSuffix, Stranger: !asked, Public: !asked && !onchain.AllPrivate(p.Endpoints)}
+	if p.Log != nil {
+		o.Say = func(format string, args ...any) { p.Log.Info(fmt.Sprintf(format, args...)) }
+	}
+	err := fetchParams(ctx, address, dir, s, want, o, p.Log)
+	if err == nil || !asked && ctx.Err() == nil {
+		_ = os.RemoveAll(o.Partial) // nobody continues it: peers are asked for the model instead
+	}
 	switch {
 	case err == nil:
 		return dir, nil

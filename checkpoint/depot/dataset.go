@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	"github.com/entrain-network/entrain/atomicfile"
 )
 
 // FetchDataset downloads files of a data set on a hub, hf://owner/name, into the directory dir,
 // which must not exist. choose picks them from the names of all; a slash in a name becomes an
 // underscore. Nothing vouches for their bytes but the server. It leaves nothing of an incomplete
-// set.
+// set in dir.
 func FetchDataset(ctx context.Context, address, dir string, o Options, choose func(names []string) ([]string, error)) error {
 	o.fill()
 	defer o.Client.CloseIdleConnections()
@@ -52,10 +50,9 @@ func fetchDataset(ctx context.Context, address, dir string, o Options, choose fu
 	}
 	from := web{h.base + "/datasets/" + h.model + "/resolve/" + h.revision + "/", h.token, h.String(), h.options}
 	f := &fetching{from: from, options: o}
-	return atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
+	return f.writeDir(ctx, "datasets "+h.String(), dir, func(into *partialDir) error {
 		for _, name := range chosen {
-			flat := func(file string) string { return strings.ReplaceAll(file, "/", "_") }
-			if err := f.unknownAs(ctx, create, name, flat(name)); err != nil {
+			if err := f.file(ctx, into, name, strings.ReplaceAll(name, "/", "_"), nil); err != nil {
 				return err
 			}
 		}

@@ -50,9 +50,16 @@ type Options struct {
 	// the address itself, and is not searched for one. With Public it must be on the public internet,
 	// since a stranger must not send requests to hosts that only this machine reaches.
 	Stranger, Public bool
+	// Partial is a directory, on the file system of those that are fetched, where an interrupted
+	// fetch leaves its files, for the next one of the same address to continue: for a day, and those
+	// of three addresses at most. "": it leaves none.
+	Partial string
+	// Say takes what the user is told, such as where a fetch continues; may be nil.
+	Say func(format string, args ...any)
 	// Progress is called with the bytes of a checkpoint received and their total; may be nil.
 	Progress func(done, total uint64)
 
+	piece    int64         // bytes requested from a file at once: pieceBytes
 	patience time.Duration // with a stranger's address, see bounded: a minute
 }
 
@@ -75,6 +82,9 @@ func (o *Options) fill() {
 	if o.Backoff <= 0 {
 		o.Backoff = 500 * time.Millisecond
 	}
+	if o.piece <= 0 {
+		o.piece = pieceBytes
+	}
 	if o.patience <= 0 {
 		o.patience = time.Minute
 	}
@@ -86,6 +96,12 @@ func (o *Options) fill() {
 		if o.Public {
 			o.Client.Transport = &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout, ControlContext: bucket.PublicOnly}).DialContext}
 		}
+	}
+}
+
+func (o Options) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(format, args...)
 	}
 }
 

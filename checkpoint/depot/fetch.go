@@ -2,7 +2,6 @@ package depot
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,19 +11,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // source is where the files of one checkpoint are read.
 type source interface {
-	// read returns n bytes starting at offset, or fewer if the file ends first, and the size of the
-	// whole file, -1 if it is unknown.
-	read(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error)
+	// read returns n bytes starting at offset, or fewer if the file ends first. With an error, its
+	// bytes are those that came before.
+	read(ctx context.Context, file string, offset, n int64) (extent, error)
 }
 
-// pieceBytes is the amount requested from a file at once: the cost of a lost connection.
+// extent is consecutive bytes of a file.
+type extent struct {
+	bytes   []byte
+	size    int64  // of the whole file, -1 if it is unknown
+	version string // a strong validator: the same one means the same bytes; "" if there is none
+}
+
+// pieceBytes is the amount requested from a file at once: the most that a killed fetch loses.
 const pieceBytes = 8 << 20
 
 // pieceTimeout is the time limit for a piece: 8 MiB at 30 KiB a second.
@@ -33,7 +38,7 @@ const pieceTimeout = 5 * time.Minute
 // Fetch downloads the depot's newest checkpoint, or the only one, into the directory dir, which
 // must not exist, and returns its manifest. Before it fetches any other file, it calls check to
 // decide whether the manifest is the wanted one. It compares every file with the manifest, and
-// leaves nothing of an incomplete checkpoint.
+// leaves nothing of an incomplete checkpoint in dir.
 func (d *Depot) Fetch(ctx context.Context, dir string, check func(checkpoint.Manifest) error) (checkpoint.Manifest, error) {
 	m, err := d.fetch(ctx, dir, check)
 	if err != nil {
@@ -60,11 +65,11 @@ func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetchin
 		return m, nil, err
 	}
 	f = &fetching{from: from, options: d.options}
-	b, _, err := f.piece(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
+	got, err := f.piece(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
 		return m, nil, err
 	}
-	if m, err = checkpoint.ParseManifest(b); err != nil {
+	if m, err = checkpoint.ParseManifest(got.bytes); err != nil {
 		return m, nil, err
 	}
 	for _, file := range m.Files {
@@ -83,24 +88,14 @@ func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Man
 	if err := check(m); err != nil {
 		return m, err
 	}
-	return m, atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
+	return m, f.writeDir(ctx, d.String(), dir, func(into *partialDir) error {
 		for _, file := range m.Files {
-			if err := f.file(ctx, create, file); err != nil {
+			if err := f.file(ctx, into, file.File, file.File, &file); err != nil {
 				return err
 			}
 		}
-		return save(create, checkpoint.ManifestFile, m.Bytes())
+		return into.save(checkpoint.ManifestFile, m.Bytes())
 	})
-}
-
-// save writes a small file.
-func save(create atomicfile.Create, name string, b []byte) error {
-	out, err := create(name)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(b)
-	return errors.Join(err, out.Close())
 }
 
 // fetching is a source that retries failed requests.
@@ -110,49 +105,118 @@ type fetching struct {
 	done, total uint64 // bytes
 }
 
-func (f *fetching) piece(ctx context.Context, file string, offset, n int64) (b []byte, size int64, err error) {
+// piece returns n bytes of a file starting at offset, or fewer if the file ends first. A request
+// that fails is repeated for the bytes that are missing, as long as some come.
+func (f *fetching) piece(ctx context.Context, file string, offset, n int64) (all extent, err error) {
 	ctx, cancel := f.options.bounded(ctx)
 	defer cancel()
-	err = f.options.retry(ctx, func() error {
-		once, cancel := context.WithTimeout(ctx, pieceTimeout)
-		defer cancel()
-		b, size, err = f.from.read(once, file, offset, n)
-		return err
-	})
-	return b, size, err
+	for {
+		before := len(all.bytes)
+		err = f.options.retry(ctx, func() error {
+			once, cancel := context.WithTimeout(ctx, pieceTimeout)
+			defer cancel()
+			had := int64(len(all.bytes))
+			got, err := f.from.read(once, file, offset+had, n-had)
+			if err != nil && len(got.bytes) == 0 {
+				return err
+			}
+			if had > 0 && (got.version != all.version || got.size != all.size) {
+				all = extent{}
+				return fmt.Errorf("%s: %w", file, errChanged)
+			}
+			got.bytes = append(all.bytes, got.bytes...)
+			all = got
+			return err
+		})
+		if err == nil || len(all.bytes) <= before || !temporary(err) {
+			return all, err
+		}
+	}
 }
 
-// file fetches one file.
-func (f *fetching) file(ctx context.Context, create atomicfile.Create, want checkpoint.File) (err error) {
-	out, err := create(want.File)
+// errChanged reports that a server has other bytes than it began to send.
+var errChanged = errors.New("the file changed while it was fetched")
+
+// restartsMax is how often a file that changes is begun again.
+const restartsMax = 3
+
+// file fetches a file, as the given name. It must be want; nil takes what the server has, which is
+// compared with the SHA-256 that a hub states.
+func (f *fetching) file(ctx context.Context, into *partialDir, file, as string, want *checkpoint.File) error {
+	for begun := 1; ; begun++ {
+		before, total := f.done, f.total
+		again, err := f.once(ctx, into, file, as, want)
+		if err == nil || !again || begun == restartsMax {
+			return err
+		}
+		f.done, f.total = before, total
+		f.options.say("fetching %s from its start again: %v", file, err)
+	}
+}
+
+// once fetches a file, after those of its pieces that are there. With again, the error is one of
+// pieces that do not fit together, which are removed.
+func (f *fetching) once(ctx context.Context, into *partialDir, file, as string, want *checkpoint.File) (again bool, err error) {
+	var p *partial
+	if want != nil {
+		p, err = into.open(as, statedSum(want.SHA256), int64(want.Bytes))
+	} else {
+		p, err = into.open(as, "", -1)
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	sum := sha256.New()
-	size := int64(want.Bytes)
-	for at := int64(0); at < size; {
-		n := min(pieceBytes, size-at)
-		b, has, err := f.piece(ctx, want.File, at, n)
+	defer func() { err = errors.Join(err, p.close(again || errors.As(err, new(*checkpoint.CorruptError)))) }()
+	begun := p.at
+	f.done += uint64(begun)
+	if want == nil && begun > 0 {
+		f.total += uint64(p.size)
+	}
+	for first := true; p.at != p.size; first = false {
+		n := f.options.piece
+		if want != nil {
+			n = min(n, p.size-p.at)
+		}
+		got, err := f.piece(ctx, file, p.at, n)
 		if err != nil {
-			return err
+			return errors.Is(err, errChanged), err
 		}
-		if int64(len(b)) != n || has >= 0 && has != size {
-			return &checkpoint.CorruptError{File: want.File, Reason: fmt.Sprintf("it has %d bytes instead of %d", max(has, at+int64(len(b))), size)}
+		switch {
+		case want != nil:
+			if int64(len(got.bytes)) != n || got.size >= 0 && got.size != p.size {
+				return false, &checkpoint.CorruptError{File: file, Reason: fmt.Sprintf("it has %d bytes instead of %d", max(got.size, p.at+int64(len(got.bytes))), p.size)}
+			}
+		case p.at == 0:
+			if err := p.begin(got.version, got.size); err != nil {
+				return false, err
+			}
+			f.total += uint64(max(got.size, 0))
+		case got.version != p.version || got.size != p.size:
+			return true, errChanged
 		}
-		sum.Write(b)
-		if _, err := out.Write(b); err != nil {
-			return err
+		if first && begun > 0 && p.size-begun > f.options.piece { // others are there but for their end
+			f.options.say("continuing %s after %d MB of %d MB, which an earlier fetch left", file, begun/1e6, p.size/1e6)
 		}
-		at += n
-		if f.done += uint64(n); f.options.Progress != nil {
-			f.options.Progress(f.done, f.total)
+		if f.done += uint64(len(got.bytes)); f.done > f.options.BytesMax {
+			return false, fmt.Errorf("its files have more than %d bytes", f.options.BytesMax)
+		}
+		if err := p.add(got.bytes); err != nil {
+			return false, err
+		}
+		if f.options.Progress != nil {
+			f.options.Progress(f.done, max(f.done, f.total))
+		}
+		if int64(len(got.bytes)) < f.options.piece && p.at != p.size {
+			if p.size >= 0 {
+				return false, fmt.Errorf("%s after %d of %d bytes: %w", file, p.at, p.size, io.ErrUnexpectedEOF)
+			}
+			break
 		}
 	}
-	if got := wire.Hash(sum.Sum(nil)); got != want.SHA256 {
-		return &checkpoint.CorruptError{File: want.File, Reason: fmt.Sprintf("its SHA-256 is %s instead of %s", got, want.SHA256)}
+	if sum, ok := strings.CutPrefix(p.version, sumPrefix); ok && p.sum() != sum {
+		return begun > 0, &checkpoint.CorruptError{File: file, Reason: fmt.Sprintf("its SHA-256 is %s instead of %s", p.sum(), sum)}
 	}
-	return nil
+	return false, nil
 }
 
 // web is a directory on an HTTP server.
@@ -163,10 +227,10 @@ type web struct {
 	options Options
 }
 
-func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, int64, error) {
+func (w web) read(ctx context.Context, file string, offset, n int64) (extent, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+file, nil)
 	if err != nil {
-		return nil, 0, permanent{err}
+		return extent{}, permanent{err}
 	}
 	// otherwise ranges would refer to compressed bytes
 	request.Header.Set("Accept-Encoding", "identity")
@@ -176,30 +240,50 @@ func (w web) read(ctx context.Context, file string, offset, n int64) ([]byte, in
 	}
 	response, err := w.options.Client.Do(request)
 	if err != nil {
-		return nil, 0, err
+		return extent{}, err
 	}
 	defer response.Body.Close()
 	size := response.ContentLength
 	switch response.StatusCode {
 	case http.StatusPartialContent:
 		if size, err = rangeSize(response.Header.Get("Content-Range"), offset); err != nil {
-			return nil, 0, permanent{fmt.Errorf("%s: %w", file, err)}
+			return extent{}, permanent{fmt.Errorf("%s: %w", file, err)}
 		}
 	case http.StatusOK: // the server does not support ranges
 		if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
-			return nil, 0, fmt.Errorf("%s ended before byte %d: %w", file, offset, err)
+			return extent{}, fmt.Errorf("%s ended before byte %d: %w", file, offset, err)
 		}
 	default:
-		return nil, 0, statusError(file, response)
+		return extent{}, statusError(file, response)
 	}
 	b, err := io.ReadAll(io.LimitReader(response.Body, n))
 	if err == nil && size >= 0 && int64(len(b)) < min(n, size-offset) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s after %d bytes: %w", file, offset+int64(len(b)), err)
+		err = fmt.Errorf("%s after %d bytes: %w", file, offset+int64(len(b)), err)
 	}
-	return b, size, nil
+	return extent{b, size, version(response)}, err
+}
+
+// sumPrefix begins a version that is the file's SHA-256.
+const sumPrefix = "sha256:"
+
+func statedSum(h wire.Hash) string { return sumPrefix + h.String() }
+
+// version returns the version of a file that a server sent. A hub states the SHA-256 of a large
+// file, and then redirects to a storage whose ETag may differ from request to request.
+func version(response *http.Response) string {
+	for r := response; r != nil; r = r.Request.Response {
+		if sum, err := wire.ParseHash(strings.Trim(r.Header.Get("X-Linked-Etag"), `"`)); err == nil {
+			return statedSum(sum)
+		}
+	}
+	tag := response.Header.Get("Etag")
+	if !strings.HasPrefix(tag, `"`) || len(tag) > versionBytesMax { // W/"..." is a weak one
+		return ""
+	}
+	return tag
 }
 
 // rangeSize returns the size of the whole file, -1 if it is unknown, from a Content-Range that must

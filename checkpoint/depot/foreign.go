@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
-	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/tokenizer"
@@ -16,7 +14,7 @@ import (
 // FetchModel downloads a model that is not a checkpoint of entrain, in Hugging Face's layout, into
 // the directory dir, which must not exist: config.json, tokenizer.json, what there is of its chat
 // template, and the weights, in one file or in those that the index names. Nothing vouches for
-// their bytes but the server. It leaves nothing of an incomplete model.
+// their bytes but the server. It leaves nothing of an incomplete model in dir.
 func (d *Depot) FetchModel(ctx context.Context, dir string) error {
 	err := d.fetchModel(ctx, dir)
 	if err != nil {
@@ -55,14 +53,14 @@ func (d *Depot) fetchModel(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return atomicfile.WriteDir(ctx, dir, func(create atomicfile.Create) error {
+	return f.writeDir(ctx, d.String(), dir, func(into *partialDir) error {
 		for name, b := range small {
-			if err := save(create, name, b); err != nil {
+			if err := into.save(name, b); err != nil {
 				return err
 			}
 		}
 		for _, name := range weights {
-			if err := f.unknown(ctx, create, name); err != nil {
+			if err := f.file(ctx, into, name, name, nil); err != nil {
 				return err
 			}
 		}
@@ -79,56 +77,17 @@ func missing(err error) bool {
 func (f *fetching) small(ctx context.Context, file string, most int) ([]byte, error) {
 	var all []byte
 	for {
-		n := min(pieceBytes, int64(most+1-len(all)))
-		b, size, err := f.piece(ctx, file, int64(len(all)), n)
+		n := min(f.options.piece, int64(most+1-len(all)))
+		got, err := f.piece(ctx, file, int64(len(all)), n)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, b...)
+		all = append(all, got.bytes...)
 		switch {
 		case len(all) > most:
 			return nil, fmt.Errorf("%s has more than %d bytes", file, most)
-		case int64(len(b)) < n || int64(len(all)) == size:
+		case int64(len(got.bytes)) < n || int64(len(all)) == got.size:
 			return all, nil
-		}
-	}
-}
-
-// unknown fetches a file whose size and hash nobody stated.
-func (f *fetching) unknown(ctx context.Context, create atomicfile.Create, file string) error {
-	return f.unknownAs(ctx, create, file, file)
-}
-
-// unknownAs is unknown that writes the file under another name.
-func (f *fetching) unknownAs(ctx context.Context, create atomicfile.Create, file, as string) (err error) {
-	out, err := create(as)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	for at := int64(0); ; {
-		b, size, err := f.piece(ctx, file, at, pieceBytes)
-		if err != nil {
-			return err
-		}
-		if at == 0 && size > 0 {
-			f.total += uint64(size)
-		}
-		at += int64(len(b))
-		if f.done += uint64(len(b)); f.done > f.options.BytesMax {
-			return fmt.Errorf("its files have more than %d bytes", f.options.BytesMax)
-		}
-		if _, err := out.Write(b); err != nil {
-			return err
-		}
-		if f.options.Progress != nil {
-			f.options.Progress(f.done, max(f.done, f.total))
-		}
-		if len(b) < pieceBytes || at == size {
-			if size >= 0 && at != size {
-				return fmt.Errorf("%s after %d of %d bytes: %w", file, at, size, io.ErrUnexpectedEOF)
-			}
-			return nil
 		}
 	}
 }

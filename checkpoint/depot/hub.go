@@ -202,11 +202,11 @@ func (h *hub) upload(ctx context.Context, u upload) error {
 
 // newest returns the manifest of the stored checkpoint.
 func (h *hub) newest(ctx context.Context) (checkpoint.Manifest, bool) {
-	b, _, err := h.web().read(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
+	got, err := h.web().read(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
 		return checkpoint.Manifest{}, false
 	}
-	m, err := checkpoint.ParseManifest(b)
+	m, err := checkpoint.ParseManifest(got.bytes)
 	return m, err == nil
 }
 

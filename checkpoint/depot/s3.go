@@ -138,6 +138,7 @@ type objects struct {
 	dir   string
 }
 
-func (o objects) read(ctx context.Context, file string, offset, n int64) ([]byte, int64, error) {
-	return o.store.Get(ctx, o.dir+file, offset, n)
+func (o objects) read(ctx context.Context, file string, offset, n int64) (extent, error) {
+	b, size, err := o.store.Get(ctx, o.dir+file, offset, n)
+	return extent{bytes: b, size: size}, err
 }
