@@ -3,7 +3,12 @@ package participant
 import (
 	"bytes"
 	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -205,5 +210,50 @@ func TestAStrangersAddressMustBePublic(t *testing.T) {
 		if _, err := d.Manifest(t.Context()); err == nil || !strings.Contains(err.Error(), "not on the public internet") {
 			t.Errorf("%s: %v", d, err)
 		}
+	}
+}
+
+// A member that is stopped while it fetches the model that the user named continues at its next start.
+func TestTheModelOfARunIsFetchedOn(t *testing.T) {
+	s := shelve(t)
+	ctx, stop := context.WithCancel(t.Context())
+	asked := make(map[string]int)
+	files := http.FileServerFS(os.DirFS(s.dir))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		if asked[name]++; name == checkpoint.WeightsFile && asked[name] == 1 {
+			stop()
+			<-r.Context().Done()
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	p := Options{State: t.TempDir(), From: server.URL}
+	if _, err := p.fetchOrigin(ctx, s.spec, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a fetch that is stopped: %v", err)
+	}
+	before := maps.Clone(asked)
+	if err := removeLeftovers(p.State); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := p.fetchOrigin(t.Context(), s.spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := s.spec.From()
+	if m, err := model.Open(dir); err != nil || m.Hash() != want {
+		t.Errorf("another model: %v", err)
+	}
+	for name, n := range before {
+		if name != checkpoint.ManifestFile && name != checkpoint.WeightsFile && asked[name] != n {
+			t.Errorf("%s was asked for again", name)
+		}
+	}
+	if len(before) < 4 {
+		t.Errorf("only %v were asked for before", before)
+	}
+	if left, err := os.ReadDir(p.State); err != nil || len(left) != 1 {
+		t.Errorf("beside the model stays %v: %v", left, err)
 	}
 }

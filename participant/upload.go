@@ -227,7 +227,7 @@ func (p Options) fetchOrigin(ctx context.Context, s spec.Spec, getenv func(strin
 	}
 	err := fetchParams(ctx, address, dir, s, want, o, p.Log)
 	if err == nil || !asked && ctx.Err() == nil {
-		_ = os.RemoveAll(o.Partial) // nobody continues it: peers are asked for the model instead
+		_ = os.RemoveAll(o.Partial) // nobody continues it
 	}
 	switch {
 	case err == nil:
