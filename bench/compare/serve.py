@@ -11,6 +11,7 @@ import array
 import concurrent.futures
 import http.client
 import json
+import math
 import os
 import pathlib
 import random
@@ -151,9 +152,15 @@ def llama(program, gguf, texts, env, processors):
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [program, "-m", gguf, "-c", str(texts * 256), "-npp", str(PROMPT), "-ntg", str(tokens), "-npl", str(texts),
                    "-t", threads, "-tb", threads, "--output-format", "jsonl"]
-        process = start(command, env, processors)
-        out, err = process.communicate()
-        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        for _ in range(5):  # it sometimes ends well and prints nothing
+            process = start(command, env, processors)
+            out, err = process.communicate()
+            lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+            if process.returncode or lines:
+                break
+        if process.returncode < 0:  # as with Q8_0 on processors with AMX
+            say(f"{gguf.name}: llama.cpp ended by signal {-process.returncode}")
+            return math.nan, math.nan
         if process.returncode or not lines:
             raise SystemExit(f"{command} ended with {process.returncode}: {err[-2000:]}")
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
