@@ -98,6 +98,7 @@ var importers = []struct {
 	{"github.com/mr-tron/base58", []string{"chain/bittensor", "chain/solana", "chain/solana/svm", "ledger/solana"}, "addresses of other chains"},
 	{"github.com/pelletier/go-toml/", []string{"spec"}, "run configurations are read in one place"},
 	{"golang.org/x/text/unicode/norm", []string{"tokenizer"}, "the normal form that tokenizers of others ask for"},
+	{"golang.org/x/time/rate", []string{"httpserve"}, "a server sends at a rate; libp2p brings it, too"},
 	{"golang.org/x/term", []string{"cmd/entrain"}, "only the command talks to a terminal"},
 	{"golang.org/x/crypto/ssh", []string{"key/keyfile"}, "key files are those of ssh-keygen"},
 	{"golang.org/x/sys/", []string{"exact", "exact8", "cmd/entrain", "atomicfile/dirlock"}, "what the processor can do, signals and locks"},

@@ -1,53 +1,41 @@
 package httpserve
 
 import (
+	"context"
 	"net"
-	"sync"
-	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Paced returns l, whose connections together send at most rate bytes a second; 0 means no limit.
-func Paced(l net.Listener, rate uint64) net.Listener {
-	if rate == 0 {
+// Paced returns l, whose connections together send at most limit bytes a second; 0 means no limit.
+func Paced(l net.Listener, limit uint64) net.Listener {
+	if limit == 0 {
 		return l
 	}
-	return &pacedListener{Listener: l, rate: float64(rate)}
+	return pacedListener{l, rate.NewLimiter(rate.Limit(limit), pacedPiece)}
 }
 
 type pacedListener struct {
 	net.Listener
-	rate float64 // bytes a second
-
-	mu   sync.Mutex // guards next
-	next time.Time  // when what was sent so far is paid for
+	limiter *rate.Limiter // of bytes
 }
 
-func (l *pacedListener) Accept() (net.Conn, error) {
+func (l pacedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &pacedConn{Conn: c, l: l}, nil
-}
-
-// wait waits until size more bytes may be sent.
-func (l *pacedListener) wait(size int) {
-	l.mu.Lock()
-	now := time.Now()
-	if l.next.Before(now) {
-		l.next = now
-	}
-	pause := l.next.Sub(now)
-	l.next = l.next.Add(time.Duration(float64(size) / l.rate * float64(time.Second)))
-	l.mu.Unlock()
-	time.Sleep(pause)
+	ctx, cancel := context.WithCancel(context.Background())
+	return &pacedConn{c, l.limiter, ctx, cancel}, nil
 }
 
 // pacedConn hides what net.TCPConn has besides a net.Conn, such as sendfile, which would go past
 // Write.
 type pacedConn struct {
 	net.Conn
-	l *pacedListener
+	limiter *rate.Limiter
+	open    context.Context // ends when the connection is closed
+	end     context.CancelFunc
 }
 
 // pacedPiece is the most that a connection sends before others have their turn, in bytes.
@@ -56,10 +44,17 @@ const pacedPiece = 16 << 10
 func (c *pacedConn) Write(b []byte) (sent int, err error) {
 	for err == nil && sent < len(b) {
 		piece := b[sent:min(len(b), sent+pacedPiece)]
-		c.l.wait(len(piece))
+		if c.limiter.WaitN(c.open, len(piece)) != nil {
+			return sent, net.ErrClosed
+		}
 		var n int
 		n, err = c.Conn.Write(piece)
 		sent += n
 	}
 	return sent, err
+}
+
+func (c *pacedConn) Close() error {
+	c.end()
+	return c.Conn.Close()
 }

@@ -1,6 +1,7 @@
 package httpserve_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -53,4 +54,28 @@ func TestPacedBoundsAllConnectionsTogether(t *testing.T) {
 	if l := make(dialed); httpserve.Paced(l, 0) != net.Listener(l) {
 		t.Error("a rate of 0 changes the listener")
 	}
+}
+
+// A connection that waits for its turn ends when it is closed, as at the end of the program.
+func TestPacedWritesEndWhenTheConnectionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := make(dialed, 1)
+		ours, theirs := net.Pipe()
+		d <- ours
+		c, err := httpserve.Paced(d, 1).Accept() // a byte a second
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		began, done := time.Now(), make(chan error)
+		go func() {
+			_, err := c.Write(make([]byte, 1<<20))
+			done <- err
+		}()
+		synctest.Wait()
+		_ = c.Close()
+		if err := <-done; !errors.Is(err, net.ErrClosed) || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
