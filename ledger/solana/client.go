@@ -352,7 +352,7 @@ type watcher struct {
 	failures int
 }
 
-// stalled is after how many polls an endpoint is left whose chain stands still.
+// stalled is the number of polls after which an endpoint is left if its chain has not moved.
 const stalled = 40
 
 // reached takes the slot of an answer, and leaves an endpoint that has stood still for long.

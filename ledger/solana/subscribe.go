@@ -17,7 +17,8 @@ import (
 
 // Bounds of a subscription.
 const (
-	// quiet is after how many polls a run is looked at that an endpoint should tell changes of.
+	// quiet is the number of polls after which a run is looked at although its endpoint tells of
+	// no change.
 	quiet = 10
 	// pingEvery shows whether a connection that says nothing still stands, pongWait for how long the
 	// other side may be silent.
