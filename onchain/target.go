@@ -143,7 +143,7 @@ func URL(host string) (string, error) {
 		}
 		u.Host = net.JoinHostPort(u.Hostname(), port)
 	}
-	clean := strings.TrimSuffix(u.String(), "/")
+	clean := strings.TrimRight(u.String(), "/")
 	if named && trusted != "" {
 		clean += "#" + trusted
 	}

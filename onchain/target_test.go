@@ -118,7 +118,7 @@ func FuzzParseTicket(f *testing.F) {
 
 // What somebody passes on as RUN@HOST names a run, and an address that is read as itself.
 func FuzzLocated(f *testing.F) {
-	for _, s := range []string{"my-run@a.example.org", "r@[2001:db8::1]:7370", "@https://a.example.org:443#7:" + strings.Repeat("0a", 32), "r@solana:devnet#11111111111111111111111111111111"} {
+	for _, s := range []string{"my-run@a.example.org", "r@[2001:db8::1]:7370", "@https://a.example.org:443#7:" + strings.Repeat("0a", 32), "r@solana:devnet#11111111111111111111111111111111", "r@a.example.org//"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
