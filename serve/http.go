@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,14 +10,12 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/tokenizer/chat"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // Server answers requests of OpenAI's API with a model:
@@ -43,9 +40,6 @@ const (
 	bodyMax = 4 << 20 // bytes of a request
 	// requestsMost bounds those that are read, wait or are answered, half of them of one address.
 	requestsMost = 256
-	tokensUsual  = 16 // max_tokens where a request says none, as in OpenAI's API
-	stopsAsked   = 4
-	topMost      = 20  // likeliest tokens beside each
 	retryAfter   = "1" // seconds, for clients that are told to come again
 	// writeMost is the longest time in which a client must take what it is sent. An answer does not
 	// wait for its client, so a slow one costs memory alone.
@@ -110,68 +104,6 @@ func (s *Server) noModel(name string) error {
 	return fmt.Errorf("there is no model %.80q here, only %q", name, s.Model.Name)
 }
 
-// request is the body of POST /v1/completions and /v1/chat/completions. Fields of OpenAI's API that
-// would change the answer and are not known are refused unless they have the value that changes
-// nothing.
-type request struct {
-	Model             string          `json:"model"`
-	Prompt            json.RawMessage `json:"prompt"` // text, tokens, or a list of either
-	chat.Conversation                 // in place of the prompt
-	MaxTokens         *int            `json:"max_tokens"`
-	MaxAnswer         *int            `json:"max_completion_tokens"` // the same, of a chat
-	Temperature       *float32        `json:"temperature"`
-	TopP              *float32        `json:"top_p"`
-	TopK              int             `json:"top_k"` // not in OpenAI's API
-	Seed              *int64          `json:"seed"`
-	Stop              json.RawMessage `json:"stop"` // a text or some
-	Stream            bool            `json:"stream"`
-	Options           *struct {
-		Usage bool `json:"include_usage"`
-	} `json:"stream_options"`
-
-	N           int             `json:"n"` // answers to each prompt
-	Echo        bool            `json:"echo"`
-	Logprobs    json.RawMessage `json:"logprobs"` // a number, or of a chat whether
-	TopLogprobs int             `json:"top_logprobs"`
-
-	BestOf   *int           `json:"best_of"`
-	Suffix   *string        `json:"suffix"`
-	Bias     map[string]any `json:"logit_bias"`
-	Presence float64        `json:"presence_penalty"`
-	Frequent float64        `json:"frequency_penalty"`
-	User     string         `json:"user"` // ignored
-
-	Choice    json.RawMessage `json:"tool_choice"`
-	Format    json.RawMessage `json:"response_format"`
-	Functions json.RawMessage `json:"functions"`
-}
-
-// unknown returns the name of what r asks that no answer can have, or "".
-func (r *request) unknown() string {
-	asked := func(v json.RawMessage, usual string) bool {
-		return len(v) > 0 && string(v) != "null" && string(v) != usual
-	}
-	switch {
-	case asked(r.Choice, `"auto"`):
-		return "tool_choice"
-	case asked(r.Format, "") && !strings.Contains(string(r.Format), `"text"`):
-		return "response_format"
-	case asked(r.Functions, "[]"):
-		return "functions"
-	case r.BestOf != nil && *r.BestOf != max(1, r.N):
-		return "best_of"
-	case r.Suffix != nil && *r.Suffix != "":
-		return "suffix"
-	case len(r.Bias) > 0:
-		return "logit_bias"
-	case r.Presence != 0:
-		return "presence_penalty"
-	case r.Frequent != 0:
-		return "frequency_penalty"
-	}
-	return ""
-}
-
 // A wanted is an answer that a request asks for.
 type wanted struct {
 	Question
@@ -181,7 +113,7 @@ type wanted struct {
 
 // questions returns what r asks, in a conversation or not, and what is to be scored.
 func (s *Server) questions(r *request, converse bool) (list []wanted, score scoring, err error) {
-	q, err := s.settings(r)
+	q, err := r.settings()
 	if err != nil {
 		return nil, score, err
 	}
@@ -206,9 +138,9 @@ func (s *Server) questions(r *request, converse bool) (list []wanted, score scor
 	if err != nil {
 		return nil, score, err
 	}
-	n := max(1, r.N)
-	if r.N < 0 || n > askedMost/max(1, len(prompts)) {
-		return nil, score, fmt.Errorf("n: %d answers to each of %d prompts: want 1 to %d in all", r.N, len(prompts), askedMost)
+	n := r.answers()
+	if n < 1 || n > askedMost/max(1, len(prompts)) {
+		return nil, score, fmt.Errorf("n: %d answers to each of %d prompts: want 1 to %d in all", n, len(prompts), askedMost)
 	}
 	for _, p := range prompts {
 		if p.Seed, err = r.seed(0); err != nil {
@@ -229,80 +161,6 @@ func (s *Server) questions(r *request, converse bool) (list []wanted, score scor
 		}
 	}
 	return list, score, nil
-}
-
-// settings returns a question without a prompt.
-func (s *Server) settings(r *request) (Question, error) {
-	q := Question{Most: tokensUsual, Temperature: 1, TopP: 1, TopK: r.TopK, Stop: []string{}}
-	for _, most := range []*int{r.MaxTokens, r.MaxAnswer} {
-		if most != nil {
-			q.Most = *most
-		}
-	}
-	if r.silent() {
-		q.Most = 1
-	}
-	if r.Temperature != nil {
-		q.Temperature = *r.Temperature
-	}
-	if r.TopP != nil {
-		q.TopP = *r.TopP
-	}
-	var one string
-	if len(r.Stop) > 0 && string(r.Stop) != "null" {
-		if json.Unmarshal(r.Stop, &one) == nil {
-			q.Stop = append(q.Stop, one)
-		} else if err := json.Unmarshal(r.Stop, &q.Stop); err != nil {
-			return q, errors.New("stop: neither a text nor a list of texts")
-		}
-	}
-	if len(q.Stop) > stopsAsked {
-		return q, fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsAsked)
-	}
-	return q, nil
-}
-
-// silent reports whether r asks for its prompts alone.
-func (r *request) silent() bool { return r.Echo && r.MaxTokens != nil && *r.MaxTokens == 0 }
-
-// seed returns the seed of answer k to a prompt.
-func (r *request) seed(k int) (string, error) {
-	var seed wire.Hash
-	if r.Seed == nil {
-		_, err := rand.Read(seed[:])
-		return hex.EncodeToString(seed[:]), err
-	}
-	text := strconv.FormatInt(*r.Seed, 10)
-	if k > 0 {
-		text += "/" + strconv.Itoa(k)
-	}
-	seed = wire.Sum("entrain/serve/seed", []byte(text))
-	return hex.EncodeToString(seed[:]), nil
-}
-
-// scoring returns what r asks about the likelihoods of tokens.
-func (r *request) scoring(converse bool) (s scoring, err error) {
-	s.top = r.TopLogprobs
-	switch asked := len(r.Logprobs) > 0 && string(r.Logprobs) != "null"; {
-	case converse && asked:
-		if json.Unmarshal(r.Logprobs, &s.on) != nil {
-			return s, errors.New("logprobs: neither true nor false")
-		}
-	case asked && string(r.Logprobs) != "false":
-		if s.on = true; json.Unmarshal(r.Logprobs, &s.top) != nil {
-			return s, errors.New("logprobs: not a number of tokens")
-		}
-	}
-	switch {
-	case s.top < 0 || s.top > topMost:
-		return s, fmt.Errorf("logprobs: %d of the likeliest tokens: want 0 to %d", s.top, topMost)
-	case !s.on && s.top > 0:
-		return s, errors.New("top_logprobs: set logprobs too")
-	case converse && r.Echo:
-		return s, errors.New("echo: not of a conversation")
-	}
-	s.prompt = s.on && r.Echo
-	return s, nil
 }
 
 // prompts returns q for each prompt of r, a text or tokens or a list of either.
@@ -441,7 +299,7 @@ func (s *Server) parse(w http.ResponseWriter, body []byte, converse bool) (asked
 		writeError(w, http.StatusBadRequest, param, fmt.Errorf("the request is not JSON of a completion: %s", reason))
 		return nil, nil, score, false
 	}
-	if name := asked.unknown(); name != "" {
+	if name := asked.unknown(body); name != "" {
 		writeError(w, http.StatusBadRequest, name, fmt.Errorf("%s: not supported here: leave it out", name))
 		return nil, nil, score, false
 	}

@@ -134,7 +134,7 @@ func start(t *testing.T, m *Model, parallel int) *httptest.Server {
 func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
 	m, other := open(t, "a"), open(t, "a")
 	server := start(t, m, 3)
-	for _, more := range []string{``, `,"temperature":0`, `,"top_p":0.5,"temperature":2`, `,"top_k":3`, `,"stop":["e","ab"],"max_tokens":40,"temperature":3`} {
+	for _, more := range []string{``, `,"temperature":0`, `,"top_p":0.5,"temperature":2`, `,"top_k":3`, `,"stop":["e","ab"],"max_tokens":40,"temperature":1.9`} {
 		ask := `{"model":"tiny","prompt":"The rays","seed":7` + more + `%s}`
 		first, status, _ := post(t, server, fmt.Sprintf(ask, ""))
 		if status != http.StatusOK || len(first.Choices) != 1 || first.Choices[0].Receipt == nil || first.Usage["prompt_tokens"] != 8 {
@@ -288,6 +288,40 @@ func TestAModelInEightBitsProvesItsAnswers(t *testing.T) {
 	}
 }
 
+// A parameter out of OpenAI's range, or that nothing here knows, is refused with its name.
+func TestARefusalNamesTheParameter(t *testing.T) {
+	server := start(t, open(t, "a"), 1)
+	for field, param := range map[string]string{
+		`"temperature":9`: "temperature", `"temperature":2.01`: "temperature", `"temperature":-0.1`: "temperature", `"top_p":1.5`: "top_p", `"top_p":-1`: "top_p",
+		`"top_k":-1`: "top_k", `"n":0`: "n", `"n":-2`: "n", `"n":1000`: "n", `"max_tokens":-5`: "max_tokens", `"max_tokens":0`: "max_tokens",
+		`"max_completion_tokens":-1`: "max_completion_tokens", `"presence_penalty":3`: "presence_penalty", `"frequency_penalty":-3`: "frequency_penalty",
+		`"logit_bias":{"5":101}`: "logit_bias", `"min_p":0.1`: "min_p", `"repetition_penalty":1.2`: "repetition_penalty", `"Temperature":1`: "Temperature",
+		`"stream_options":{"include_usage":true}`: "stream_options", `"seed":1.5`: "seed", `"stop":[""]`: "stop", `"best_of":0`: "best_of",
+		`"stream":"yes"`: "stream", `"temperature":"hot"`: "temperature", `"temperature":1e39`: "temperature",
+	} {
+		for _, rest := range []string{`"prompt":"a"`, `"messages":[{"role":"user","content":"a"}]`} {
+			body := "{" + rest + "," + field + "}"
+			c, status, raw := post(t, server, body)
+			if status != http.StatusBadRequest || c.Error.Param != param || !strings.Contains(c.Error.Message, param) || !strings.Contains(string(raw), `"type":"invalid_request_error"`) {
+				t.Errorf("%s: status %d: %s", body, status, raw)
+			}
+		}
+	}
+	for param, body := range map[string]string{
+		"logprobs":     `{"prompt":"a","logprobs":21}`,
+		"top_logprobs": `{"messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":21}`,
+	} {
+		if c, status, raw := post(t, server, body); status != http.StatusBadRequest || c.Error.Param != param {
+			t.Errorf("%s: status %d: %s", body, status, raw)
+		}
+	}
+	for _, field := range []string{`"temperature":2`, `"temperature":0`, `"top_p":0`, `"n":null`, `"min_p":null`, `"user":"u"`, `"store":false`, `"logit_bias":{}`, `"presence_penalty":0`} {
+		if _, status, raw := post(t, server, `{"prompt":"a","max_tokens":2,`+field+`}`); status != http.StatusOK {
+			t.Errorf("%s: status %d: %s", field, status, raw)
+		}
+	}
+}
+
 func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	m := open(t, "a")
 	server := start(t, m, 1)
@@ -320,8 +354,8 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"prompt":[` + strings.Repeat(`1,`, 64) + `1]}`:            "no room",
 		`{"prompt":"a","max_tokens":0}`:                             "at least 1",
 		`{"prompt":"a","temperature":-1}`:                           "temperature",
-		`{"prompt":"a","top_p":2}`:                                  "top-p",
-		`{"prompt":"a","top_k":-2}`:                                 "top-k",
+		`{"prompt":"a","top_p":2}`:                                  "top_p",
+		`{"prompt":"a","top_k":-2}`:                                 "top_k",
 		`{"prompt":"a","stop":[""]}`:                                "stop",
 		`{"prompt":"a","stop":7}`:                                   "stop",
 		`{"prompt":"a","stop":["a","b","c","d","e"]}`:               "5 texts",
