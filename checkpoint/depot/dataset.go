@@ -48,7 +48,8 @@ func fetchDataset(ctx context.Context, address, dir string, o Options, choose fu
 	if len(chosen) == 0 {
 		return errors.New("it has no files to read")
 	}
-	from := web{h.base + "/datasets/" + h.model + "/resolve/" + h.revision + "/", h.token, h.String(), h.options}
+	from := &web{base: h.base + "/datasets/" + h.model + "/resolve/" + h.revision + "/", token: h.token, shown: h.String(), options: h.options}
+	defer from.close()
 	f := &fetching{from: from, options: o}
 	return f.writeDir(ctx, "datasets "+h.String(), dir, func(into *partialDir) error {
 		for _, name := range chosen {

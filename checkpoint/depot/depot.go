@@ -248,7 +248,7 @@ func parseDirectory(address string, o Options) (place, error) {
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the address is not of the form https://host/directory")
 	}
-	return directory{web{strings.TrimSuffix(address, "/") + "/", "", u.Redacted(), o}}, nil
+	return directory{web{base: strings.TrimSuffix(address, "/") + "/", shown: u.Redacted(), options: o}}, nil
 }
 
 // directory is a static host.
@@ -261,4 +261,4 @@ func (d directory) upload(context.Context, upload) error { return errReadOnly }
 
 func (d directory) prune(context.Context, int) error { return errReadOnly }
 
-func (d directory) source(context.Context) (source, error) { return d.web, nil }
+func (d directory) source(context.Context) (source, error) { return &d.web, nil }

@@ -20,6 +20,9 @@ type source interface {
 	// read returns n bytes starting at offset, or fewer if the file ends first. With an error, its
 	// bytes are those that came before.
 	read(ctx context.Context, file string, offset, n int64) (extent, error)
+
+	// close ends what a read left open for the next.
+	close()
 }
 
 // extent is consecutive bytes of a file.
@@ -49,10 +52,11 @@ func (d *Depot) Fetch(ctx context.Context, dir string, check func(checkpoint.Man
 
 // Manifest returns the manifest of the depot's newest checkpoint, or of the only one.
 func (d *Depot) Manifest(ctx context.Context) (checkpoint.Manifest, error) {
-	m, _, err := d.manifest(ctx)
+	m, f, err := d.manifest(ctx)
 	if err != nil {
 		return checkpoint.Manifest{}, fmt.Errorf("checkpoint at %s: %w", d, err)
 	}
+	f.from.close()
 	return m, nil
 }
 
@@ -64,6 +68,11 @@ func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetchin
 	if err != nil {
 		return m, nil, err
 	}
+	defer func() {
+		if err != nil {
+			from.close()
+		}
+	}()
 	f = &fetching{from: from, options: d.options}
 	got, err := f.piece(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
@@ -85,6 +94,7 @@ func (d *Depot) fetch(ctx context.Context, dir string, check func(checkpoint.Man
 	if err != nil {
 		return m, err
 	}
+	defer f.from.close()
 	if err := check(m); err != nil {
 		return m, err
 	}
@@ -225,45 +235,112 @@ type web struct {
 	token   string // for the server itself, not for redirect targets
 	shown   string // the URL without a password
 	options Options
+	rest    *response // of a server that ignores ranges; nil if none is under way
 }
 
-func (w web) read(ctx context.Context, file string, offset, n int64) (extent, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+file, nil)
-	if err != nil {
-		return extent{}, permanent{err}
+// response is a file that a server is sending, from byte at on.
+type response struct {
+	ctx    context.Context // outlives the read that began it
+	cancel context.CancelFunc
+	file   string
+	at     int64
+
+	body    io.ReadCloser // nil before the server has answered
+	whole   bool          // goes on to the file's end, whatever was asked for
+	size    int64         // of the whole file, -1 if it is unknown
+	version string
+}
+
+func (r *response) close() {
+	r.cancel()
+	if r.body != nil {
+		_ = r.body.Close()
 	}
-	// otherwise ranges would refer to compressed bytes
-	request.Header.Set("Accept-Encoding", "identity")
-	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+n-1))
-	if w.token != "" {
-		request.Header.Set("Authorization", "Bearer "+w.token)
+}
+
+func (w *web) close() {
+	if w.rest != nil {
+		w.rest.close()
+		w.rest = nil
 	}
-	response, err := w.options.Client.Do(request)
-	if err != nil {
-		return extent{}, err
+}
+
+// read asks for a part of the file. A server that ignores ranges sends all of it, and the next read
+// goes on there: asked again, the server would first send what has come.
+func (w *web) read(ctx context.Context, file string, offset, n int64) (extent, error) {
+	if w.rest != nil && (w.rest.file != file || w.rest.at != offset) {
+		w.close()
 	}
-	defer response.Body.Close()
-	size := response.ContentLength
-	switch response.StatusCode {
-	case http.StatusPartialContent:
-		if size, err = rangeSize(response.Header.Get("Content-Range"), offset); err != nil {
-			return extent{}, permanent{fmt.Errorf("%s: %w", file, err)}
+	r := w.rest
+	w.rest = nil
+	if r == nil {
+		r = &response{file: file, at: offset}
+		r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	stop := context.AfterFunc(ctx, r.cancel)
+	b, err := w.next(r, n)
+	if err == nil && r.whole && int64(len(b)) == n && r.at != r.size && stop() {
+		w.rest = r
+	} else {
+		stop()
+		r.close()
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%s: %w", file, ctx.Err())
+	}
+	return extent{b, r.size, r.version}, err
+}
+
+// next returns the next n bytes of a response, or fewer if the file ends first. With an error, its
+// bytes are those that came before.
+func (w *web) next(r *response, n int64) (b []byte, err error) {
+	if r.body == nil {
+		if err := w.ask(r, n); err != nil {
+			return nil, err
 		}
-	case http.StatusOK: // the server does not support ranges
-		if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
-			return extent{}, fmt.Errorf("%s ended before byte %d: %w", file, offset, err)
-		}
-	default:
-		return extent{}, statusError(file, response)
 	}
-	b, err := io.ReadAll(io.LimitReader(response.Body, n))
-	if err == nil && size >= 0 && int64(len(b)) < min(n, size-offset) {
+	from := r.at
+	b, err = io.ReadAll(io.LimitReader(r.body, n))
+	if r.at += int64(len(b)); err == nil && r.size >= 0 && r.at < min(from+n, r.size) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		err = fmt.Errorf("%s after %d bytes: %w", file, offset+int64(len(b)), err)
+		err = fmt.Errorf("%s after %d bytes: %w", r.file, r.at, err)
 	}
-	return extent{b, size, version(response)}, err
+	return b, err
+}
+
+// ask begins a response with a request for n bytes.
+func (w *web) ask(r *response, n int64) error {
+	request, err := http.NewRequestWithContext(r.ctx, http.MethodGet, w.base+r.file, nil)
+	if err != nil {
+		return permanent{err}
+	}
+	// otherwise ranges would refer to compressed bytes
+	request.Header.Set("Accept-Encoding", "identity")
+	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", r.at, r.at+n-1))
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	answer, err := w.options.Client.Do(request)
+	if err != nil {
+		return err
+	}
+	r.body, r.size, r.version = answer.Body, answer.ContentLength, version(answer)
+	switch answer.StatusCode {
+	case http.StatusPartialContent:
+		if r.size, err = rangeSize(answer.Header.Get("Content-Range"), r.at); err != nil {
+			return permanent{fmt.Errorf("%s: %w", r.file, err)}
+		}
+	case http.StatusOK: // the server does not support ranges
+		r.whole = true
+		if _, err := io.CopyN(io.Discard, r.body, r.at); err != nil {
+			return fmt.Errorf("%s ended before byte %d: %w", r.file, r.at, err)
+		}
+	default:
+		return statusError(r.file, answer)
+	}
+	return nil
 }
 
 // sumPrefix begins a version that is the file's SHA-256.

@@ -28,6 +28,7 @@ func (d *Depot) fetchModel(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	defer from.close()
 	f := &fetching{from: from, options: d.options}
 	small := make(map[string][]byte)
 	for _, file := range []struct {

@@ -102,8 +102,8 @@ func (h *hub) String() string {
 }
 
 // web returns where the model's files are read.
-func (h *hub) web() web {
-	return web{h.base + "/" + h.model + "/resolve/" + h.revision + "/", h.token, h.String(), h.options}
+func (h *hub) web() *web {
+	return &web{base: h.base + "/" + h.model + "/resolve/" + h.revision + "/", token: h.token, shown: h.String(), options: h.options}
 }
 
 func (h *hub) source(context.Context) (source, error) { return h.web(), nil }
@@ -202,7 +202,9 @@ func (h *hub) upload(ctx context.Context, u upload) error {
 
 // newest returns the manifest of the stored checkpoint.
 func (h *hub) newest(ctx context.Context) (checkpoint.Manifest, bool) {
-	got, err := h.web().read(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
+	from := h.web()
+	defer from.close()
+	got, err := from.read(ctx, checkpoint.ManifestFile, 0, checkpoint.ManifestBytesMax+1)
 	if err != nil {
 		return checkpoint.Manifest{}, false
 	}

@@ -274,6 +274,42 @@ func TestOnlyWhatIsTheSameIsContinued(t *testing.T) {
 	}
 }
 
+// A server that ignores ranges sends a file once, not again for every piece, and a fetch that fails
+// ends what it still sends.
+func TestAServerWithoutRangesSendsAFileOnce(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			s := newLargeServer(t, k.tag)
+			s.whole = true
+			if sent, told := continued(t, s, t.TempDir(), k.fetch); sent != largeBytes || told != "" {
+				t.Errorf("%d bytes were sent, want %d; told %q", sent, largeBytes, told)
+			}
+		})
+	}
+	s := newLargeServer(t, etag)
+	ended := make(chan struct{}, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, checkpoint.WeightsFile) {
+			s.ServeHTTP(w, r)
+			return
+		}
+		_, _ = w.Write(make([]byte, 2*testPiece)) // of a file of unknown size
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		ended <- struct{}{}
+	}))
+	defer slow.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, o := range []Options{{Progress: func(uint64, uint64) { cancel() }}, {BytesMax: testPiece + testPiece/2}} {
+		o.piece = testPiece
+		if err := mustOpen(t, slow.URL, o).FetchModel(ctx, filepath.Join(t.TempDir(), "x")); err == nil {
+			t.Error("half of a file is taken for all of it")
+		}
+		<-ended
+		ctx = t.Context()
+	}
+}
+
 // A file that changes between two pieces is fetched from its start, so that it is of one version.
 func TestAFileThatChangesIsBegunAgain(t *testing.T) {
 	s := newLargeServer(t, etag)
