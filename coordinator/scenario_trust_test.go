@@ -153,14 +153,14 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 	of := options["of"]
 	member := sc.member(of)
 	check := dispute.Check{Round: 1, Member: member, Sequences: 2}
+	found, round := false, options["round"]
 	for _, c := range w.s.Checks() {
-		if c.Member == member {
-			check = c
-			break
+		if c.Member == member && (!found || fmt.Sprint(c.Round) == round) {
+			check, found = c, true
 		}
 	}
-	if v, ok := options["round"]; ok {
-		check.Round = Round(number(sc.t, v))
+	if round != "" {
+		check.Round = Round(number(sc.t, round))
 	}
 	if name == "verifier" {
 		name = nameOf(w.s.Key(check.Verifier))
@@ -221,6 +221,9 @@ func (sc *scenario) move(verb string, args []string, options map[string]string) 
 	id := d.ID
 	if v, ok := options["dispute"]; ok {
 		id = uint32(number(sc.t, v))
+		if other, ok := w.s.Dispute(id); ok {
+			d = other
+		}
 	}
 	if verb == "play" {
 		parties := map[Member]*party{}

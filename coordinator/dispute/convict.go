@@ -14,6 +14,7 @@ type Charge struct {
 	Offence Offence
 	Round   record.Round  // the round of the offence
 	By      record.Member // the member to reward; NoMember if there is none
+	Dispute uint32        // number of the dispute that By won; 0 if there was none
 	Proof   wire.Hash     // hash of the decisive message; zero if the offence is silence
 }
 
@@ -36,11 +37,17 @@ func (s Cases) Convict(env Env, c Charge) {
 	if c.Offence.Lesser() {
 		slashed = stake / FeeDivisor
 	}
+	// The first accuser is rewarded: otherwise the member could choose to lose to an accomplice.
+	first, id := s.accuser(c.Member)
+	accused := first != NoMember && !c.Offence.unproven()
+	if accused && (c.By == NoMember || c.Dispute == 0 || id < c.Dispute) {
+		c.By = first
+	}
 	reward := uint64(0)
 	rewarded := c.By != NoMember && c.By != c.Member && !s.Place(c.By).Ejected()
 	if rewarded && !c.Offence.Lesser() {
 		reward = slashed / rewardDivisor
-		if c.Offence == Equivocated && c.By != s.accuser(c.Member) {
+		if c.Offence == Equivocated && !accused {
 			reward = slashed / bountyDivisor
 		}
 		w := s.Place(c.By)
@@ -93,9 +100,10 @@ func (s Cases) forfeit(i record.Member) {
 	s.h().SetPointsRetired(s.h().PointsRetired() + points - settled)
 }
 
-// accuser returns the accuser in the oldest open accusation against member i, or NoMember.
-func (s Cases) accuser(i record.Member) record.Member {
-	by, oldest := record.Member(NoMember), uint32(0)
+// accuser returns the accuser in the oldest open accusation against member i, or NoMember, and the
+// number of that dispute.
+func (s Cases) accuser(i record.Member) (by record.Member, oldest uint32) {
+	by = NoMember
 	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
 		if d.free() || d.accused() != i || d.b.Unserved() || d.b.Accuser() == NoMember || by != NoMember && d.b.ID() > oldest {
@@ -103,7 +111,7 @@ func (s Cases) accuser(i record.Member) record.Member {
 		}
 		by, oldest = d.b.Accuser(), d.b.ID()
 	}
-	return by
+	return by, oldest
 }
 
 // withdrawFromCases removes an ejected member from all checks and disputes. Its checks lapse,
@@ -175,9 +183,7 @@ func (s Cases) Equivocation(env Env, first, second Signed) record.Error {
 		return record.ErrCommitment
 	}
 	by, ok := s.Find(env.Sender)
-	if accuser := s.accuser(a.Member); accuser != NoMember {
-		by = accuser // else a cheat that is accused would have its accomplice, or nobody, rewarded
-	} else if !ok || by == a.Member {
+	if !ok {
 		by = NoMember
 	}
 	s.Convict(env, Charge{Member: a.Member, Offence: Equivocated, Round: a.Round, By: by, Proof: env.Proof})

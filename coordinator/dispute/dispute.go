@@ -309,7 +309,7 @@ func (d dispute) convictAccused(env Env, offence Offence, proof wire.Hash, prove
 	s, c := d.s, d.copy()
 	d.close()
 	s.payAccusation(c, proven)
-	s.Convict(env, Charge{Member: c.Accused, Offence: offence, Round: c.Round, By: c.Accuser, Proof: proof})
+	s.Convict(env, Charge{Member: c.Accused, Offence: offence, Round: c.Round, By: c.Accuser, Dispute: c.ID, Proof: proof})
 }
 
 // payAccusation pays for the recomputing in a dispute that the accused has lost, or cannot go on
@@ -342,7 +342,7 @@ func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, prove
 			s.clearDoubt(c.Accused)
 		}
 	}
-	s.Convict(env, Charge{Member: c.Accuser, Offence: offence, Round: c.Round, By: by, Proof: proof})
+	s.Convict(env, Charge{Member: c.Accuser, Offence: offence, Round: c.Round, By: by, Dispute: c.ID, Proof: proof})
 }
 
 // payVotes pays the tie-breakers that voted as the dispute ended and named the trace of the side

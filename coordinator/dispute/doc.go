@@ -60,9 +60,11 @@
 // A convicted member is ejected and forfeits its stake and its unsettled points. Half of the stake
 // goes to the member that proved the offence (for a false accusation the accused, once it is free),
 // and the rest to the treasury. For an equivocation it is a sixteenth, since an accomplice could
-// send the proof; but if the member stands accused, the accuser gets half. Members that recomputed
-// a share for a dispute that ends because its accused is ejected are paid as if the accuser had
-// won. The member's pending results are never accepted, and it leaves all checks and
+// send the proof. But if the member stands accused, the oldest dispute decides who gets half,
+// whatever the member is convicted of: it could choose the offence, and the dispute that it loses,
+// to reward an accomplice. Only for NotServing, which nobody proves, is there no reward. Members
+// that recomputed a share for a dispute that ends because its accused is ejected are paid as if the
+// accuser had won. The member's pending results are never accepted, and it leaves all checks and
 // disputes.
 //
 // A lesser offence costs an eighth of the stake and the place among the active. Absence is recorded

@@ -152,6 +152,10 @@ const (
 // Lesser reports whether the offence costs only a fee.
 func (o Offence) Lesser() bool { return o == Absence || o == Contradiction }
 
+// unproven reports whether the offence is only what others say: a reward would pay them for saying
+// it.
+func (o Offence) unproven() bool { return o == NotServing || o.Lesser() }
+
 // String returns the offence in words.
 func (o Offence) String() string {
 	switch o {
