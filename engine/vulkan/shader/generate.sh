@@ -1,6 +1,7 @@
 #!/bin/sh
 # Compiles the shaders to SPIR-V, which the program embeds: users need no compiler. It needs glslang and spirv-tools
-# (Debian: glslang-tools spirv-tools). The committed files are what glslang 12.0 gives.
+# (Debian: glslang-tools spirv-tools). The committed files are what glslang 12.0 gives, compressed: SPIR-V shrinks to
+# a third.
 set -e
 cd "$(dirname "$0")"
 # By a newer one, 16.6, which knows GL_KHR_cooperative_matrix.
@@ -12,3 +13,5 @@ for f in *.comp; do
 	spirv-opt --strip-debug "${f%.comp}.spv" -o "${f%.comp}.spv"
 	spirv-val --target-env vulkan1.2 --scalar-block-layout "${f%.comp}.spv"
 done
+# Without name and time, the same module gives the same file.
+gzip -9nf *.spv

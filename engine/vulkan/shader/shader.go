@@ -1,9 +1,12 @@
 // Package shader holds the compute shaders of engine/vulkan, in GLSL and as the SPIR-V that the
-// program embeds. exact.glsl is the arithmetic of package exact; generate.sh compiles.
+// program embeds, compressed. exact.glsl is the arithmetic of package exact; generate.sh compiles.
 package shader
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
+	"io"
 	"io/fs"
 
 	"github.com/entrain-network/entrain/wire"
@@ -11,26 +14,36 @@ import (
 
 //go:generate ./generate.sh
 
-//go:embed *.spv
+//go:embed *.spv.gz
 var files embed.FS
+
+const suffix = ".spv.gz"
 
 // SPIRV returns the module of a shader. It panics if there is none of that name.
 func SPIRV(name string) []byte {
-	b, err := files.ReadFile(name + ".spv")
+	packed, err := files.ReadFile(name + suffix)
 	if err != nil {
 		panic(err)
 	}
-	return b
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		panic(err)
+	}
+	module, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return module
 }
 
 // Names returns the names of all shaders.
 func Names() []string {
-	paths, err := fs.Glob(files, "*.spv")
+	paths, err := fs.Glob(files, "*"+suffix)
 	if err != nil {
 		panic(err)
 	}
 	for i, p := range paths {
-		paths[i] = p[:len(p)-len(".spv")]
+		paths[i] = p[:len(p)-len(suffix)]
 	}
 	return paths
 }
