@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/entrain-network/entrain/atomicfile"
@@ -24,19 +25,27 @@ type Target struct {
 }
 
 // ParseTarget reads an argument. The addresses in it become the endpoints. Endpoints that were
-// named as well take precedence over a ticket's: there may be a nearer replica.
+// named as well take precedence over a ticket's: there may be a nearer replica. A file with a
+// ticket whose name could be a run's is an error where no endpoints say that a run is meant.
 func ParseTarget(arg string, endpoints *[]string) (Target, error) {
-	if !strings.HasPrefix(arg, ticketPrefix) && !strings.Contains(arg, "@") && !host.RunNameValid(arg) {
-		b, err := atomicfile.ReadBounded(arg, ticketBytesMax)
+	switch {
+	case strings.HasPrefix(arg, ticketPrefix), strings.Contains(arg, "@"):
+	case host.RunNameValid(arg):
+		if info, err := os.Stat(arg); len(*endpoints) > 0 || err != nil || !info.Mode().IsRegular() {
+			break
+		}
+		if _, err := ticketIn(arg); err == nil {
+			return Target{}, fmt.Errorf("%q can be a run's name, and the file %s holds a ticket: write ./%s for the ticket, or %s@HOST for the run", arg, arg, arg, arg)
+		}
+	default:
+		t, err := ticketIn(arg)
 		if errors.Is(err, fs.ErrNotExist) {
 			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-'), a ticket, or a file with a ticket", arg, host.RunNameBytesMax)
 		}
 		if err != nil {
-			return Target{}, fmt.Errorf("ticket: %w", err)
+			return Target{}, err
 		}
-		if arg = strings.TrimSpace(string(b)); !strings.HasPrefix(arg, ticketPrefix) {
-			return Target{}, fmt.Errorf("the file does not hold a ticket: those begin with %s", ticketPrefix)
-		}
+		arg = t
 	}
 	if strings.HasPrefix(arg, ticketPrefix) {
 		t, err := ParseTicket(arg)
@@ -50,6 +59,19 @@ func ParseTarget(arg string, endpoints *[]string) (Target, error) {
 	}
 	run, err := LocatedOne(arg, endpoints)
 	return Target{Run: run}, err
+}
+
+// ticketIn returns the text of the ticket in a file.
+func ticketIn(path string) (string, error) {
+	b, err := atomicfile.ReadBounded(path, ticketBytesMax)
+	if err != nil {
+		return "", fmt.Errorf("ticket: %w", err)
+	}
+	text := strings.TrimSpace(string(b))
+	if !strings.HasPrefix(text, ticketPrefix) {
+		return "", fmt.Errorf("the file %q does not hold a ticket: those begin with %s", path, ticketPrefix)
+	}
+	return text, nil
 }
 
 // ParseTargetOrChain is ParseTarget for commands that work without a run: @HOST names a chain

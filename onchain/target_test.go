@@ -1,6 +1,7 @@
 package onchain
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -69,6 +70,46 @@ func TestRunsAreLocated(t *testing.T) {
 func exampleTicket() Ticket {
 	return Ticket{Chain: "my-chain", Run: "my-run", ID: wire.Sum("a"), Manifest: wire.Sum("b"), Data: "https://data.example.org/corpus",
 		Addresses: []string{"http://203.0.113.5:7370", "https://chain.example.org"}}
+}
+
+// A file with a ticket may have a name that a run can have too.
+func TestFilesOfTicketsAreToldFromRuns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ticket := exampleTicket()
+	for name, text := range map[string]string{"ticket": ticket.String() + "\n", "small": "name = \"small\"", "my.ticket": ticket.String()} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir("state", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		arg, run string
+		flag     []string
+		fault    []string
+	}{
+		{arg: "ticket", fault: []string{"./ticket for the ticket", "ticket@HOST for the run"}},
+		{arg: "./ticket", run: ticket.Run},
+		{arg: "my.ticket", run: ticket.Run},
+		{arg: "ticket@host", run: "ticket"},
+		{arg: "ticket", flag: []string{"http://host"}, run: "ticket"},
+		{arg: "small", run: "small"}, // the file is no ticket
+		{arg: "state", run: "state"},
+		{arg: "./small", fault: []string{"\"./small\" does not hold a ticket"}},
+		{arg: "none.ticket", fault: []string{"a file with a ticket"}},
+	} {
+		endpoints := c.flag
+		got, err := ParseTarget(c.arg, &endpoints)
+		for _, fault := range c.fault {
+			if err == nil || !strings.Contains(err.Error(), fault) {
+				t.Errorf("%q: got %v, want %q", c.arg, err, fault)
+			}
+		}
+		if c.fault == nil && (err != nil || got.Run != c.run) {
+			t.Errorf("%q at %v: got %q, %v", c.arg, c.flag, got.Run, err)
+		}
+	}
 }
 
 func TestTicketsThatAreNone(t *testing.T) {
