@@ -54,7 +54,7 @@ type Hosting struct {
 	// Port is the first of the ports that others must reach: the chain's, and above it those of
 	// the member and of the data.
 	Port   int
-	Upload uint64 // bytes a second that the server of the data sends at most; 0: no limit
+	Upload uint64 // most bytes a second of the data, and as many of the chain; 0: no limit
 	Say    func(format string, args ...any)
 	Log    *slog.Logger // of the replica; nil discards
 }
@@ -130,6 +130,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 	if err != nil {
 		return err
 	}
+	replica.Pace(h.Upload)
 	api := netip.MustParseAddrPort(strings.TrimPrefix(replica.Endpoint(), "http://"))
 	servers, stop := context.WithCancel(context.WithoutCancel(ctx))
 	taking, giveUp := context.WithCancelCause(ctx)

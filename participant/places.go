@@ -152,7 +152,8 @@ func (p Places) Chains() string {
 func (p Places) Local(ctx context.Context, f model.Fetcher, name string, want wire.Hash) (dir string, release func(), err error) {
 	var endpoints []string
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-		to, err := onchain.ParseTarget(filepath.Dir(name)+"/"+filepath.Base(name), &endpoints) // never a run's name
+		file := filepath.Dir(name) + "/" + filepath.Base(name) // cannot be a run's name
+		to, err := onchain.ParseTarget(file, &endpoints)
 		if err != nil {
 			return "", nil, fmt.Errorf("%q is a file, neither a checkpoint's directory nor a ticket: %w", name, err)
 		}

@@ -52,7 +52,7 @@ DIR alone, continues. The ticket stays the same, as long as the address does.`,
 	f.StringVar(&o.Home, "home", "", "`directory` for everything (default: one named after the run, in your data directory)")
 	f.StringVar(&o.PublicIP, "public-ip", "", "public `IP` at which others reach this machine (default: its addresses in private networks)")
 	f.IntVar(&o.Port, "port", 7370, "first of three free `ports` in a row")
-	f.Var((*view.ByteCount)(&o.join.Upload), "limit-upload", "serve with at most this many `bytes` a second, such as 2MB, half of them for the data (default: no limit)")
+	f.Var((*view.ByteCount)(&o.join.Upload), "limit-upload", "serve with at most this many `bytes` a second, such as 2MB, a quarter for the data, one for the chain (default: no limit)")
 	keyFlag(cmd, &o.join.keyFile)
 	workersFlag(cmd, &o.join.Workers)
 	o.join.flags(cmd)
@@ -64,8 +64,8 @@ const hostEvaluates = 50
 
 // host hosts a run, and serves its model once it has finished, until ctx ends.
 func (c console) host(ctx context.Context, o hostOptions) (err error) {
-	o.Upload = o.join.Upload / 2
-	o.join.Upload -= o.Upload
+	o.Upload = o.join.Upload / 4
+	o.join.Upload -= 2 * o.Upload
 	if err := o.join.check(); err != nil { // before anything is made
 		return err
 	}

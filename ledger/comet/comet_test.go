@@ -78,6 +78,12 @@ func start(t testing.TB, dir string) (r *Replica, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r, run(t, r)
+}
+
+// run is start of a replica that is open.
+func run(t testing.TB, r *Replica) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -98,7 +104,7 @@ func start(t testing.TB, dir string) (r *Replica, stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	return r, stop
+	return stop
 }
 
 func newClient(t testing.TB, endpoints ...string) *Client {

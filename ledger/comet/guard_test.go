@@ -1,6 +1,7 @@
 package comet
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +29,34 @@ func TestTheListenerBoundsAnAddress(t *testing.T) {
 		if got := p.bounded(addr); got != want {
 			t.Errorf("%s counts as %q", addr, got)
 		}
+	}
+}
+
+// What a replica sends is bounded, whoever asks, and however often.
+func TestThePaceBoundsTheAPI(t *testing.T) {
+	const limit, asked = 32 << 10, 6 // bytes a second, requests
+	r, err := Open(replicaDir(t, Options{}), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Pace(limit)
+	run(t, r)
+	path := r.Endpoint() + "/" + strings.Repeat("a", 8<<10) // the refusal repeats it
+	got, began := 0, time.Now()
+	for range asked {
+		answer, err := http.Get(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(b)
+	}
+	if took, least := time.Since(began), time.Duration(got-limit/2)*time.Second/limit; got < limit || took < least {
+		t.Errorf("%d bytes came in %v, at %d a second in %v at least", got, took, limit, least)
 	}
 }
 

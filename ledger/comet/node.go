@@ -21,6 +21,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -32,6 +33,10 @@ type Replica struct {
 	listener net.Listener
 	log      *slog.Logger
 }
+
+// Pace bounds what the API sends to all clients together, in bytes a second; 0 means no limit. Call
+// it before Run.
+func (r *Replica) Pace(limit uint64) { r.listener = httpserve.Paced(r.listener, limit) }
 
 // Open reads a replica's directory, which Init made, and opens the API's port, so that a damaged
 // directory or a port in use is found before anything runs. Call Run next; it also closes the
