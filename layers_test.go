@@ -57,8 +57,9 @@ runlog
 view metrics
 model
 tui
-bench web report serve
+bench report serve
 participant/trainer
+web
 participant founding
 audit
 lab/adversary lab/disk

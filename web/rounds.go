@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -73,6 +74,7 @@ type joining struct {
 	Ticket    string   `json:"ticket"` // "" if there is none
 	Preset    string   `json:"preset"`
 	Params    int      `json:"params"`   // numbers in the model
+	Memory    uint64   `json:"memory"`   // bytes that a member takes, about; 0: not known
 	Sequence  int      `json:"sequence"` // tokens
 	Manifest  string   `json:"manifest"` // of the data
 	Location  string   `json:"location"` // of the data, on the owner's machine
@@ -101,6 +103,9 @@ func (d *desk) joining(chain string, endpoints []string) any {
 	}
 	if m, err := d.spec.Llama(); err == nil {
 		j.Params = m.Layout().Len()
+	}
+	if z, err := trainer.SizesOf(*d.spec); err == nil {
+		j.Memory = z.Memory
 	}
 	if manifest, err := wire.ParseHash(j.Manifest); err == nil {
 		address := j.Location

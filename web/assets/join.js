@@ -39,7 +39,7 @@ function draw(main, j) {
     h("div", { class: "columns" },
       card("What it takes", "", facts(
         ["Model", `${j.preset}, ${si(j.params)} parameters`],
-        ["Memory", `about ${bytes(j.params * 4 * 8)} and what activations need`],
+        ["Memory", j.memory ? `about ${bytes(j.memory)}` : "not known"],
         ["Processor", "any 64-bit one; no GPU, no port to open"],
         ["Time for a share", `at most ${span(j.round_ms)} a round`],
         ["Batch", `${count(j.batch)} sequences of ${count(j.sequence)} tokens, over all members`],

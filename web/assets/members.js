@@ -58,7 +58,7 @@ export function members(main, context) {
     { label: "Rank", sort: "rank", up: true, cls: "num", cell: (m) => count(m.rank) },
     { label: "Member", sort: "key", up: true, cell: (m, td) => memberLink(td, base, m.key, m.own) },
     { label: "Status", sort: "status", cell: (m, td) => chip(td, m.status, phase) },
-    { label: "This round", cls: "hide-s", cell: (m) => m.role || "–" },
+    { label: "This round", cls: "hide-s", cell: (m) => m.status === "active" && m.role || "–" },
     { label: "Points", sort: "points", cls: "num unpaid", cell: (m) => count(m.points) },
     { label: "Share", cls: "num hide-s", cell: (m) => percent(m.share, 1) },
     { label: "Score", sort: "score", cls: "num hide-s scored", cell: (m) => m.scored ? score(m.score) : "–" },

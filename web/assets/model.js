@@ -4,7 +4,7 @@ import { h, fill, text, card, facts, copyable } from "./dom.js";
 import { ask } from "./live.js";
 import { throttle } from "./members.js";
 import { along } from "./samples.js";
-import { bytes, count } from "./text.js";
+import { bytes, count, meaning } from "./text.js";
 
 export function model(main, context) {
   const base = `/runs/${encodeURIComponent(context.run)}`;
@@ -21,7 +21,7 @@ export function model(main, context) {
       if (closed || now === last) return;
       last = now;
       box.from(checkpoints[0]);
-      if (!checkpoints.length) fill(saved, h("p", { class: "quiet" }, "None here. A participant writes one at the end of an epoch; this server shows those of the directory it is given with --state. Or join the run: every member holds the model."));
+      if (!checkpoints.length) fill(saved, h("p", { class: "quiet" }, "None here yet. A participant writes one at the end of an epoch, and this server shows those of the directory that --state names. Every member holds the newest model."));
       else fill(saved, checkpoints.map((c, i) => h("details", { open: i === 0 },
         h("summary", {}, h("b", {}, `Step ${count(c.step)}`), ` epoch ${count(c.epoch)}, ${bytes(c.bytes)}`),
         facts(["Parameters", copyable(c.params, "the hash of the parameters")], ["Manifest", copyable(c.manifest, "the hash of the manifest")]),
@@ -46,6 +46,9 @@ export function model(main, context) {
   };
 }
 
+// explained is the label of an input, which app.js explains on hover, and when the input has the focus.
+const explained = (label, input) => h("label", { for: input.id, "data-why": meaning[label] }, h("span", { class: "term" }, label), input);
+
 function promptBox(base) {
   const prompt = h("textarea", { id: "prompt", rows: 3, maxlength: 4000, spellcheck: "false" });
   prompt.value = "The rays of light ";
@@ -56,7 +59,7 @@ function promptBox(base) {
   const out = h("div", { class: "answer", hidden: true });
   const said = h("p", { class: "quiet", role: "status" });
   const from = h("p", { class: "quiet" });
-  let running = null;
+  let running = null, known = false;
   async function send(e) {
     e.preventDefault();
     if (running) return;
@@ -80,15 +83,20 @@ function promptBox(base) {
       text(said, err.name === "AbortError" ? "Stopped." : err.message);
     }
     running = null;
-    go.disabled = false;
+    go.disabled = !known;
     halt.hidden = true;
   }
   halt.addEventListener("click", () => running && running.abort());
   const el = card("Ask the model", "wide prompt", h("form", { onsubmit: send }, h("label", { for: "prompt" }, "Text to continue"), prompt,
-    h("div", { class: "filters" }, h("label", { for: "tokens" }, "Tokens", tokens), h("label", { for: "warmth" }, "Temperature", warmth), go, halt)), from, out, said);
+    h("div", { class: "filters" }, explained("Length", tokens), explained("Temperature", warmth), go, halt)), from, out, said);
   return {
     el,
-    from: (c) => text(from, c ? `By the checkpoint of step ${count(c.step)}. It completes text; it has not learned to converse.` : "There is no checkpoint yet: the first comes at the end of an epoch."),
+    from(c) {
+      known = Boolean(c);
+      go.disabled = !known || running !== null;
+      const converses = known && c.files.some((f) => f.file === "chat_template.jinja");
+      text(from, !known ? "There is no checkpoint yet: the first comes at the end of an epoch." : `By the checkpoint of step ${count(c.step)}. ${converses ? "It continues the text as it stands; entrain model chat converses." : "It completes text; it has not learned to converse."}`);
+    },
     stop: () => running && running.abort(),
   };
 }

@@ -94,7 +94,7 @@ export function round(main, context) {
       ["Kind", r.step ? `step ${count(r.step)}, ${plural(r.batch, "sequence")}` : "drain round: nothing is trained"],
       ["Epoch", count(r.epoch)],
       ["Opened", moment(r.opened_ms) + took],
-      r.witness_ms && ["RoundWitness after", span(r.witness_ms - r.opened_ms)],
+      r.witness_ms && ["Witnessing after", span(r.witness_ms - r.opened_ms)],
       ["Members", `${count(r.active)} active, ${count(r.expected)} with a share`],
       r.step && ["Accepted", r.final ? `${count(r.accepted)} of ${count(r.expected)}` : "not settled yet"],
       r.attests && ["Witnesses attest", r.attests === r.number ? "this round" : h("a", { href: `${base}/rounds/${r.attests}` }, `round ${count(r.attests)}`)],

@@ -13,15 +13,16 @@ export function scores(main, context) {
     try {
       const d = await ask(`/api${base}/scores`);
       if (closed) return;
-      if (!shown) build();
+      if (!shown) build(d.known);
       shown = true;
       draw(d);
     } catch (e) {
       if (!closed && !shown) fill(main, h("h1", {}, "Scores"), h("p", {}, e.message));
     }
   }
-  function build() {
-    fill(main, h("h1", {}, "Scores"), card("How work is scored", "wide", about),
+  function build(known) {
+    fill(main, h("h1", {}, "Scores"), card("How work is scored", "wide", about));
+    if (known) main.append(
       card("Validators", "wide", none, table("Validators", [["Seat", "num"], ["Validator"], ["Stake", "num"], ["Trust", "num"], ["Last period", "hide-s"], ["Earned", "num hide-s"], ["To claim", "num hide-s"]], validators)),
       card("The last period", "wide", settled, table("The last period", [["Member"], ["Score", "num"], ["Part", "num"], ["Reward", "num"], ["Sequences", "num hide-s"], ["Average", "num hide-s"], ["Earned", "num hide-m"], ["Each validator said", "hide-m"]], members)));
   }
@@ -31,9 +32,10 @@ export function scores(main, context) {
       ["Periods", `${plural(d.score_windows, "window")} each${d.finished ? "" : `; this is period ${count(d.current)}`}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
       ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
       ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "This run has no validators: accepted results earn one point a sequence."));
+    if (!d.known) return;
     filled(validators, d.validators.length);
     filled(members, d.rows.length);
-    text(none, d.known && !d.validators.length ? "No validators yet." : "");
+    text(none, !d.validators.length ? "No validators yet." : "");
     const last = new Map((d.period ? d.period.validators : []).map((v) => [v.key, v]));
     list(validators, d.validators, (v) => v.key, () => h("tr", {}, ["num", "", "num", "num", "hide-s", "num hide-s", "num hide-s"].map((c) => h("td", { class: c }))), (e, v) => {
       const [seat, who, stake, trust, did, earned, balance] = e.children;

@@ -116,7 +116,7 @@ export const meaning = {
   Reports: "Witnesses that said whose results they hold, of those that were elected.",
   "Held by": "Witnesses that reported this result, of those that were elected. A quorum is more than two thirds.",
   After: "Time from the opening of the round to the report.",
-  "RoundWitness after": "Time from the opening of the round to the phase in which witnesses only report.",
+  "Witnessing after": "Time from the opening of the round to the phase in which witnesses only report.",
   Kind: "A round that trains is a step. A drain round trains nothing: it applies the last results of an epoch.",
   "Witnesses attest": "The round whose results the witnesses of this one report on.",
   Passed: "Checks that found the member's results right.",
@@ -152,6 +152,8 @@ export const meaning = {
   "Time for a share": "How long a round waits for results; later ones are not accepted.",
   Model: "The number of parameters that are trained, and the shape of the model.",
   Checkpoint: "The model's files at an epoch's end, by the hash that the chain has of their manifest.",
+  Length: "How much the model writes at most, in tokens, the pieces of text that it knows.",
+  Temperature: "How freely it chooses: at 0 always the likeliest token, at 1 as often as it holds each to be likely, above 1 more evenly.",
   Parameters: "Hash of the parameters that the run agreed on last.",
   Chain: "The ledger that decides, and its newest block.",
 };

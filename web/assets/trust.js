@@ -24,7 +24,7 @@ export function trust(main, context) {
     fill(main, h("h1", {}, "Trust"), card("How results are checked", "", about),
       card("Convictions", "wide", none, table("Convictions", [["No.", "num hide-s"], ["Member"], ["Offence"], ["Round", "num"], ["Reported by", "hide-s"], ["Lost", "num hide-s"], ["In the model", "hide-s"], ["Evidence", "hide-m"], ["When", "hide-m"]], convictions)),
       card("Disputes", "wide", calm, disputes),
-      card("Open checks", "wide", rest, table("Open checks", [["Round", "num"], ["Member"], ["Sequences", "num"], ["Verifier"], ["Time left", "num"]], checks)));
+      card("Open checks", "wide", rest, table("Open checks", [["Round", "num"], ["Member"], ["Sequences", "num hide-s"], ["Verifier"], ["Time left", "num hide-s"]], checks)));
   }
   const named = (td, keys, i) => {
     if (i >= 0 && keys[i]) memberLink(td, base, keys[i]);
@@ -61,7 +61,7 @@ export function trust(main, context) {
     list(disputes, d.disputes, (x) => x.id, (x) => disputeCard(base, x), (e, x) => drawDispute(e, x, d.keys, named));
     text(rest, d.open > d.checks.length ? `The first ${count(d.checks.length)} of ${count(d.open)}.` : d.open ? "" : "No open checks.");
     list(checks, d.checks, (c) => `${c.round} ${c.member}`,
-      (c) => h("tr", {}, h("td", { class: "num" }, h("a", { href: `${base}/rounds/${c.round}` }, count(c.round))), h("td", {}), h("td", { class: "num" }), h("td", {}), h("td", { class: "num" })),
+      (c) => h("tr", {}, h("td", { class: "num" }, h("a", { href: `${base}/rounds/${c.round}` }, count(c.round))), h("td", {}), h("td", { class: "num hide-s" }), h("td", {}), h("td", { class: "num hide-s" })),
       (e, c) => {
         named(e.children[1], d.keys, c.member);
         text(e.children[2], count(c.sequences));
