@@ -347,3 +347,46 @@ func TestParts(t *testing.T) {
 		}
 	})
 }
+
+// What was signed for a chain counts on one that is founded again under its name, until it expires.
+func TestWhatCountsOnAChainFoundedAgain(t *testing.T) {
+	first := newBankChain(t, 1<<32, "ann", "bob", "owner")
+	g := first.host.genesis
+	g.TimeMs += 60_000
+	h, err := NewHost(g, Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &chain{t: t, host: h, nonce: 100}
+	long := func(who string, body Body) []byte { // as ledger.Signer does
+		first.nonce++
+		return first.sign(who, Tx{Chain: testChain, Nonce: first.nonce, ExpiresMs: first.host.TimeMs() + TxLifetimeMs/2, Body: body})
+	}
+	transfer := long("ann", Transfer{To: public("bob"), Amount: 1000})
+	late := long("ann", Transfer{To: public("bob"), Amount: 1001})
+	join := long("ann", RunMessage{Run: "demo", Value: 500, Message: coordinator.Append(nil, coordinator.Join{Payee: public("ann")})})
+	certificate := Delegate{Run: "demo", Certificate: NewCertificate(privateKey("bob"), testChain, "demo", public("node"), g.TimeMs+DelegationMsMax/2)}
+	for _, c := range []*chain{first, again} {
+		c.accept(c.tx("owner", createRun("demo", "owner", 16)))
+		c.accept(transfer, join)
+		c.holds("ann", 1<<32-1500)
+		c.want(CodeReplayed, transfer)
+	}
+
+	runs := [2]wire.Hash{}
+	for i, c := range []*chain{first, again} {
+		r, err := c.host.open("demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = r.state.ID()
+	}
+	if runs[0] == runs[1] {
+		t.Error("a commitment to a result on the first chain would be one on the second")
+	}
+
+	again.blockAfter(TxLifetimeMs)
+	again.want(CodeExpired, late)
+	again.accept(again.tx("node", certificate))
+	again.holds("ann", 1<<32-1500)
+}
