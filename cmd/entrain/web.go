@@ -71,6 +71,7 @@ type webEvent struct {
 
 // web serves pages until ctx ends.
 func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chain []string, listen, state string, asJSON bool) (err error) {
+	o.Only = to.Run
 	var log runlog.Head
 	if state != "" {
 		if log, err = participant.LogOf(to.Run, state); err != nil {
@@ -89,7 +90,6 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 	for _, e := range c.endpoints(chain) {
 		o.Endpoints = append(o.Endpoints, onchain.Plain(e))
 	}
-	o.Only = to.Run
 	o.Ear = func(run string, tell func(event.Committed)) web.Ear { return participant.NewEar(client, run, tell) }
 	o.Names = client.Names
 	// A chain of the same name may be another.
@@ -97,7 +97,7 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		o.Records = filepath.Join(c.places.Data, "records", fmt.Sprintf("%s-%.8s", client.ChainID(), r.Genesis.String()))
 	}
 	o.Ledger, o.Runs = client, func(ctx context.Context) ([]string, error) { return onchain.RunNames(ctx, client) }
-	if o.Only != "" {
+	if to.Run != "" {
 		on, err := onchain.Read(ctx, client, to)
 		if err != nil {
 			return err
@@ -111,8 +111,8 @@ func (c console) web(ctx context.Context, o web.Options, to onchain.Target, chai
 		return fmt.Errorf("--addr %q: %w", listen, err)
 	}
 	url := "http://" + l.Addr().String() + "/"
-	if o.Only != "" {
-		url += "runs/" + o.Only
+	if to.Run != "" {
+		url += "runs/" + to.Run
 	}
 	if err := c.announce(asJSON, webEvent{"listening", url}, "open %s in a browser; Ctrl-C ends it", url); err != nil {
 		return errors.Join(err, l.Close())

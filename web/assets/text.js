@@ -152,7 +152,7 @@ export const meaning = {
   "Time for a share": "How long a round waits for results; later ones are not accepted.",
   Model: "The number of parameters that are trained, and the shape of the model.",
   Checkpoint: "The model's files at an epoch's end, by the hash that the chain has of their manifest.",
-  Length: "How much the model writes at most, in tokens, the pieces of text that it knows.",
+  Length: "How much the model writes at most, in tokens, the pieces of text that it knows. It ends earlier when its context is full, the longest text that it can see.",
   Temperature: "How freely it chooses: at 0 always the likeliest token, at 1 as often as it holds each to be likely, above 1 more evenly.",
   Parameters: "Hash of the parameters that the run agreed on last.",
   Chain: "The ledger that decides, and its newest block.",

@@ -66,7 +66,7 @@ export class Timeline {
     const at = (ms) => `${Math.min(100, Math.max(0, (100 * (ms - c.opened_ms)) / width)).toFixed(2)}%`;
     const turn = c.witness_ms || end;
     const bars = [
-      { key: "train", from: c.opened_ms, to: turn, label: `train ${span(Math.max(0, turn - c.opened_ms))}` },
+      { key: "train", from: c.opened_ms, to: turn, label: `${c.step ? "train" : "drain"} ${span(Math.max(0, turn - c.opened_ms))}` },
       c.witness_ms && end > c.witness_ms ? { key: "witness", from: c.witness_ms, to: end, label: `witness ${span(end - c.witness_ms)}` } : null,
       ...(c.witnesses || []).filter((w) => w.reported).map((w) => ({ key: "w" + w.member, from: w.ms, tick: true })),
     ].filter(Boolean);
