@@ -106,6 +106,7 @@ var importers = []struct {
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data/source"}, "one package reads data sets of others"},
+	{"github.com/andybalholm/brotli", []string{"data/source"}, "how long pages of such data sets are"},
 	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
 	{"github.com/klauspost/compress/", []string{"data/source", "ledger/comet"}, "data sets of others, and frames of a run's state, are compressed"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},
