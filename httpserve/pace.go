@@ -3,30 +3,57 @@ package httpserve
 import (
 	"context"
 	"net"
+	"sync"
 
 	"golang.org/x/time/rate"
 )
 
 // Paced returns l, whose connections together send at most limit bytes a second; 0 means no limit.
+// Addresses that want to send get equal parts, however many connections each has.
 func Paced(l net.Listener, limit uint64) net.Listener {
 	if limit == 0 {
 		return l
 	}
-	return pacedListener{l, rate.NewLimiter(rate.Limit(limit), pacedPiece)}
+	return &pacedListener{Listener: l, limiter: rate.NewLimiter(rate.Limit(limit), pacedPiece), turns: map[string]*turn{}}
 }
 
 type pacedListener struct {
 	net.Listener
-	limiter *rate.Limiter // of bytes
+	limiter *rate.Limiter // of bytes; it serves those that wait in order
+
+	mu    sync.Mutex // guards what follows
+	turns map[string]*turn
 }
 
-func (l pacedListener) Accept() (net.Conn, error) {
+// turn is what the connections of an address share: one of them waits for the limiter at a time.
+type turn struct {
+	taken chan struct{} // has room for one
+	conns int
+}
+
+func (l *pacedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
+	from := Network(Host(c.RemoteAddr().String()))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.turns[from]
+	if t == nil {
+		t = &turn{taken: make(chan struct{}, 1)}
+		l.turns[from] = t
+	}
+	t.conns++
 	ctx, cancel := context.WithCancel(context.Background())
-	return &pacedConn{c, l.limiter, ctx, cancel}, nil
+	return &pacedConn{c, l.limiter, t, ctx, sync.OnceFunc(func() {
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if t.conns--; t.conns == 0 {
+			delete(l.turns, from)
+		}
+	})}, nil
 }
 
 // pacedConn hides what net.TCPConn has besides a net.Conn, such as sendfile, which would go past
@@ -34,17 +61,18 @@ func (l pacedListener) Accept() (net.Conn, error) {
 type pacedConn struct {
 	net.Conn
 	limiter *rate.Limiter
+	turn    *turn
 	open    context.Context // ends when the connection is closed
-	end     context.CancelFunc
+	end     func()
 }
 
-// pacedPiece is the most that a connection sends before others have their turn, in bytes.
+// pacedPiece is the most that an address sends before others have their turn, in bytes.
 const pacedPiece = 16 << 10
 
 func (c *pacedConn) Write(b []byte) (sent int, err error) {
 	for err == nil && sent < len(b) {
 		piece := b[sent:min(len(b), sent+pacedPiece)]
-		if c.limiter.WaitN(c.open, len(piece)) != nil {
+		if c.wait(len(piece)) != nil {
 			return sent, net.ErrClosed
 		}
 		var n int
@@ -52,6 +80,17 @@ func (c *pacedConn) Write(b []byte) (sent int, err error) {
 		sent += n
 	}
 	return sent, err
+}
+
+// wait returns when the connection may send n bytes, or when it is closed.
+func (c *pacedConn) wait(n int) error {
+	select {
+	case c.turn.taken <- struct{}{}:
+	case <-c.open.Done():
+		return c.open.Err()
+	}
+	defer func() { <-c.turn.taken }()
+	return c.limiter.WaitN(c.open, n)
 }
 
 func (c *pacedConn) Close() error {

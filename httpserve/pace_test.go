@@ -2,8 +2,10 @@ package httpserve_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,6 +56,61 @@ func TestPacedBoundsAllConnectionsTogether(t *testing.T) {
 	if l := make(dialed); httpserve.Paced(l, 0) != net.Listener(l) {
 		t.Error("a rate of 0 changes the listener")
 	}
+}
+
+// from is a connection from an address.
+type from struct {
+	net.Conn
+	addr string
+}
+
+func (c from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.addr), 1))
+}
+
+// An address with a hundred connections that read without end, all in one IPv6 network, leaves half of
+// the rate to another one.
+func TestPacedSharesByAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, rate = 160 << 10, 160 << 10
+		d := make(dialed, 1)
+		l := httpserve.Paced(d, rate)
+		write := func(addr string, endless bool) (c net.Conn, done chan struct{}) {
+			ours, theirs := net.Pipe()
+			d <- from{ours, addr}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = make(chan struct{})
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			go func() {
+				defer close(done)
+				for n := size; n == size; {
+					if n, _ = c.Write(make([]byte, size)); !endless {
+						return
+					}
+				}
+			}()
+			return c, done
+		}
+		var all []net.Conn
+		for i := range 100 {
+			c, _ := write(fmt.Sprintf("2001:db8::%x", i+1), true)
+			all = append(all, c)
+		}
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		c, done := write("192.0.2.1", false)
+		<-done
+		if took := time.Since(began); took > 2300*time.Millisecond {
+			t.Errorf("%d bytes at half of %d a second took %v", size, rate, took)
+		}
+		for _, c := range append(all, c) {
+			_ = c.Close()
+		}
+		synctest.Wait()
+	})
 }
 
 // A connection that waits for its turn ends when it is closed, as at the end of the program.
