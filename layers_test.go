@@ -93,6 +93,7 @@ var importers = []struct {
 	{"github.com/spf13/", []string{"cmd/entrain", "cmd/lab"}, "only commands parse command lines"},
 	{"github.com/oasisprotocol/curve25519-voi/primitives/ed25519", []string{"key"}, "one rule decides whether a signature is valid"},
 	{"github.com/oasisprotocol/curve25519-voi/primitives/sr25519", []string{"chain/bittensor"}, "signatures of Bittensor's accounts"},
+	{"github.com/cloudflare/circl/", []string{"chain/bittensor"}, "weights that Bittensor's chain opens when drand signs a round"},
 	{"golang.org/x/crypto/blake2b", []string{"chain/bittensor"}, "hashes of Bittensor"},
 	{"github.com/cespare/xxhash/", []string{"chain/bittensor"}, "places in Bittensor's storage"},
 	{"github.com/gorilla/websocket", []string{"ledger/solana"}, "endpoints of Solana tell of changes; libp2p brings it, too"},

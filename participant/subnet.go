@@ -84,7 +84,7 @@ func NewWeigher(ctx context.Context, getenv func(string) string, netuid uint16) 
 	case !registered:
 		return nil, fmt.Errorf("%s is not registered on subnet %d; entrain bittensor commit --coldkey FILE does it", w.hotkey.Account(), netuid)
 	}
-	return w, nil
+	return w, s.CanSetWeights(ctx)
 }
 
 // Settled says that a period is settled. Only the newest counts. It must not be called after Close.
@@ -160,6 +160,14 @@ func (w *Weigher) follow(ctx context.Context, every time.Duration, set func() (d
 	}
 }
 
+// WeightsSet says what SetWeights did for n hotkeys.
+func WeightsSet(n int, netuid uint16, in time.Duration) string {
+	if in == 0 {
+		return fmt.Sprintf("set the weights of %d hotkeys on subnet %d", n, netuid)
+	}
+	return fmt.Sprintf("sealed the weights of %d hotkeys on subnet %d; the chain shows them by itself in about %v, and they count", n, netuid, in.Round(time.Minute))
+}
+
 func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did string, hidden bool, err error) {
 	s, err := OpenSubnet(ctx, w.endpoint, w.netuid)
 	if err != nil {
@@ -174,9 +182,9 @@ func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did str
 		return "", false, err
 	}
 	scores := SubnetScores(neurons, now.State)
-	err = s.SetWeights(ctx, w.hotkey, scores)
+	in, err := s.SetWeights(ctx, w.hotkey, scores)
 	if !errors.Is(err, bittensor.ErrCommitReveal) {
-		return fmt.Sprintf("set the weights of %d hotkeys on subnet %d", len(scores), w.netuid), false, err
+		return WeightsSet(len(scores), w.netuid, in), false, err
 	}
 	h, err := s.Hide(ctx, w.hotkey, scores)
 	w.hidden = &h

@@ -99,7 +99,12 @@ func TestCompactNumbers(t *testing.T) {
 
 // world is a subnet with alice and bob registered, whose keys in runs have the seeds 1 and 2.
 func world(t *testing.T) (*node, Subnet, context.Context) {
-	n := newNode(t, "")
+	return worldOf(t, false)
+}
+
+// worldOf is a world whose chain shows sealed weights by itself, or not.
+func worldOf(t *testing.T, seals bool) (*node, Subnet, context.Context) {
+	n := newNode(t, "", seals)
 	n.put([]byte{1}, module, "NetworksAdded", []byte{12, 0})
 	c, err := Dial(t.Context(), strings.Replace(n.URL, "http", "ws", 1))
 	if err != nil {
@@ -112,6 +117,15 @@ func world(t *testing.T) (*node, Subnet, context.Context) {
 		}
 	}
 	return n, s, t.Context()
+}
+
+// set sets weights, and expects them to be hidden for no time.
+func (s Subnet) set(ctx context.Context, hotkey Key, scores map[uint16]float64) error {
+	hidden, err := s.SetWeights(ctx, hotkey, scores)
+	if err == nil && hidden != 0 {
+		err = fmt.Errorf("they are hidden for %v", hidden)
+	}
+	return err
 }
 
 func TestASubnetFromRegistrationToWeights(t *testing.T) {
@@ -134,7 +148,7 @@ func TestASubnetFromRegistrationToWeights(t *testing.T) {
 		list[1].UID != 1 || list[0].Hotkey != alice(t).Account() {
 		t.Fatalf("the subnet has %+v, %v", list, err)
 	}
-	if err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 0.25, 1: 0.5, 7: -1, 8: 1e-9}); err != nil {
+	if err := s.set(ctx, alice(t), map[uint16]float64{0: 0.25, 1: 0.5, 7: -1, 8: 1e-9}); err != nil {
 		t.Fatal(err)
 	}
 	row, err := s.Weights(ctx, 0)
@@ -156,11 +170,11 @@ func TestASubnetFromRegistrationToWeights(t *testing.T) {
 	if want := `{"uid":0,"hotkey":"5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"}`; err != nil || string(line) != want {
 		t.Errorf("as JSON a hotkey is %s, %v, want %s", line, err, want)
 	}
-	if err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 0, 1: -1}); err == nil {
+	if err := s.set(ctx, alice(t), map[uint16]float64{0: 0, 1: -1}); err == nil {
 		t.Error("weights of nobody are set")
 	}
 	n.put([]byte{1}, module, "CommitRevealWeightsEnabled", []byte{12, 0})
-	if err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 1}); !errors.Is(err, ErrCommitReveal) {
+	if err := s.set(ctx, alice(t), map[uint16]float64{0: 1}); !errors.Is(err, ErrCommitReveal) {
 		t.Errorf("weights that must be hidden: %v", err)
 	}
 }
@@ -171,7 +185,7 @@ func TestHiddenWeightsAreShownInTime(t *testing.T) {
 	n.put([]byte{1}, module, "CommitRevealWeightsEnabled", []byte{12, 0})
 	for place := range 8 {
 		for len(n.blocks)%8 != place {
-			n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+			n.pass()
 		}
 		h, err := s.Hide(ctx, alice(t), map[uint16]float64{0: 1, 1: float64(place + 1)})
 		if err != nil {
@@ -186,7 +200,7 @@ func TestHiddenWeightsAreShownInTime(t *testing.T) {
 				t.Fatalf("hidden at place %d: %v", place, err)
 			}
 			if err == nil { // it was not tried
-				n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+				n.pass()
 			}
 		}
 		if row, err := s.Weights(ctx, 0); err != nil || len(row) != 2 || row[1] != 65535 || row[0] != uint16(65535/float64(place+1)+0.5) {
@@ -244,22 +258,22 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	n.fast = true
 	for fault, f := range map[string]func() error{
 		"check --netuid":            func() error { return other.Exists(ctx) },
-		"register the hotkey first": func() error { return s.SetWeights(ctx, stranger, map[uint16]float64{0: 1}) },
-		"rate limit":                func() error { return s.SetWeights(ctx, alice(t), map[uint16]float64{0: 1}) },
+		"register the hotkey first": func() error { return s.set(ctx, stranger, map[uint16]float64{0: 1}) },
+		"rate limit":                func() error { return s.set(ctx, alice(t), map[uint16]float64{0: 1}) },
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%v, want %q", err, fault)
 		}
 	}
 	n.drop = true
-	if err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "expired") {
+	if err := s.set(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("a transaction that no block takes: %v", err)
 	}
 	n.Close()
 	if err := s.Exists(ctx); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("an endpoint that is gone: %v", err)
 	}
-	c, err := Dial(ctx, newNode(t, "SudoTransactionExtension").URL)
+	c, err := Dial(ctx, newNode(t, "SudoTransactionExtension", false).URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +297,7 @@ func TestAMemberCountsOnce(t *testing.T) {
 
 // Whatever an endpoint says, reading it ends soon and without a panic.
 func FuzzMetadata(f *testing.F) {
-	f.Add(runtime(""), []byte{4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(runtime("", true), []byte{4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(_ *testing.T, text, events []byte) {
 		if m, err := parseMetadata(text); err == nil {
 			_ = m.outcome(events, 1)

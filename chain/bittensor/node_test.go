@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/oasisprotocol/curve25519-voi/primitives/sr25519"
 	"golang.org/x/crypto/blake2b"
@@ -73,13 +74,14 @@ func some(id uint64) []byte { return append([]byte{1}, num(id)...) }
 // The numbers of the test runtime's errors and calls.
 const (
 	callSetWeights, callRegister, callCommit = 3, 7, 5
-	callHide, callShow                       = 96, 97
+	callHide, callShow, callSeal             = 96, 97, 113
 	errTooFast, errNotRegistered             = 9, 11
-	errTooEarly                              = 12
+	errTooEarly, errVersion                  = 12, 13
 )
 
-// runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes.
-func runtime(unknown string) []byte {
+// runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes. One that seals takes
+// sealed weights, and shows them by itself.
+func runtime(unknown string, seals bool) []byte {
 	d := &description{}
 	none := d.add("", []byte{tuple}, list())
 	u8 := d.add("", []byte{primitive, 3})
@@ -95,11 +97,14 @@ func runtime(unknown string) []byte {
 	topics := d.add("", []byte{sequence}, num(u8))
 	record := d.add("EventRecord", []byte{composite}, list(field(phase), field(event), field(topics)))
 	events := d.add("", []byte{sequence}, num(record))
-	calls := d.add("Call", []byte{variant}, list(choice("set_weights", callSetWeights), choice("burned_register", callRegister),
-		choice("commit_weights", callHide), choice("reveal_weights", callShow)))
+	names := [][]byte{choice("set_weights", callSetWeights), choice("burned_register", callRegister), choice("commit_weights", callHide), choice("reveal_weights", callShow)}
+	if seals {
+		names = append(names, choice(sealedCall, callSeal))
+	}
+	calls := d.add("Call", []byte{variant}, list(names...))
 	commits := d.add("Call", []byte{variant}, list(choice("set_commitment", callCommit)))
 	errs := d.add("Error", []byte{variant}, list(choice("SettingWeightsTooFast", errTooFast), choice("HotKeyNotRegisteredInSubNet", errNotRegistered),
-		choice("RevealTooEarly", errTooEarly)))
+		choice("RevealTooEarly", errTooEarly), choice("IncorrectCommitRevealVersion", errVersion)))
 	address := d.add("MultiAddress", []byte{variant}, list(choice("Id", 0, four)))
 	extrinsic := d.addWith("UncheckedExtrinsic", list(cat(str("Address"), some(address))), []byte{composite}, list())
 	extensions := [][]byte{}
@@ -110,13 +115,19 @@ func runtime(unknown string) []byte {
 		extensions = append(extensions, cat(str(unknown), num(two), num(none)))
 	}
 	zero := make([]byte, 8)
+	var ofSeals [][]byte
+	if seals {
+		ofSeals = [][]byte{storageItem(epochItem, u8, zero, 6), storageItem("PendingEpochAt", u8, zero, 6), storageItem("BlocksSinceLastStep", u8, zero, 6),
+			storageItem("CommitRevealWeightsVersion", u8, []byte{sealedVersion, 0})}
+	}
 	return cat([]byte("meta\x0e"), list(d.types...), list(
-		palletOf("System", 0, list(storageItem("Events", events, list())), []byte{0}, []byte{0}),
-		palletOf("SubtensorModule", 7, list(
+		palletOf("System", 0, list(storageItem("Events", events, list()), storageItem("Number", u32, zero[:4])), []byte{0}, []byte{0}),
+		palletOf("Timestamp", 2, list(storageItem("Now", u8, zero)), []byte{0}, []byte{0}),
+		palletOf("SubtensorModule", 7, list(append(ofSeals,
 			storageItem("NetworksAdded", u8, zero[:1], 6), storageItem("SubnetworkN", u8, zero[:2], 6), storageItem("Keys", u8, make([]byte, 32), 6, 6),
 			storageItem("Uids", u8, nil, 6, 2), storageItem("Weights", u8, list(), 6, 6), storageItem("WeightsVersionKey", u8, zero, 6),
 			storageItem("CommitRevealWeightsEnabled", u8, zero[:1], 6), storageItem("Tempo", u8, []byte{7, 0}, 6),
-			storageItem("RevealPeriodEpochs", u8, []byte{2, 0, 0, 0, 0, 0, 0, 0}, 5), storageItem("WeightCommits", u8, nil, 5, 5)), some(calls), some(errs)),
+			storageItem("RevealPeriodEpochs", u8, []byte{2, 0, 0, 0, 0, 0, 0, 0}, 5), storageItem("WeightCommits", u8, nil, 5, 5))...), some(calls), some(errs)),
 		palletOf("Commitments", 18, list(storageItem("CommitmentOf", u8, nil, 6, 5)), some(commits), []byte{0}),
 	), num(extrinsic), []byte{4}, list(extensions...), num(none))
 }
@@ -134,15 +145,29 @@ type node struct {
 	nonces map[Account]uint64
 	drop   bool // take transactions, and put none into a block
 	fast   bool // refuse weights: too fast
+
+	seals bool
+	start uint64 // time of block 0, in seconds
+	epoch uint64 // of the subnet 12
+	last  uint64 // block in which it began
+	kept  map[uint64][]sealedWeights
 }
 
-func newNode(t *testing.T, unknown string) *node {
-	text := runtime(unknown)
+// sealedWeights wait for their epoch.
+type sealedWeights struct {
+	from   Account
+	sealed []byte
+	round  uint64
+}
+
+func newNode(t *testing.T, unknown string, seals bool) *node {
+	text := runtime(unknown, seals)
 	meta, err := parseMetadata(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, meta: meta, state: map[string][]byte{}, nonces: map[Account]uint64{}, blocks: make([][]byte, 1), events: make([][]byte, 1)}
+	n := &node{t: t, meta: meta, state: map[string][]byte{}, nonces: map[Account]uint64{}, blocks: make([][]byte, 1), events: make([][]byte, 1),
+		seals: seals, start: quicknetStart, kept: map[uint64][]sealedWeights{}}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			Method string
@@ -184,11 +209,14 @@ func (n *node) answer(method string, params []any, meta []byte) (any, error) {
 	case "state_getRuntimeVersion":
 		return map[string]any{"specVersion": 425, "transactionVersion": 1}, nil
 	case "chain_getBlockHash":
+		if len(params) == 0 {
+			return tohex(blockHash(len(n.blocks) - 1)), nil
+		}
 		if h := int(params[0].(float64)); h < len(n.blocks) {
 			return tohex(blockHash(h)), nil
 		}
 		if n.drop { // time passes
-			n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+			n.pass()
 		}
 		return nil, nil
 	case "chain_getFinalizedHead":
@@ -205,8 +233,11 @@ func (n *node) answer(method string, params []any, meta []byte) (any, error) {
 		a, err := ParseAccount(params[0].(string))
 		return n.nonces[a], err
 	case "state_getStorage":
-		if len(params) == 2 {
+		if events, _, _ := n.meta.key("System", "Events"); params[0] == events {
 			return tohex(n.events[n.at(params[1])]), nil
+		}
+		if len(params) == 2 && n.at(params[1]) != len(n.blocks)-1 {
+			return nil, fmt.Errorf("asked for the storage after an old block")
 		}
 		if v, ok := n.state[params[0].(string)]; ok {
 			return tohex(v), nil
@@ -237,6 +268,67 @@ func (n *node) has(pallet, name string, args ...[]byte) []byte {
 		n.t.Fatal(err)
 	}
 	return n.state[k]
+}
+
+// pass makes a block without a transaction.
+func (n *node) pass() {
+	n.begin()
+	n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
+}
+
+// begin does what the chain does by itself in its next block, in the order of subtensor: sealed weights are shown, then an epoch begins.
+func (n *node) begin() {
+	height := uint64(len(n.blocks))
+	now := n.start + height*uint64(blockTime/time.Second)
+	n.put(binary.LittleEndian.AppendUint32(nil, uint32(height)), "System", "Number")
+	n.put(binary.LittleEndian.AppendUint64(nil, now*1000), "Timestamp", "Now")
+	if !n.seals {
+		return
+	}
+	const tempo, period = 7, 2 // as the storage has it by default
+	current, begins := n.epoch, height-n.last >= tempo
+	if begins {
+		current++
+	}
+	var missing []sealedWeights
+	for _, w := range n.kept[current-period] {
+		if w.round*quicknetPeriod+quicknetStart > now {
+			missing = append(missing, w)
+			continue
+		}
+		msg, err := open(w.sealed, pulse)
+		if err != nil || w.round != pulseRound {
+			n.t.Errorf("weights sealed for round %d are not opened: %v", w.round, err)
+			continue
+		}
+		r := &reader{b: msg}
+		if from := r.bytes(); string(from) != string(w.from[:]) {
+			n.t.Errorf("the weights of %v are sealed as those of %x", w.from, from)
+		}
+		n.weigh(w.from, []byte{12, 0}, r)
+		if version := r.u64(); version != 0 || r.err != nil || len(r.b) > 0 {
+			n.t.Errorf("weights are sealed with version %d, %d bytes more, %v", version, len(r.b), r.err)
+		}
+	}
+	delete(n.kept, current-period)
+	if missing != nil {
+		n.kept[current-period] = missing
+	}
+	if begins {
+		n.epoch, n.last = current, height
+		n.put(binary.LittleEndian.AppendUint64(nil, height), module, epochItem, []byte{12, 0})
+	}
+}
+
+// weigh sets weights.
+func (n *node) weigh(from Account, netuid []byte, r *reader) {
+	var row [][]byte
+	uids := r.bytesOf(2)
+	weights := r.bytesOf(2)
+	for i := 0; i < len(uids); i += 2 {
+		row = append(row, cat(uids[i:i+2], weights[i:i+2]))
+	}
+	n.put(list(row...), module, "Weights", netuid, n.has(module, "Uids", netuid, from[:]))
 }
 
 // take checks a transaction's form and signature, and carries it out in a block of its own.
@@ -281,6 +373,7 @@ func (n *node) take(tx []byte) error {
 	if n.drop {
 		return nil
 	}
+	n.begin()
 	result := []byte{0, 0, 0, 0, 0, 0} // System.ExtrinsicSuccess
 	if code := n.carryOut(from, call); code != 0 {
 		result = []byte{0, 1, 3, 7, code, 0, 0, 0, 0, 0, 0, 0} // System.ExtrinsicFailed: Module 7, its error
@@ -324,13 +417,20 @@ func (n *node) carryOut(from Account, call []byte) byte {
 		case n.fast:
 			return errTooFast
 		}
-		var row [][]byte
-		uids := r.bytesOf(2)
-		weights := r.bytesOf(2)
-		for i := 0; i < len(uids); i += 2 {
-			row = append(row, cat(uids[i:i+2], weights[i:i+2]))
+		n.weigh(from, netuid, r)
+	case [2]byte{7, callSeal}:
+		sealed, round, version := r.bytes(), r.u64(), r.u16()
+		switch {
+		case version != sealedVersion:
+			return errVersion
+		case !registered:
+			return errNotRegistered
+		case n.fast:
+			return errTooFast
+		case r.err != nil || len(r.b) > 0:
+			n.t.Errorf("sealed weights with %d bytes more, %v", len(r.b), r.err)
 		}
-		n.put(list(row...), module, "Weights", netuid, n.has(module, "Uids", netuid, from[:]))
+		n.kept[n.epoch] = append(n.kept[n.epoch], sealedWeights{from, bytes.Clone(sealed), round})
 	}
 	return 0
 }

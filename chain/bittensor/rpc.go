@@ -136,12 +136,21 @@ func (c *Client) Block(ctx context.Context) (height uint64, hash []byte, err err
 
 // get returns what lies at an item of the storage now, or the item's value if nothing lies there.
 func (c *Client) get(ctx context.Context, pallet, name string, args ...[]byte) (*reader, error) {
+	return c.getAt(ctx, "", pallet, name, args...)
+}
+
+// getAt is get after the block of the given hash, the newest one if it is empty.
+func (c *Client) getAt(ctx context.Context, block, pallet, name string, args ...[]byte) (*reader, error) {
 	key, value, err := c.meta.key(pallet, name, args...)
 	if err != nil {
 		return nil, err
 	}
+	params := []any{key}
+	if block != "" {
+		params = append(params, block)
+	}
 	var text *string
-	if err := c.call(ctx, &text, "state_getStorage", key); err != nil {
+	if err := c.call(ctx, &text, "state_getStorage", params...); err != nil {
 		return nil, err
 	}
 	if text != nil {
@@ -155,10 +164,9 @@ func (c *Client) nonce(ctx context.Context, a Account) (n uint64, err error) {
 	return n, c.call(ctx, &n, "system_accountNextIndex", a.String())
 }
 
-// sign makes a transaction: version 4 of the format, valid for lifetime blocks from a block on. See
-// https://docs.polkadot.com/reference/parachains/blocks-transactions-fees/transactions.
-func (c *Client) sign(k Key, call []byte, nonce, birth uint64, birthHash []byte) ([]byte, error) {
-	var extra, additional []byte
+// extras returns what a transaction carries besides its call, and what is signed besides. It is
+// valid for lifetime blocks from a block on.
+func (c *Client) extras(nonce, birth uint64, birthHash []byte) (extra, additional []byte, err error) {
 	for _, x := range c.meta.extensions {
 		switch x.name {
 		case "CheckSpecVersion":
@@ -180,9 +188,19 @@ func (c *Client) sign(k Key, call []byte, nonce, birth uint64, birthHash []byte)
 			additional = append(additional, 0)
 		default:
 			if !c.meta.empty(x.extra, 16) || !c.meta.empty(x.additional, 16) {
-				return nil, fmt.Errorf("the chain's transactions carry %s, which this version does not know", x.name)
+				return nil, nil, fmt.Errorf("the chain's transactions carry %s, which this version does not know", x.name)
 			}
 		}
+	}
+	return extra, additional, nil
+}
+
+// sign makes a transaction: version 4 of the format. See
+// https://docs.polkadot.com/reference/parachains/blocks-transactions-fees/transactions.
+func (c *Client) sign(k Key, call []byte, nonce, birth uint64, birthHash []byte) ([]byte, error) {
+	extra, additional, err := c.extras(nonce, birth, birthHash)
+	if err != nil {
+		return nil, err
 	}
 	signed := append(append(append([]byte(nil), call...), extra...), additional...)
 	if len(signed) > 256 {

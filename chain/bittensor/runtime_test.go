@@ -145,7 +145,7 @@ func TestRealRuntime(t *testing.T) {
 	c.fails(other.Exists(ctx), "no subnet 77")
 	c.fails(other.Register(ctx, cold, miner.Account()), "check --netuid")
 	c.fails(s.Commit(ctx, miner, member, ""), "register the hotkey first")
-	c.fails(s.SetWeights(ctx, validator, map[uint16]float64{0: 1}), "register the hotkey first")
+	c.fails(s.set(ctx, validator, map[uint16]float64{0: 1}), "register the hotkey first")
 	c.fails(s.Register(ctx, miner, miner.Account()), "lacks tokens")
 
 	for _, k := range []Key{validator, miner} {
@@ -192,25 +192,25 @@ func TestRealRuntime(t *testing.T) {
 	// The validator's weights.
 	own, to := uid[validator.Account()], uid[miner.Account()]
 	scores := map[uint16]float64{to: 2, 0: 1}
-	c.fails(s.SetWeights(ctx, validator, scores), "rate limit") // it has just registered
+	c.fails(s.set(ctx, validator, scores), "rate limit") // it has just registered
 	c.put(u64(0), module, "WeightsSetRateLimit", s.netuid())
 	c.put([]byte{3, 0}, module, "MinAllowedWeights", s.netuid())
-	c.fails(s.SetWeights(ctx, validator, scores), "min_allowed_weights")
+	c.fails(s.set(ctx, validator, scores), "min_allowed_weights")
 	c.put([]byte{1, 0}, module, "MinAllowedWeights", s.netuid())
 	c.put([]byte{0, 1}, module, "MaxWeightsLimit", s.netuid())
-	c.fails(s.SetWeights(ctx, validator, scores), "max_weight_limit")
+	c.fails(s.set(ctx, validator, scores), "max_weight_limit")
 	c.put([]byte{255, 255}, module, "MaxWeightsLimit", s.netuid())
-	c.fails(s.SetWeights(ctx, validator, map[uint16]float64{to: 2, 9: 1}), "UidVecContainInvalidOne")
+	c.fails(s.set(ctx, validator, map[uint16]float64{to: 2, 9: 1}), "UidVecContainInvalidOne")
 	c.put(u64(5), module, "WeightsVersionKey", s.netuid())
 	c.put(u64(100), module, "WeightsSetRateLimit", s.netuid())
 	c.put(slices.Concat([]byte{3 << 2}, u64(0), u64(0), u64(0)), module, "LastUpdate", s.netuid()) // nobody has set weights
-	if err := s.SetWeights(ctx, validator, scores); err != nil {
+	if err := s.set(ctx, validator, scores); err != nil {
 		t.Fatal(err)
 	}
 	if row, err := s.Weights(ctx, own); err != nil || !maps.Equal(row, map[uint16]uint16{to: 65535, 0: 32768}) {
 		t.Errorf("the weights read back are %v, %v", row, err)
 	}
-	c.fails(s.SetWeights(ctx, validator, scores), "rate limit")
+	c.fails(s.set(ctx, validator, scores), "rate limit")
 
 	// A transaction is valid for 64 blocks.
 	call, err := s.Client.meta.call("System", "remark")
@@ -237,7 +237,7 @@ func TestRealRuntime(t *testing.T) {
 	}
 
 	c.put([]byte{1}, module, "CommitRevealWeightsEnabled", s.netuid())
-	if err := s.SetWeights(ctx, validator, scores); !errors.Is(err, ErrCommitReveal) {
+	if err := s.set(ctx, validator, scores); !errors.Is(err, ErrCommitReveal) {
 		t.Errorf("weights on a subnet that wants them hidden: %v", err)
 	}
 	c.put(u64(0), module, "WeightsSetRateLimit", s.netuid())

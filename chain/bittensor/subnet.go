@@ -155,23 +155,61 @@ func (s Subnet) Weights(ctx context.Context, uid uint16) (map[uint16]uint16, err
 	return m, r.err
 }
 
-// ErrCommitReveal says that the subnet wants weights hidden at first, by Hide.
+// ErrCommitReveal says that the subnet wants weights hidden at first, and that the chain does not
+// show them by itself: Hide and Show do it.
 var ErrCommitReveal = errors.New("the subnet wants weights hidden for an hour or more before they count: entrain validate --bittensor sets them so")
 
-// SetWeights sets the hotkey's weights, given by number; they need not add up to anything.
-func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]float64) error {
-	call, err := s.Client.meta.call(module, "set_weights")
-	if err != nil {
+// sealed reports whether the subnet takes weights only if they are sealed. The error is that nobody
+// can set weights with this version of the program, or ErrCommitReveal.
+func (s Subnet) sealed(ctx context.Context) (bool, error) {
+	r, err := s.Client.get(ctx, module, "CommitRevealWeightsEnabled", s.netuid())
+	if err != nil || r.u8() == 0 {
+		return false, err
+	}
+	_, known := s.Client.meta.pallets[module].storage[epochItem]
+	if _, err := s.Client.meta.call(module, sealedCall); err != nil || !known {
+		return true, ErrCommitReveal
+	}
+	if r, err = s.Client.get(ctx, module, "CommitRevealWeightsVersion"); err != nil {
+		return true, err
+	}
+	if v := r.u16(); v != sealedVersion || r.err != nil {
+		return true, fmt.Errorf("subnet %d wants weights sealed by version %d of the chain's rules, and this program knows %d: "+
+			"install a newer one, or set them with btcli", s.NetUID, v, sealedVersion)
+	}
+	return true, nil
+}
+
+// CanSetWeights returns an error if this version of the program cannot set weights on the subnet,
+// neither by SetWeights nor by Hide.
+func (s Subnet) CanSetWeights(ctx context.Context) error {
+	if _, err := s.sealed(ctx); err != nil && !errors.Is(err, ErrCommitReveal) {
 		return err
 	}
-	if r, err := s.Client.get(ctx, module, "CommitRevealWeightsEnabled", s.netuid()); err == nil && r.u8() == 1 {
-		return ErrCommitReveal
+	_, _, err := s.Client.extras(0, 0, nil)
+	return err
+}
+
+// SetWeights sets the hotkey's weights, given by number; they need not add up to anything. On a
+// subnet that wants them hidden at first, it returns in what time the chain shows them, and they
+// count.
+func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]float64) (hidden time.Duration, err error) {
+	sealed, err := s.sealed(ctx)
+	if err != nil {
+		return 0, err
 	}
 	row, version, err := s.row(ctx, scores)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return s.Client.submit(ctx, hotkey, append(append(call, row...), version...), s.Poll)
+	if sealed {
+		return s.timelocked(ctx, hotkey, row, version)
+	}
+	call, err := s.Client.meta.call(module, "set_weights")
+	if err != nil {
+		return 0, err
+	}
+	return 0, s.Client.submit(ctx, hotkey, append(append(call, row...), version...), s.Poll)
 }
 
 // row encodes the subnet's number and weights, and the version of the subnet's software.

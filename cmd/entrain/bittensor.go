@@ -154,8 +154,9 @@ func bittensorWeightsCommand(c console, o *subnetOptions) *cobra.Command {
 		Short: "Set a subnet's weights by a run's scores",
 		Long: `Sets the weights of a validator's hotkey: each hotkey that has committed to a member of the run gets
 weight in proportion to the member's score, as the run's chain has combined it from all validators. A
-member that several hotkeys name counts once, for the lowest number. Without --hotkey it shows the scores,
-and sets nothing. entrain validate --bittensor sets them after each scoring period.`,
+member that several hotkeys name counts once, for the lowest number. A subnet that wants weights hidden at
+first gets them sealed, and its chain shows them by itself an hour or more later. Without --hotkey it shows
+the scores, and sets nothing. entrain validate --bittensor sets them after each scoring period.`,
 		Example: "  entrain bittensor weights my-run --netuid 12\n" +
 			"  entrain bittensor weights my-run --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
 		Args:              needTarget,
@@ -196,11 +197,11 @@ and sets nothing. entrain validate --bittensor sets them after each scoring peri
 				return nil
 			}
 			c.say("waiting for a block; one comes every %v", participant.SubnetBlock)
-			if err := s.SetWeights(ctx, hot, scores); err != nil {
-				return err
+			in, err := s.SetWeights(ctx, hot, scores)
+			if err == nil {
+				c.say("%s", participant.WeightsSet(len(scores), s.NetUID, in))
 			}
-			c.say("set the weights of %d hotkeys", len(scores))
-			return nil
+			return err
 		},
 	}
 	chainFlag(cmd, &chain)

@@ -33,8 +33,9 @@ nobody can copy them. Validators are paid for being close to the scores that all
 and trust, agree on.
 
 With --bittensor it also sets the weights of a subnet of Bittensor by the run's scores, after each period, and
-stays until hidden ones are shown. Hotkey and node are those of btcli: $BT_WALLET_PATH, $BT_WALLET_NAME,
-$BT_WALLET_HOTKEY, $BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told, and does not end the validator.
+stays until hidden ones are shown, unless the chain does it. Hotkey and node are those of btcli:
+$BT_WALLET_PATH, $BT_WALLET_NAME, $BT_WALLET_HOTKEY, $BT_SUBTENSOR_CHAIN_ENDPOINT. A failure there is told,
+and does not end the validator.
 
 It needs the run's data, as miners do. If ENTRAIN_BUCKET names a bucket, as for join, it says there
 which results it cannot get, and witnesses copy these for it; without one they score 0. --stake is
