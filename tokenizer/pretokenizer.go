@@ -103,7 +103,7 @@ func (s stepJSON) known() (pattern, error) {
 			return p.pattern, nil
 		}
 	}
-	return uncut, fmt.Errorf("the split pattern is not one of the %d supported ones (GPT-2, GPT-4, GPT-4o, Llama 3, Qwen 2): %.400s", len(patterns), *s.Pattern.Regex)
+	return uncut, fmt.Errorf("the split pattern is not one of the %d supported ones (GPT-2, GPT-4, GPT-4o, Llama 3, Qwen 2, Mistral's Tekken): %.400s", len(patterns), *s.Pattern.Regex)
 }
 
 // byteLevel reads the last step.

@@ -100,6 +100,12 @@ type metaspaceJSON struct {
 	StrRep         string `json:"str_rep"` // of old versions: the replacement again
 }
 
+// cutsAtSpaces reports whether a pre-tokenizer is Gemma's: a Split at spaces.
+func cutsAtSpaces(b json.RawMessage) bool {
+	step, err := parseStep(b)
+	return err == nil && step.Type == "Split" && step.Pattern != nil && step.Pattern.String != nil && *step.Pattern.String == " " && !step.Invert && step.Behavior != "Removed"
+}
+
 // readSentence fills in what a BPE with byte_fallback needs: the tokens of characters and bytes,
 // and where blanks are put.
 func (t *BPE) readSentence(f *definition) error {
@@ -108,6 +114,7 @@ func (t *BPE) readSentence(f *definition) error {
 		return errors.New("ignore_merges with byte_fallback is not supported")
 	}
 	switch {
+	case t.normal.spaces && cutsAtSpaces(f.PreTokenizer): // of which there are none then
 	case !isNull(f.PreTokenizer):
 		var m metaspaceJSON
 		if err := decodeStep(f.PreTokenizer, &m); err != nil {

@@ -1,9 +1,11 @@
 package tokenizer
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,44 +23,76 @@ func TestFamiliesGiveTheIdsOfTheInstalledLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	corpus := filepath.Join(strings.TrimSpace(string(root)), "src", "testdata", "Isaac.Newton-Opticks.txt")
-	out, err := exec.Command("python3", "testdata/bpe.py", "families", corpus, "2", "20").Output()
+	args := []string{"testdata/bpe.py", "families", corpus, "2", "20"}
+	size := os.Getenv("ENTRAIN_TOKENS_MB") // of mixed text, see tests/interop/tokens
+	if size != "" {
+		args = append(args, size)
+	}
+	python := exec.Command("python3", args...)
+	var faulty bytes.Buffer
+	python.Stderr = &faulty
+	out, err := python.StdoutPipe()
+	if err == nil {
+		err = python.Start()
+	}
 	if err != nil {
-		t.Fatalf("bpe.py: %v", err)
+		t.Fatal(err)
 	}
 	made := make(map[string]*BPE)
-	s := bufio.NewScanner(bytes.NewReader(out))
-	s.Buffer(nil, 16<<20)
-	cases, faults, ids := 0, 0, 0
-	for s.Scan() {
+	ids, others := make(map[string]int), make(map[string]int)
+	cases, read, faults := 0, 0, 0
+	compare := func(what, text string, got, want []uint32) {
+		if !slices.Equal(got, want) && faults < 10 {
+			faults++
+			at := 0
+			for at < min(len(got), len(want)) && got[at] == want[at] {
+				at++
+			}
+			t.Errorf("%s: token %d of %.300q: got %v, want %v", what, at, text, got[at:min(len(got), at+20)], want[at:min(len(want), at+20)])
+		}
+	}
+	for lines := json.NewDecoder(out); ; {
 		var c struct {
 			bpeCase
+			Others          map[string][]uint32
 			Name, Tokenizer string
 		}
-		if err := json.Unmarshal(s.Bytes(), &c); err != nil {
-			t.Fatal(err)
+		if err := lines.Decode(&c); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err, faulty.String())
 		}
 		if c.Name != "" {
 			made[c.Name] = mustParse(t, []byte(c.Tokenizer))
 			continue
 		}
 		cases++
+		read += len(c.Text)
 		for name, tok := range made {
-			got := tok.EncodeSpecial(nil, []byte(c.Text))
-			ids += len(got)
-			if !slices.Equal(got, c.IDs[name]) && faults < 10 {
-				faults++
-				t.Errorf("%s of %q: got %v, want %v", name, c.Text, got, c.IDs[name])
+			got := tok.Encode(nil, []byte(c.Text))
+			ids[name] += len(got)
+			ordinary, ok := c.Ordinary[name]
+			if !ok {
+				ordinary = c.IDs[name]
 			}
-			if got := tok.Encode(nil, []byte(c.Text)); !slices.Equal(got, c.Ordinary[name]) && faults < 10 {
-				faults++
-				t.Errorf("%s of %q without special tokens: got %v, want %v", name, c.Text, got, c.Ordinary[name])
+			compare(name+" without special tokens", c.Text, got, ordinary)
+			if other, ok := c.Others[name]; ok {
+				others[name] += len(got)
+				compare(name+" by another library", c.Text, got, other)
 			}
+			compare(name, c.Text, tok.EncodeSpecial(nil, []byte(c.Text)), c.IDs[name])
 		}
 	}
-	if len(made) != 7 || cases < 150 {
+	if err := python.Wait(); err != nil {
+		t.Fatalf("bpe.py: %v: %s", err, &faulty)
+	}
+	if len(made) < 12 || cases < 150 {
 		t.Errorf("%d tokenizers, %d texts", len(made), cases)
 	}
-	t.Logf("%d texts, %d ids", cases, ids)
+	t.Logf("%d texts, %.1f MB; %s", cases, float64(read)/1e6, &faulty)
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		t.Logf("%-20s %9d tokens as the tokenizers library has them, %9d as sentencepiece or tiktoken", name, ids[name], others[name])
+	}
 	if id, ok := Begin(made["llama2"]); !ok || id != 1 {
 		t.Errorf("a text of Llama 2 begins with %d, %v", id, ok)
 	}

@@ -107,27 +107,29 @@ func splitGPT4(b []byte, digits int) int {
 	return rest(b, digits, "\r\n")
 }
 
-// splitO200K is the pattern of GPT-4o. It cuts words before a capital letter that follows a small
-// one:
+// splitO200K is the pattern of GPT-4o, with contractions and 3 digits; Mistral's Tekken has none, and
+// 1. It cuts words before a capital letter that follows a small one:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
-func splitO200K(b []byte) int {
+func splitO200K(b []byte, contractions bool, digits int) int {
 	starts := [2]int{0, 0} // where the letters may begin, the preferred place first
 	if c, n := at(b, 0); c == other || c == space {
 		starts[0] = n
 	}
 	for _, alternative := range []func([]byte, int) int{smallEnd, capitalEnd} {
 		for _, i := range starts {
-			if end := alternative(b, i); end > i {
+			if end := alternative(b, i); end > i && contractions {
 				return end + contraction(b[end:], true)
+			} else if end > i {
+				return end
 			}
 		}
 	}
-	return rest(b, 3, "\r\n/")
+	return rest(b, digits, "\r\n/")
 }
 
 // upper and lower are splitO200K's two classes of letters, which overlap.

@@ -9,6 +9,7 @@ const (
 	gpt4
 	gpt4Digit // gpt4 with each digit a word: Qwen 2
 	o200k
+	tekken
 )
 
 // The spellings of the patterns in tokenizer.json. Since version 0.9, tiktoken uses possessive
@@ -24,6 +25,9 @@ var patterns = []struct {
 	{`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
 		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
 		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, o200k},
+	{`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` +
+		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*` +
+		`|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, tekken},
 }
 
 // digits is how a step before the pattern treats numbers.
@@ -74,7 +78,9 @@ func (s splitter) first(b []byte) int {
 	case gpt4Digit:
 		return splitGPT4(b, 1)
 	case o200k:
-		return splitO200K(b)
+		return splitO200K(b, true, 3)
+	case tekken:
+		return splitO200K(b, false, 1)
 	}
 	return len(b)
 }
