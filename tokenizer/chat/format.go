@@ -77,45 +77,66 @@ type Conversation struct {
 // roles that a message may have. A role is written between special tokens, so it is not any text.
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-// values returns the messages and tools of a conversation as a template takes them.
-func (f *Format) values(c Conversation) (messages []any, tools any, err error) {
+// try calls do with the messages and tools of a conversation as a template takes them. Most templates
+// take the arguments of a call as values, though OpenAI's API has the JSON of them, and those of
+// DeepSeek as a text: if do fails with values, it is called with what the conversation has.
+func (f *Format) try(c Conversation, do func(messages []any, tools any) error) error {
+	messages, tools, text, err := f.values(c, true)
+	if err != nil {
+		return err
+	}
+	err = do(messages, tools)
+	var raised Raised
+	if err == nil || !text || errors.As(err, &raised) {
+		return err
+	}
+	if messages, tools, _, fault := f.values(c, false); fault != nil || do(messages, tools) != nil {
+		return err
+	}
+	return nil
+}
+
+// values returns the messages and tools of a conversation, with the arguments of calls parsed or
+// not, and whether some are a text that can be.
+func (f *Format) values(c Conversation, parse bool) (messages []any, tools any, text bool, err error) {
 	plain := func(s string) string {
 		return strings.ReplaceAll(tokenizer.Guarded(f.words, s), string(probe), "")
 	}
 	v, err := decodeJSON(c.Messages, plain)
 	if err != nil {
-		return nil, nil, fmt.Errorf("messages: %w", err)
+		return nil, nil, false, fmt.Errorf("messages: %w", err)
 	}
 	messages, ok := v.([]any)
 	if !ok || len(messages) == 0 {
-		return nil, nil, errors.New("messages: want a list of at least one message")
+		return nil, nil, false, errors.New("messages: want a list of at least one message")
 	}
 	for i, m := range messages {
 		d, ok := m.(*Dict)
 		if !ok {
-			return nil, nil, fmt.Errorf("messages: message %d is %s, not an object", i, kindOf(m))
+			return nil, nil, false, fmt.Errorf("messages: message %d is %s, not an object", i, kindOf(m))
 		}
 		if role, _ := d.get("role"); !slices.Contains(roles, fmt.Sprint(role)) {
-			return nil, nil, fmt.Errorf("messages: the role of message %d is none of %s", i, strings.Join(roles, ", "))
+			return nil, nil, false, fmt.Errorf("messages: the role of message %d is none of %s", i, strings.Join(roles, ", "))
 		}
-		if err := plainContent(d); err != nil {
-			return nil, nil, fmt.Errorf("messages: message %d: %w", i, err)
+		found, err := plainContent(d, parse)
+		if text = text || found; err != nil {
+			return nil, nil, false, fmt.Errorf("messages: message %d: %w", i, err)
 		}
 	}
 	if len(c.Tools) > 0 {
 		if tools, err = decodeJSON(c.Tools, plain); err != nil {
-			return nil, nil, fmt.Errorf("tools: %w", err)
+			return nil, nil, false, fmt.Errorf("tools: %w", err)
 		}
 		if _, ok := tools.([]any); !ok && tools != nil {
-			return nil, nil, fmt.Errorf("tools: %s, not a list", kindOf(tools))
+			return nil, nil, false, fmt.Errorf("tools: %s, not a list", kindOf(tools))
 		}
 	}
-	return messages, tools, nil
+	return messages, tools, text, nil
 }
 
-// plainContent makes a list of texts one text, and the arguments of calls values, as templates
-// expect them.
-func plainContent(d *Dict) error {
+// plainContent makes a list of texts one text, as templates expect it, and with parse the arguments
+// of calls values. It reports whether there are arguments that can be.
+func plainContent(d *Dict, parse bool) (text bool, err error) {
 	content, _ := d.get("content")
 	switch content := content.(type) {
 	case nil, string:
@@ -128,29 +149,30 @@ func plainContent(d *Dict) error {
 			}
 			text, ok := part.values["text"].(string)
 			if !ok || part.values["type"] != "text" {
-				return errors.New("its content has a part that is not text")
+				return false, errors.New("its content has a part that is not text")
 			}
 			texts = append(texts, text)
 		}
 		d.set("content", strings.Join(texts, "\n"))
 	default:
-		return fmt.Errorf("its content is %s, not a text", kindOf(content))
+		return false, fmt.Errorf("its content is %s, not a text", kindOf(content))
 	}
 	calls, _ := d.values["tool_calls"].([]any)
 	for _, c := range calls {
 		call, _ := c.(*Dict)
 		if call == nil {
-			return errors.New("a call of a tool is not an object")
+			return false, errors.New("a call of a tool is not an object")
 		}
 		if f, ok := call.values["function"].(*Dict); ok {
-			if text, ok := f.values["arguments"].(string); ok {
-				if v, err := decodeJSON([]byte(text), func(s string) string { return s }); err == nil {
+			if arguments, ok := f.values["arguments"].(string); ok {
+				v, err := decodeJSON([]byte(arguments), func(s string) string { return s })
+				if text = text || err == nil; err == nil && parse {
 					f.set("arguments", v)
 				}
 			}
 		}
 	}
-	return nil
+	return text, nil
 }
 
 // names are the tokens that templates write by name, and the variable that each is in.
@@ -171,11 +193,11 @@ var ErrLong = errors.New("the conversation is too long")
 // Prompt returns the tokens that ask for an assistant's next message, at most the given number, or
 // ErrLong. now is the time that the template may write, if it is not zero.
 func (f *Format) Prompt(c Conversation, now time.Time, most int) ([]uint32, error) {
-	messages, tools, err := f.values(c)
-	if err != nil {
-		return nil, err
-	}
-	text, err := f.render(messages, tools, true, now)
+	var text string
+	err := f.try(c, func(messages []any, tools any) (err error) {
+		text, err = f.render(messages, tools, true, now)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -190,10 +212,14 @@ func (f *Format) Prompt(c Conversation, now time.Time, most int) ([]uint32, erro
 // template writes in {% generation %}, or else what changes in the text when an assistant's message
 // does, and the special token after that.
 func (f *Format) Lesson(c Conversation) (ids []uint32, said []bool, err error) {
-	messages, tools, err := f.values(c)
-	if err != nil {
-		return nil, nil, err
-	}
+	err = f.try(c, func(messages []any, tools any) error {
+		ids, said, err = f.lesson(messages, tools)
+		return err
+	})
+	return ids, said, err
+}
+
+func (f *Format) lesson(messages []any, tools any) (ids []uint32, said []bool, err error) {
 	r, err := f.template.execute(variables(messages, tools, false), time.Time{})
 	if err != nil {
 		return nil, nil, err

@@ -169,6 +169,95 @@ func TestPromptsHaveTheTokensOfTransformers(t *testing.T) {
 	}
 }
 
+// Where a template marks what the assistant says, what is learnt has the tokens and the mask of
+// transformers, with tools and without.
+func TestLessonsHaveTheMasksOfTransformers(t *testing.T) {
+	words, path := newWords(t)
+	var cases []rendering
+	var formats []*Format
+	var talks []Conversation
+	for _, name := range templates(t) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(b), "endgeneration") {
+			continue
+		}
+		source, err := Source(b, []byte(`{"bos_token":"<s>","eos_token":"</s>"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewFormat(source, words)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, c := range append([]string{dialogue}, conversations[2], conversations[7]) {
+			c = strings.Replace(c, `,"add_generation_prompt":true}`, "}", 1)
+			cases = append(cases, rendering{string(b), json.RawMessage(`{"bos_token":"<s>","eos_token":"</s>",` + c[1:])})
+			formats, talks = append(formats, f), append(talks, must[Conversation](t, []byte(c)))
+		}
+	}
+	compared := 0
+	for i, want := range transformers(t, cases, path) {
+		ids, said, err := formats[i].Lesson(talks[i])
+		if err != nil && strings.Contains(err.Error(), `"strftime_now" is not known`) {
+			continue // a data set is the same every day
+		}
+		if want.Error != nil || err != nil {
+			if (want.Error == nil) != (err == nil) {
+				t.Errorf("%.300s\n%s\n%v, want %v", cases[i].Template, cases[i].Vars, err, want.Error)
+			}
+			continue
+		}
+		mask := make([]bool, len(want.Mask))
+		for k, v := range want.Mask {
+			mask[k] = v == 1
+		}
+		compared++
+		if !slices.Equal(ids, want.IDs) || !slices.Equal(said, mask) {
+			_, by := parts(t, words, ids, said)
+			_, wanted := parts(t, words, want.IDs, mask)
+			t.Errorf("%.300s\n%s\nof %d tokens the assistant says %q\nwant %d, %q", cases[i].Template, cases[i].Vars, len(ids), by, len(want.IDs), wanted)
+		}
+	}
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+	t.Logf("%d conversations", compared)
+}
+
+// The arguments of a call are values to a template that wants values, and a text to one that wants
+// that: as values in OpenAI's API they are neither.
+func TestArgumentsAreAsTheTemplateWantsThem(t *testing.T) {
+	words, _ := newWords(t)
+	calls := func(arguments string) Conversation {
+		return must[Conversation](t, []byte(`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":`+arguments+`}}]}]}`))
+	}
+	loop := "{% for m in messages %}{% for c in m.tool_calls or [] %}"
+	for _, c := range []struct{ source, arguments, want string }{
+		{"{{ c.function.arguments.a }}", `"{\"a\": 1}"`, "1"},
+		{"{{ 'x' + c.function.arguments }}", `"{\"a\": 1}"`, `x{"a": 1}`},
+		{"{{ 'x' + c.function.arguments }}", `"none"`, "xnone"},
+		{"{{ c.function.arguments | tojson }}", `"{\"a\": 1}"`, `{"a": 1}`},
+		{"{{ c.function.arguments.a }}", `{"a": 1}`, "1"},
+		{"{{ 'x' + c.function.arguments }}", `{"a": 1}`, ""},
+		{"{{ 'x' + c.function.none }}", `"{}"`, ""},
+	} {
+		f, err := NewFormat(loop+c.source+"{% endfor %}{% endfor %}", words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := f.Prompt(calls(c.arguments), time.Time{}, math.MaxInt)
+		learnt, _, fault := f.Lesson(calls(c.arguments))
+		text, _ := words.Decode(nil, ids)
+		if (err == nil) != (c.want != "") || string(text) != c.want || (fault == nil) != (err == nil) || !slices.Equal(ids, learnt) {
+			t.Errorf("%s of %s: %q, %v, %v; want %q", c.source, c.arguments, text, err, fault, c.want)
+		}
+	}
+}
+
 func TestNoMessageSpellsSpecialTokens(t *testing.T) {
 	words, _ := newWords(t)
 	f := newFormat(t, "chatml", words)
@@ -289,7 +378,7 @@ func FuzzTemplate(f *testing.F) {
 	}
 	words, _ := newWords(f)
 	f.Fuzz(func(t *testing.T, source, conversation string) {
-		_, _ = render(source, []byte(conversation)) // must return
+		_, _, _ = render(source, []byte(conversation), time.Time{}) // must return
 		format, err := NewFormat(source, words)
 		if err != nil {
 			return

@@ -7,25 +7,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func render(source string, vars []byte) (string, error) {
+// render returns what a template writes, and which parts of it in {% generation %}.
+func render(source string, vars []byte, now time.Time) (text string, said []string, err error) {
 	v, err := decodeJSON(vars, func(s string) string { return s })
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	template, err := Parse(source)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	d, ok := v.(*Dict)
 	if !ok {
-		return "", errors.New("the variables are not an object")
+		return "", nil, errors.New("the variables are not an object")
 	}
-	return template.render(d.values, time.Time{})
+	r, err := template.execute(d.values, now)
+	if err != nil {
+		return "", nil, err
+	}
+	text = r.out.String()
+	for _, s := range r.generated {
+		said = append(said, text[s.from:s.to])
+	}
+	return text, said, nil
 }
 
 // conversations as JSON, with what a template may ask besides.
@@ -79,7 +89,9 @@ type rendering struct {
 
 type rendered struct {
 	Text, Error *string
+	Said        []string
 	IDs         []uint32
+	Mask        []int
 }
 
 // transformers returns what transformers makes of cases, or skips the test without it.
@@ -113,13 +125,28 @@ func transformers(t *testing.T, cases []rendering, args ...string) (answers []re
 	return answers
 }
 
+// templates returns the names of files with templates: ours, and those in the directory
+// ENTRAIN_TEMPLATES, which may be of models that people have.
+func templates(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*.jinja")
+	if err != nil || len(names) < 6 {
+		t.Fatal(names, err)
+	}
+	if dir := os.Getenv("ENTRAIN_TEMPLATES"); dir != "" {
+		more, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
+		if err != nil || len(more) == 0 {
+			t.Fatal(dir, more, err)
+		}
+		names = append(names, more...)
+	}
+	return names
+}
+
 // Templates render as transformers renders them, and fail where it fails.
 func TestAsTransformersRenders(t *testing.T) {
 	var cases []rendering
-	names, err := filepath.Glob("testdata/*.jinja")
-	if err != nil || len(names) < 5 {
-		t.Fatal(names, err)
-	}
+	names := templates(t)
 	for _, name := range names {
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -133,7 +160,7 @@ func TestAsTransformersRenders(t *testing.T) {
 	for _, s := range snippets {
 		cases = append(cases, rendering{s, json.RawMessage(conversations[1])})
 	}
-	failed := 0
+	failed, marked, now := 0, 0, time.Now() // a template that writes the date fails within a second of midnight
 	for i, want := range transformers(t, cases) {
 		c := cases[i]
 		if !strings.Contains(string(c.Vars), "add_generation_prompt") {
@@ -142,7 +169,7 @@ func TestAsTransformersRenders(t *testing.T) {
 		if !strings.Contains(string(c.Vars), `"tools"`) {
 			c.Vars = json.RawMessage(`{"tools":null,` + string(c.Vars[1:]))
 		}
-		got, err := render(c.Template, c.Vars)
+		got, said, err := render(c.Template, c.Vars, now)
 		switch {
 		case want.Error != nil && err == nil:
 			t.Errorf("%.300s\n%s\ngot %q, want the error %s", c.Template, c.Vars, got, *want.Error)
@@ -153,9 +180,14 @@ func TestAsTransformersRenders(t *testing.T) {
 			}
 		case err != nil || got != *want.Text:
 			t.Errorf("%.300s\n%s\ngot  %q, %v\nwant %q", c.Template, c.Vars, got, err, *want.Text)
+		case !slices.Equal(said, want.Said):
+			t.Errorf("%.300s\n%s\nthe assistant says %q, want %q", c.Template, c.Vars, said, want.Said)
+		case len(said) > 0:
+			marked++
 		}
 	}
-	if failed < 10 || failed > len(cases)/2 {
+	t.Logf("%d templates, %d texts of which %d have marks of what the assistant says; %d refused by both", len(names), len(cases), marked, failed)
+	if failed < 10 || marked == 0 || failed > len(cases)/2 {
 		t.Errorf("%d of %d fail", failed, len(cases))
 	}
 }
