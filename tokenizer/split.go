@@ -107,8 +107,8 @@ func splitGPT4(b []byte, digits int) int {
 	return rest(b, digits, "\r\n")
 }
 
-// splitO200K is the pattern of GPT-4o, with contractions and 3 digits; Mistral's Tekken has none, and
-// 1. It cuts words before a capital letter that follows a small one:
+// splitO200K is the pattern of GPT-4o, with contractions and 3 digits, or Mistral's Tekken, without
+// and 1. It cuts words before a capital letter that follows a small one:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)?

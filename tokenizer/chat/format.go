@@ -77,9 +77,9 @@ type Conversation struct {
 // roles that a message may have. A role is written between special tokens, so it is not any text.
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-// try calls do with the messages and tools of a conversation as a template takes them. Most templates
-// take the arguments of a call as values, though OpenAI's API has the JSON of them, and those of
-// DeepSeek as a text: if do fails with values, it is called with what the conversation has.
+// try calls do with the messages and tools of a conversation as a template takes them. Most
+// templates take the arguments of a call as values, where OpenAI's API has their JSON as a text;
+// those of DeepSeek take the text. If do fails with values, try calls it with the text.
 func (f *Format) try(c Conversation, do func(messages []any, tools any) error) error {
 	messages, tools, text, err := f.values(c, true)
 	if err != nil {
