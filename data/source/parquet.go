@@ -33,7 +33,7 @@ func (s *File) openTable() (f *os.File, table *parquet.File, err error) {
 	table, err = parquet.OpenFile(f, int64(s.Size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		f.Close()
-		err = fmt.Errorf("%q: it is not a whole parquet file: %w", s.Path, err)
+		err = fmt.Errorf("it is not a whole parquet file: %w", err)
 	}
 	return f, table, err
 }

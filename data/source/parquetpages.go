@@ -19,7 +19,6 @@ import (
 const pageBytesMax = 256 << 20
 
 // boundPages returns an error if a page of the column chunk m has more than most bytes. It refuses
-// boundPages returns an error if a page of the column chunk m has more than most bytes. It refuses
 // pages that LZ4 packed: parquet-go decodes most of them elsewhere than where it then reads, and
 // for a damaged one doubles its buffer forever.
 func boundPages(file io.ReaderAt, m format.ColumnMetaData, most int64) error {

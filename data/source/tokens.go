@@ -77,8 +77,10 @@ func readLLMC(path string) (l tokenLayout, err error) {
 	}
 	defer f.Close()
 	var b [1024]byte
-	if _, err := io.ReadFull(f, b[:]); err != nil {
-		return l, fmt.Errorf("the header of llm.c has %d bytes: %w", len(b), err)
+	if _, err := io.ReadFull(f, b[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return l, fmt.Errorf("it ends within the %d bytes of llm.c's header", len(b))
+	} else if err != nil {
+		return l, err
 	}
 	magic, version := binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])
 	size, ok := llmcTokenBytes(magic, version)

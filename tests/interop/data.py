@@ -179,7 +179,7 @@ def refuses(name, files, *flags, contains=""):
 
 def spoilt(path, change, ending=None):
     b = bytearray(open(path, "rb").read())
-    b = change(b) or b
+    b = b if (changed := change(b)) is None else changed
     bad = "spoilt" + (ending or os.path.splitext(path)[1])
     with open(bad, "wb") as f:
         f.write(b)
