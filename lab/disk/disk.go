@@ -11,6 +11,9 @@ import (
 
 // Disk is a [node.CaseStore] in memory. Its zero value is empty.
 type Disk struct {
+	// Shares says that nobody changes what is saved, as long as anybody has it. Then it is not copied.
+	Shares bool
+
 	saved node.Saved
 	ok    bool
 	own   []node.OwnResult
@@ -19,6 +22,13 @@ type Disk struct {
 }
 
 var _ node.CaseStore = (*Disk)(nil)
+
+func (d *Disk) copy(values []float32) []float32 {
+	if d.Shares {
+		return values
+	}
+	return slices.Clone(values)
+}
 
 // SaveOwn implements node.Store.
 func (d *Disk) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
@@ -32,7 +42,7 @@ func (d *Disk) SaveBegun(round, keep coordinator.Round, state []float32) error {
 	if d.begun == nil {
 		d.begun = map[coordinator.Round][]float32{}
 	}
-	d.begun[round] = slices.Clone(state)
+	d.begun[round] = d.copy(state)
 	delete(d.begun, round-keep)
 	return nil
 }
@@ -48,7 +58,7 @@ func (d *Disk) LoadOwn() ([]node.OwnResult, error) {
 
 // SaveCase implements node.CaseStore.
 func (d *Disk) SaveCase(c node.SavedCase) error {
-	c.Params, c.State = slices.Clone(c.Params), slices.Clone(c.State)
+	c.Params, c.State = d.copy(c.Params), d.copy(c.State)
 	d.cases = append(d.cases, c)
 	return nil
 }
@@ -71,7 +81,7 @@ func (d *Disk) Load() (node.Saved, bool, error) {
 
 // Save implements node.Store.
 func (d *Disk) Save(s node.Saved) error {
-	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
+	s.Params, s.Optimizer = d.copy(s.Params), d.copy(s.Optimizer)
 	d.saved, d.ok = s, true
 	return nil
 }

@@ -98,7 +98,7 @@ func (n *network) corrupt(client int, cfg node.Config) (node.Config, error) {
 	}
 	return adversary.Wrap(kind, cfg, adversary.Options{
 		Seed: wire.Sum("entrain/sim/adversary", n.seed[:], wire.AppendU32(nil, uint32(client))),
-		Run:  n.run, NewEngine: newEngine, Gang: n.gang(kind), Secret: wire.Sum("entrain/sim/secret", n.seed[:]), Referee: n.referee,
+		Run:  n.run, NewEngine: n.newEngine, Gang: n.gang(kind), Secret: wire.Sum("entrain/sim/secret", n.seed[:]), Referee: n.referee,
 	})
 }
 

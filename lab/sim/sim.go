@@ -37,6 +37,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/lab/disk"
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
@@ -130,6 +131,7 @@ type network struct {
 	start   time.Time
 	chain   *ledgermem.Chain
 	common  *common
+	sharing *sharing
 	parts   []*part
 	touched []*participant // memory of takeTouched
 	mesh    *p2pmem.Mesh
@@ -271,7 +273,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	n := &network{
 		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
-		clients: map[key.Public]int{}, common: newCommon(cfg),
+		clients: map[key.Public]int{}, common: newCommon(cfg), sharing: newSharing(),
 	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
@@ -281,7 +283,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		return nil, errors.Join(err, n.clean())
 	}
 	for i := range cfg.Clients {
-		p := &participant{network: n, part: n.parts[i%len(n.parts)], index: i, key: n.key(i), slowness: 1}
+		p := &participant{network: n, part: n.parts[i%len(n.parts)], index: i, key: n.key(i), slowness: 1, disk: disk.Disk{Shares: true}}
 		n.members = append(n.members, p)
 		n.clients[p.key.Public()] = i
 		// Participants do not arrive all at once.
@@ -370,7 +372,7 @@ func (n *network) makeRun() (err error) {
 // so never two of a part at a time.
 func (p *part) makeEngine() (err error) {
 	n := p.network
-	if p.engine, err = newEngine(n.run); err != nil || n.cfg.Verification == 0 {
+	if p.engine, err = n.newEngine(n.run); err != nil || n.cfg.Verification == 0 {
 		return err
 	}
 	tracer, err := verify.NewTracer(n.spec, n.set, p.engine)
@@ -381,8 +383,12 @@ func (p *part) makeEngine() (err error) {
 	return nil
 }
 
-func newEngine(run engine.Run) (engine.Engine, error) {
-	return cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
+func (n *network) newEngine(run engine.Run) (engine.Engine, error) {
+	e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
+	if err != nil {
+		return nil, err
+	}
+	return sharedEngine{e, n.sharing}, nil
 }
 
 // disputant converts verify's players to node's.
