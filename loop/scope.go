@@ -9,12 +9,16 @@ import (
 // nothing that was given to it runs, while the other loop goes on. A simulated
 // participant lives in a Scope, and its crash is the Scope's end.
 type Scope struct {
-	on    Loop
-	ended atomic.Bool
+	on      Loop
+	virtual *Virtual // on, if it is one: it asks before it runs a function whether the scope has ended
+	ended   atomic.Bool
 }
 
 // NewScope returns a scope on l. It may be used wherever l may be used.
-func NewScope(l Loop) *Scope { return &Scope{on: l} }
+func NewScope(l Loop) *Scope {
+	v, _ := l.(*Virtual)
+	return &Scope{on: l, virtual: v}
+}
 
 // End drops everything pending and everything given to the scope later. A
 // function that is running, and work that has begun, run to their end.
@@ -24,10 +28,19 @@ func (s *Scope) End() { s.ended.Store(true) }
 func (s *Scope) Now() time.Time { return s.on.Now() }
 
 // Post runs f on the loop below unless the scope has ended by then.
-func (s *Scope) Post(f func()) { s.on.Post(s.guard(f)) }
+func (s *Scope) Post(f func()) {
+	if s.virtual != nil {
+		s.virtual.add(0, s, f)
+		return
+	}
+	s.on.Post(s.guard(f))
+}
 
 // After runs f once d has passed unless the scope has ended by then.
 func (s *Scope) After(d time.Duration, f func()) (stop func()) {
+	if s.virtual != nil {
+		return s.virtual.after(d, s, f)
+	}
 	return s.on.After(d, s.guard(f))
 }
 
@@ -35,6 +48,11 @@ func (s *Scope) After(d time.Duration, f func()) (stop func()) {
 // does not begin work.
 func (s *Scope) Work(cost time.Duration, work, done func()) {
 	if s.ended.Load() {
+		return
+	}
+	if s.virtual != nil {
+		work()
+		s.virtual.add(cost, s, done)
 		return
 	}
 	s.on.Work(cost, work, s.guard(done))

@@ -15,6 +15,8 @@ type Virtual struct {
 	// Half of all events are of this kind, and need no place in the heap.
 	due []*event
 	ran int // of due
+	// free is the memory of events that are over.
+	free []*event
 }
 
 // entry is an event's place in the order of time. The heap compares entries only, so that ordering
@@ -27,7 +29,11 @@ type entry struct {
 
 // event is one function to be run. f is nil once it has run or was stopped; the entry of a stopped
 // one passes without advancing the clock.
-type event struct{ f func() }
+type event struct {
+	f    func()
+	of   *Scope // nil, or f does not run if this has ended
+	turn uint32 // the uses of this memory before
+}
 
 // NewVirtual returns a loop whose clock stands at start.
 func NewVirtual(start time.Time) *Virtual {
@@ -38,13 +44,16 @@ func NewVirtual(start time.Time) *Virtual {
 func (v *Virtual) Now() time.Time { return v.start.Add(v.now) }
 
 // Post runs f at the present time, after all events already due. See [Loop].
-func (v *Virtual) Post(f func()) { v.add(0, f) }
+func (v *Virtual) Post(f func()) { v.add(0, nil, f) }
 
 // After runs f d later. See [Loop].
-func (v *Virtual) After(d time.Duration, f func()) (stop func()) {
-	e := v.add(d, f)
+func (v *Virtual) After(d time.Duration, f func()) (stop func()) { return v.after(d, nil, f) }
+
+func (v *Virtual) after(d time.Duration, of *Scope, f func()) (stop func()) {
+	e := v.add(d, of, f)
+	turn := e.turn
 	return func() {
-		if e.f != nil {
+		if e.f != nil && e.turn == turn {
 			e.f = nil
 			if d > 0 {
 				v.stopped++
@@ -56,14 +65,15 @@ func (v *Virtual) After(d time.Duration, f func()) (stop func()) {
 // Work runs work now and done after cost of virtual time. See [Loop].
 func (v *Virtual) Work(cost time.Duration, work, done func()) {
 	work()
-	v.add(cost, done)
+	v.add(cost, nil, done)
 }
 
-func (v *Virtual) add(d time.Duration, f func()) *event {
+func (v *Virtual) add(d time.Duration, of *Scope, f func()) *event {
 	if f == nil {
 		panic("loop: nil function")
 	}
-	e := &event{f: f}
+	e := v.take()
+	e.f, e.of = f, of
 	if d <= 0 {
 		v.due = append(v.due, e)
 		return e
@@ -75,6 +85,22 @@ func (v *Virtual) add(d time.Duration, f func()) *event {
 	v.events = append(v.events, entry{})
 	v.up(len(v.events)-1, entry{at: v.now + d, sequence: v.posted, event: e})
 	return e
+}
+
+// take returns memory for an event, and give takes back that of one that is over.
+func (v *Virtual) take() *event {
+	last := len(v.free) - 1
+	if last < 0 {
+		return &event{}
+	}
+	e := v.free[last]
+	v.free = v.free[:last]
+	return e
+}
+
+func (v *Virtual) give(e *event) {
+	*e = event{turn: e.turn + 1}
+	v.free = append(v.free, e)
 }
 
 // Next is the time of the next event. It is false when there is none, in which
@@ -93,10 +119,11 @@ func (v *Virtual) Next() (at time.Time, ok bool) {
 // next reports whether the heap's first event is the next one, or returns the one that is.
 func (v *Virtual) next() (first bool, due *event) {
 	for len(v.events) > 0 && v.events[0].event.f == nil {
-		v.pop()
+		v.give(v.pop().event)
 		v.stopped--
 	}
 	for v.ran < len(v.due) && v.due[v.ran].f == nil {
+		v.give(v.due[v.ran])
 		v.passDue()
 	}
 	first = len(v.events) > 0
@@ -127,9 +154,11 @@ func (v *Virtual) Step() bool {
 	default:
 		return false
 	}
-	f := e.f
-	e.f = nil
-	f()
+	f, of := e.f, e.of
+	v.give(e)
+	if of == nil || !of.ended.Load() {
+		f()
+	}
 	return true
 }
 
@@ -153,6 +182,8 @@ func (v *Virtual) sweep() {
 	for _, e := range v.events {
 		if e.event.f != nil {
 			kept = append(kept, e)
+		} else {
+			v.give(e.event)
 		}
 	}
 	clear(v.events[len(kept):])

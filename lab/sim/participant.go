@@ -44,11 +44,11 @@ type participant struct {
 func (p *participant) begin(ctx context.Context) {
 	n := p.network
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.scope = loop.NewScope(wrongClock{p.part.clock, p})
+	p.scope = loop.NewScope(p.part.clock)
 	p.chain = n.chain.Client().Via(p.part.ask)
 	p.chain.Cut(p.cut)
 	cfg, err := n.corrupt(p.index, node.Config{
-		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: p.scope, Engine: p.part.engine,
+		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: wrongClock{p.scope, p}, Engine: p.part.engine,
 		Listen:  func(h p2p.Handler) (p2p.Network, error) { return p.join(h), nil },
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
 		Store:   &p.disk,

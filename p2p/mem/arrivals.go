@@ -20,8 +20,36 @@ func (a arrival) arrive() {
 
 // arrivals are those at a peer at one time, in the order sent.
 type arrivals struct {
+	part *Part
+	at   *Peer
 	time time.Time
 	list []arrival
+	run  func() // arrive
+}
+
+// arrive has all arrive, and gives the memory back.
+func (e *arrivals) arrive() {
+	q := e.at
+	q.expected = slices.DeleteFunc(q.expected, func(o *arrivals) bool { return o == e })
+	for _, a := range e.list {
+		a.arrive()
+	}
+	clear(e.list)
+	e.at, e.list = nil, e.list[:0]
+	e.part.spare = append(e.part.spare, e)
+}
+
+// takeSpare returns memory for arrivals.
+func (p *Part) takeSpare() *arrivals {
+	last := len(p.spare) - 1
+	if last < 0 {
+		e := &arrivals{part: p}
+		e.run = e.arrive
+		return e
+	}
+	e := p.spare[last]
+	p.spare = p.spare[:last]
+	return e
 }
 
 // expect has a arrive at a time, together with all that arrives at the same peer then.
@@ -33,17 +61,10 @@ func (p *Part) expect(at time.Time, a arrival) {
 			return
 		}
 	}
-	e := &arrivals{at, append(p.spare, a)}
-	p.spare = nil
+	e := p.takeSpare()
+	e.at, e.time, e.list = q, at, append(e.list, a)
 	q.expected = append(q.expected, e)
-	p.loop.After(at.Sub(p.loop.Now()), func() {
-		q.expected = slices.DeleteFunc(q.expected, func(o *arrivals) bool { return o == e })
-		for _, a := range e.list {
-			a.arrive()
-		}
-		clear(e.list)
-		p.spare = e.list[:0]
-	})
+	p.loop.After(at.Sub(p.loop.Now()), e.run)
 }
 
 // sendInTicks is send with Config.Tick. It keeps nothing of a link.

@@ -16,7 +16,7 @@ type Part struct {
 	loop   loop.Loop
 	random prng.Source
 	near   near
-	spare  []arrival // memory of past ones
+	spare  []*arrivals // memory of past ones
 	// late rings when a fetch waits for Late, lost when it has waited for Stall then, and
 	// stalled when an Ask has.
 	late, lost, stalled *alarms
