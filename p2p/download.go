@@ -32,13 +32,24 @@ type Download struct {
 	held      []bool   // by chunk
 	heldCount uint32
 	heldBytes uint64
-	unowned   uint32 // how many chunks are neither held nor owned
-	partial   *Partial
+	unowned   uint32   // how many chunks are neither held nor owned
+	partial   *Partial // nil for a blob of one chunk: there is nothing to show before all is there
 
 	open     []*flight
 	lastID   uint64
 	err      error // what ended the fetch
 	troubles []PeerError
+
+	one single
+}
+
+// single is the memory of a fetch of one chunk, as most are.
+type single struct {
+	leaf  [1]wire.Hash
+	owner [1]uint64
+	held  [1]bool
+	first flight
+	asked [1]Request
 }
 
 // provider is a peer as one fetch sees it: that of Fetch.From in the same place.
@@ -67,7 +78,10 @@ func NewDownload(f Fetch) (*Download, error) {
 		return nil, err
 	}
 	f.From = distinct(f.From)
-	d := &Download{fetch: f, peers: make([]provider, len(f.From)), partial: &Partial{ref: f.Ref}}
+	d := &Download{fetch: f, peers: make([]provider, len(f.From))}
+	if f.Ref.Chunks() > 1 {
+		d.partial = &Partial{ref: f.Ref}
+	}
 	return d, nil
 }
 
@@ -123,13 +137,13 @@ func (d *Download) Abort(err error) {
 	}
 }
 
-// Next returns the requests to send now.
+// Next returns the requests to send now. They are valid until it is called again.
 func (d *Download) Next() []Request {
 	d.knownLeaves()
 	if d.Done() {
 		return nil
 	}
-	var requests []Request
+	requests := d.one.asked[:0]
 	var memory [activeMax]int
 	active := d.active(memory[:0])
 	for range requestsPerPeer {
@@ -163,7 +177,8 @@ func (d *Download) knownLeaves() {
 		return
 	}
 	if n := d.fetch.Ref.Chunks(); n == 1 {
-		d.learn([]wire.Hash{d.fetch.Ref.Root})
+		d.one.leaf[0] = d.fetch.Ref.Root
+		d.learn(d.one.leaf[:])
 	} else if uint32(len(d.fetch.Leaves)) == n && merkle.Root(d.fetch.Leaves) == d.fetch.Ref.Root {
 		d.learn(d.fetch.Leaves)
 	}
@@ -187,7 +202,7 @@ func (d *Download) vacant(p int) uint32 {
 
 // beginning is the chunk with which a peer begins to fetch the blob.
 func (d *Download) beginning(k key.Public) uint32 {
-	if d.fetch.Self.IsZero() {
+	if d.fetch.Self.IsZero() || d.fetch.Ref.Chunks() == 1 {
 		return 0
 	}
 	h := wire.Sum("entrain/p2p/beginning", k[:], d.fetch.Ref.Root[:])
@@ -235,10 +250,15 @@ func (d *Download) request(p int, from, count uint32) *flight {
 	for i := from; i < from+count; i++ {
 		d.owner[i] = d.lastID
 	}
-	return &flight{peer: p, late: d.peers[p].shaky, Request: Request{
+	f := &d.one.first
+	if d.lastID > 1 {
+		f = &flight{}
+	}
+	*f = flight{peer: p, late: d.peers[p].shaky, Request: Request{
 		To: d.fetch.From[p], Ref: d.fetch.Ref, From: from, Count: count,
 		id: d.lastID, leaves: d.leaves,
 	}}
+	return f
 }
 
 // steal takes over chunks from the request of another peer that has most left.
@@ -302,12 +322,13 @@ func (d *Download) Leaves(r Request, leaves []wire.Hash) {
 func (d *Download) learn(leaves []wire.Hash) {
 	n := d.fetch.Ref.Chunks()
 	d.leaves = leaves
+	d.owner, d.held = d.one.owner[:], d.one.held[:]
 	if n > 1 {
 		d.data = make([]byte, d.fetch.Ref.Size)
+		d.owner, d.held = make([]uint64, n), make([]bool, n)
+		d.partial.learn(leaves)
 	}
-	d.owner, d.held = make([]uint64, n), make([]bool, n)
 	d.unowned = n
-	d.partial.learn(leaves)
 	if d.fetch.Have == nil {
 		return
 	}
@@ -354,8 +375,9 @@ func (d *Download) keep(c Chunk) {
 	}
 	if len(d.held) == 1 {
 		d.data = c.whole()
+	} else {
+		d.partial.keep(c, d.data)
 	}
-	d.partial.keep(c, d.data)
 	d.held[c.index] = true
 	d.heldCount++
 	d.heldBytes += uint64(len(c.data))

@@ -27,14 +27,12 @@ func (p *Partial) learn(leaves []wire.Hash) {
 	p.leaves, p.held = leaves, make([]bool, len(leaves))
 }
 
-// keep copies a chunk to its place in the blob. The only chunk of a blob is there.
+// keep copies a chunk to its place in the blob.
 func (p *Partial) keep(c Chunk, blob []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.data = blob
-	if len(p.held) > 1 {
-		copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
-	}
+	copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
 	p.held[c.index] = true
 }
 
@@ -80,8 +78,8 @@ func NewUnderway(held Source) *Underway {
 // Begin shows a fetch to others, until the function that it returns is called.
 func (u *Underway) Begin(d *Download) (end func()) {
 	p := d.partial
-	if p.ref.Chunks() == 1 {
-		return func() {} // there is nothing to show before all is there
+	if p == nil {
+		return func() {}
 	}
 	u.mu.Lock()
 	u.partials[p.ref.Root] = p

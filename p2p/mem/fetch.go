@@ -13,44 +13,55 @@ import (
 type fetching struct {
 	ctx     context.Context
 	peer    *Peer
+	fetch   p2p.Fetch
+	done    func([]byte, error)
 	machine *p2p.Download
 	streams []*stream
-	request *request
+	first   [1]*stream // memory of streams
+	one     stream
+	request request
 	hide    func() // from others, in the end
 }
 
 // stream is a request in flight.
 type stream struct {
 	p2p.Request
+	of    *fetching
 	next  uint32 // the chunk expected next
 	over  bool
-	timer *alarm
+	timer timer
 }
 
 // Fetch gets a blob. See p2p.Network.
 func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
-	penalty := f.Penalty
-	f.Penalty = func(k key.Public, o p2p.Offence) {
-		p.standing.Charge(k, o, p.part.loop.Now())
-		if penalty != nil {
-			penalty(k, o)
-		}
+	d := &fetching{ctx: ctx, peer: p, fetch: f, done: done}
+	p.part.loop.Post(d.begin)
+}
+
+func (d *fetching) begin() {
+	p := d.peer
+	if p.gone.Load() {
+		d.done(nil, p2p.ErrClosed)
+		return
 	}
-	p.part.loop.Post(func() {
-		if p.gone.Load() {
-			done(nil, p2p.ErrClosed)
-			return
-		}
-		f.Self = p.self
-		machine, err := p2p.NewDownload(f)
-		if err != nil {
-			done(nil, err)
-			return
-		}
-		d := &fetching{ctx: ctx, peer: p, machine: machine, hide: p.source.Begin(machine)}
-		d.request = p.begin(done, d.release)
-		d.advance()
-	})
+	f := d.fetch
+	f.Self, f.Penalty = p.self, d.charge
+	machine, err := p2p.NewDownload(f)
+	if err != nil {
+		d.done(nil, err)
+		return
+	}
+	d.machine, d.hide, d.streams = machine, p.source.Begin(machine), d.first[:0]
+	p.begin(&d.request, d.done, d.release)
+	d.advance()
+}
+
+// charge is the download's Penalty.
+func (d *fetching) charge(k key.Public, o p2p.Offence) {
+	d.peer.standing.Charge(k, o, d.peer.part.loop.Now())
+	if d.fetch.Penalty != nil {
+		d.fetch.Penalty(k, o)
+	}
 }
 
 // release cuts the streams still open.
@@ -89,7 +100,11 @@ func (d *fetching) advance() {
 
 // open sends a request.
 func (d *fetching) open(r p2p.Request) {
-	s := &stream{Request: r, next: r.From}
+	s := &d.one
+	if len(d.streams) > 0 {
+		s = &stream{}
+	}
+	*s = stream{Request: r, of: d, next: r.From}
 	d.streams = append(d.streams, s)
 	p, m := d.peer, d.peer.mesh
 	q := m.find(r.To)
@@ -173,11 +188,14 @@ func (s *stream) close() {
 func (d *fetching) watch(s *stream) {
 	s.timer.stop()
 	part := d.peer.part
-	s.timer = part.late.set(func() {
-		s.timer = part.lost.set(func() {
-			d.finish(s, p2p.ErrStalled)
-		})
-		d.machine.Late(s.Request)
-		d.advance()
-	})
+	s.timer = part.late.set(s.late)
 }
+
+func (s *stream) late() {
+	d := s.of
+	s.timer = d.peer.part.lost.set(s.lost)
+	d.machine.Late(s.Request)
+	d.advance()
+}
+
+func (s *stream) lost() { s.of.finish(s, p2p.ErrStalled) }

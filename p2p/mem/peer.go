@@ -228,47 +228,76 @@ func (d *drawing) at(i int) *Peer {
 
 // Ask asks one peer. See p2p.Network.
 func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
-	question = bytes.Clone(question)
-	p.part.loop.Post(func() {
-		q := p.mesh.find(to)
-		switch {
-		case p.gone.Load():
-			done(nil, p2p.ErrClosed)
-			return
-		case ctx.Err() != nil:
-			done(nil, ctx.Err())
-			return
-		case len(question) > p2p.MaxRequest:
-			done(nil, fmt.Errorf("ask %d bytes: %w: the limit is %d", len(question), p2p.ErrTooLarge, p2p.MaxRequest))
-			return
-		case q == nil || !p.connected(q):
-			done(nil, p2p.ErrUnknownPeer)
-			return
-		}
-		var late *alarm
-		r := p.begin(done, func(reason error) error { late.stop(); return reason })
-		finish := func(b []byte, err error) {
-			if ctx.Err() != nil {
-				b, err = nil, ctx.Err()
-			}
-			r.end(b, err)
-		}
-		late = p.part.stalled.set(func() { finish(nil, p2p.ErrStalled) })
-		p.mesh.send(p, q, len(question), true, func() { q.answer(p, question, finish) })
-	})
+	a := &asking{ctx: ctx, peer: p, to: to, question: bytes.Clone(question), done: done}
+	p.part.loop.Post(a.begin)
 }
 
-// answer answers a question that has arrived from q.
-func (p *Peer) answer(q *Peer, question []byte, finish func([]byte, error)) {
+// asking is a question to a peer, and its answer.
+type asking struct {
+	request  request
+	ctx      context.Context
+	peer, at *Peer
+	to       key.Public
+	question []byte
+	answer   []byte // nil: it is refused
+	done     func([]byte, error)
+	late     timer
+}
+
+func (a *asking) begin() {
+	p, q := a.peer, a.peer.mesh.find(a.to)
+	switch {
+	case p.gone.Load():
+		a.done(nil, p2p.ErrClosed)
+	case a.ctx.Err() != nil:
+		a.done(nil, a.ctx.Err())
+	case len(a.question) > p2p.MaxRequest:
+		a.done(nil, fmt.Errorf("ask %d bytes: %w: the limit is %d", len(a.question), p2p.ErrTooLarge, p2p.MaxRequest))
+	case q == nil || !p.connected(q):
+		a.done(nil, p2p.ErrUnknownPeer)
+	default:
+		a.at = q
+		p.begin(&a.request, a.done, a.release)
+		a.late = p.part.stalled.set(a.stalled)
+		p.mesh.send(p, q, len(a.question), true, a.arrive)
+	}
+}
+
+func (a *asking) release(reason error) error {
+	a.late.stop()
+	return reason
+}
+
+func (a *asking) stalled() { a.finish(nil, p2p.ErrStalled) }
+
+func (a *asking) finish(b []byte, err error) {
+	if a.ctx.Err() != nil {
+		b, err = nil, a.ctx.Err()
+	}
+	a.request.end(b, err)
+}
+
+// arrive has the question answered.
+func (a *asking) arrive() {
+	p, q := a.at, a.peer
 	if p.mesh.faults[p.self].Silent {
 		return
 	}
-	b := p.handler.Answer(q.self, question)
+	b := p.handler.Answer(q.self, a.question)
 	if b == nil || len(b) > p2p.MaxAnswer {
-		p.mesh.send(p, q, 1, true, func() { finish(nil, p2p.ErrRefused) })
+		p.mesh.send(p, q, 1, true, a.answered)
 		return
 	}
-	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, func() { finish(b, nil) })
+	a.answer = b
+	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, a.answered)
+}
+
+func (a *asking) answered() {
+	if a.answer == nil {
+		a.finish(nil, p2p.ErrRefused)
+		return
+	}
+	a.finish(a.answer, nil)
 }
 
 // request is a request of this peer's that has not ended.
@@ -283,12 +312,11 @@ type request struct {
 	release func(reason error) error
 }
 
-// begin notes a request.
-func (p *Peer) begin(done func([]byte, error), release func(error) error) *request {
-	r := &request{peer: p, number: p.requests, place: len(p.pending), done: done, release: release}
+// begin notes a request in r.
+func (p *Peer) begin(r *request, done func([]byte, error), release func(error) error) {
+	*r = request{peer: p, number: p.requests, place: len(p.pending), done: done, release: release}
 	p.requests++
 	p.pending = append(p.pending, r)
-	return r
 }
 
 // end ends a request unless it has ended.
