@@ -216,8 +216,26 @@ func name(what string, number uint64, parts [][]byte) (h wire.Hash) {
 	return h
 }
 
-// Slicer implements engine.Engine. Runs between peers have none.
-func (sharedEngine) Slicer() (engine.Slicer, bool) { return nil, false }
+// Slicer implements engine.Engine.
+func (e sharedEngine) Slicer() (engine.Slicer, bool) {
+	s, ok := e.Engine.Slicer()
+	return sharedSlicer{s, e}, ok
+}
+
+type sharedSlicer struct {
+	engine.Slicer
+	engine sharedEngine
+}
+
+// Settle implements engine.Slicer.
+func (s sharedSlicer) Settle(state engine.Vector, seed wire.Hash) {
+	s.Slicer.Settle(s.engine.alone(state), seed)
+}
+
+// StateSlice implements engine.Slicer.
+func (s sharedSlicer) StateSlice(params engine.Vector, seed wire.Hash) []byte {
+	return s.Slicer.StateSlice(plain(params), seed)
+}
 
 // Follower implements engine.Engine.
 func (e sharedEngine) Follower() (engine.Follower, bool) {
