@@ -23,9 +23,10 @@ import (
 type lineage struct {
 	step      coordinator.Step // 0: none yet
 	round     coordinator.Round
-	ancestors map[coordinator.Member]ancestor // those that are accepted, once listed
-	count     coordinator.Member              // of the members when it was settled
-	all       bool                            // ancestors are of all members, not only the own
+	ancestors []ancestor         // by member, from first, once listed
+	first     coordinator.Member // 0, or the own
+	count     coordinator.Member // of the members when it was settled
+	all       bool               // ancestors are of all members, not only the own
 	listed    bool
 	unnamed   int                  // how many are of that standing
 	open      bool                 // an accepted commitment is not known
@@ -123,14 +124,15 @@ func (m *Machine) nameAccepted() {
 		choose = m.chosen
 	}
 	if !l.listed {
-		l.listed, l.ancestors, l.renewed = true, map[coordinator.Member]ancestor{}, nil
 		from, to := coordinator.Member(0), l.count
 		if !l.all {
-			from, to = m.member.index, min(to, m.member.index+1)
+			from = min(m.member.index, to)
+			to = min(to, from+1)
 		}
+		l.listed, l.first, l.ancestors, l.renewed = true, from, make([]ancestor, to-from), nil
 		for i := from; i < to; i++ {
 			if r.Accepted(i) {
-				l.ancestors[i] = ancestor{standing: unnamed, key: m.state.Key(i)}
+				l.ancestors[i-from] = ancestor{standing: unnamed, key: m.state.Key(i)}
 				l.renewed = append(l.renewed, i)
 			}
 		}
@@ -139,17 +141,26 @@ func (m *Machine) nameAccepted() {
 	// Only another commitment of a member can be its accepted one. If all were looked at each time,
 	// naming those of a round would take time in proportion to the square of the members.
 	for _, i := range l.renewed {
-		if l.ancestors[i].standing != unnamed {
+		a := l.of(i)
+		if a.standing != unnamed {
 			continue
 		}
 		if k := choose(rs, i); k >= 0 {
 			c := &rs.known[i][k]
-			l.ancestors[i] = ancestor{accepted, l.ancestors[i].key, c.id, c.commitment.State}
+			l.ancestors[i-l.first] = ancestor{accepted, a.key, c.id, c.commitment.State}
 			l.unnamed--
 		}
 	}
 	l.renewed = l.renewed[:0]
 	l.open = l.unnamed > 0
+}
+
+// of returns the ancestor of a member.
+func (l *lineage) of(member coordinator.Member) (a ancestor) {
+	if i := member - l.first; member >= l.first && int(i) < len(l.ancestors) {
+		a = l.ancestors[i]
+	}
+	return a
 }
 
 // learned notes that a commitment has arrived, or was made.
@@ -199,7 +210,7 @@ func (m *Machine) ancestor(step coordinator.Step, member coordinator.Member) (a 
 	if !m.lineage.all && member != m.member.index {
 		return ancestor{}, false
 	}
-	a = m.lineage.ancestors[member]
+	a = m.lineage.of(member)
 	if a.standing != refused && a.key != m.state.Key(member) {
 		return ancestor{}, true // its predecessor in the slot was
 	}
@@ -260,7 +271,7 @@ func (m peerExchange) endings() (list []Ending, known bool) {
 	missing := make([]bool, m.state.Limits().Members)
 	known = true
 	for i := range m.lineage.count {
-		a := m.lineage.ancestors[i]
+		a := m.lineage.of(i)
 		switch {
 		case a.standing == accepted && a.key == m.state.Key(i):
 			list = append(list, Ending{a.key, a.state})

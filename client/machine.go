@@ -64,7 +64,8 @@ type Machine struct {
 	model   model
 	work    work
 	lineage lineage
-	rounds  []*results // ascending by number, the last few rounds
+	rounds  []*results  // ascending by number, the last few rounds
+	found   [8]*results // of rounds, by their number
 	fetches fetches
 	seats   [8]seat // of the last rounds
 	// reconsiders says that the events may change which candidates can be fetched, or that time has

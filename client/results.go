@@ -82,8 +82,12 @@ type candidate struct {
 }
 
 func (m *Machine) find(number coordinator.Round) *results {
+	if found := m.found[number%coordinator.Round(len(m.found))]; found != nil && found.number == number {
+		return found
+	}
 	for _, r := range m.rounds {
 		if r.number == number {
+			m.found[number%coordinator.Round(len(m.found))] = r
 			return r
 		}
 	}
@@ -98,6 +102,7 @@ func (m *Machine) enterRound(now coordinator.Round) {
 				m.model.doubted = max(m.model.doubted, f.applied)
 			}
 			m.abandon(m.rounds[i])
+			m.found[m.rounds[i].number%coordinator.Round(len(m.found))] = nil
 			m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,6 +19,14 @@ import (
 type sharedEngine struct {
 	engine.Engine
 	all *sharing
+}
+
+func (n *network) newEngine(run engine.Run) (engine.Engine, error) {
+	e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
+	if err != nil {
+		return nil, err
+	}
+	return sharedEngine{e, n.sharing}, nil
 }
 
 // sharing is what the engines of all participants have in common.
@@ -218,8 +227,10 @@ func name(what string, number uint64, parts [][]byte) (h wire.Hash) {
 
 // Slicer implements engine.Engine.
 func (e sharedEngine) Slicer() (engine.Slicer, bool) {
-	s, ok := e.Engine.Slicer()
-	return sharedSlicer{s, e}, ok
+	if s, ok := e.Engine.Slicer(); ok {
+		return sharedSlicer{s, e}, true
+	}
+	return nil, false
 }
 
 type sharedSlicer struct {
@@ -239,8 +250,10 @@ func (s sharedSlicer) StateSlice(params engine.Vector, seed wire.Hash) []byte {
 
 // Follower implements engine.Engine.
 func (e sharedEngine) Follower() (engine.Follower, bool) {
-	f, ok := e.Engine.Follower()
-	return sharedFollower{f, e}, ok
+	if f, ok := e.Engine.Follower(); ok {
+		return sharedFollower{f, e}, true
+	}
+	return nil, false
 }
 
 type sharedFollower struct {

@@ -32,7 +32,6 @@ import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -381,14 +380,6 @@ func (p *part) makeEngine() (err error) {
 	}
 	p.disputant = disputant{tracer}
 	return nil
-}
-
-func (n *network) newEngine(run engine.Run) (engine.Engine, error) {
-	e, err := cpu.New(run, cpu.Options{Workers: 1, Micro: 4})
-	if err != nil {
-		return nil, err
-	}
-	return sharedEngine{e, n.sharing}, nil
 }
 
 // disputant converts verify's players to node's.

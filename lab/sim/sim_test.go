@@ -2,8 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
+
+	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/wire"
 )
 
 func run(t *testing.T, cfg Config) Report {
@@ -104,5 +108,29 @@ func TestTheReformedWorkHonestly(t *testing.T) {
 	r := run(t, cfg)
 	if r.Checks == 0 || r.Passed != r.Checks || len(r.Convictions) > 0 || r.Undetected > 0 || r.Holders != cfg.Clients {
 		t.Errorf("%d checks, %d passed, convictions %v, %d undetected, %d hold the parameters", r.Checks, r.Passed, r.Convictions, r.Undetected, r.Holders)
+	}
+}
+
+// TestLinesAreEvents compares lines of the log that are written in less time with those of package
+// event.
+func TestLinesAreEvents(t *testing.T) {
+	p := &part{network: &network{common: newCommon(Config{})}, bodies: map[any][]byte{}}
+	for _, ev := range []event.Event{
+		event.Fetched{Round: 3, Member: 1, Bytes: 60, Seconds: 0.07},
+		event.Fetched{Round: 3, Update: true, Seconds: 12},
+		event.Fetched{Seconds: 0},
+		event.Fetched{Seconds: 1e-9},
+		event.Committed{Epoch: 1, Round: 3, Member: 9, Loss: float32(4321) / 1000, Bytes: 60, Commitment: wire.Sum("one")},
+		event.Committed{Loss: float32(1) / 1000},
+		event.Committed{Loss: float32(math.MaxUint32) / 1000},
+		event.Committed{},
+	} {
+		want, err := event.Marshal(struct{}{}, ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.appendBody(nil, ev); string(got) != string(want[1:]) {
+			t.Errorf("%s, want %s", got, want[1:])
+		}
 	}
 }
