@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/chain/bittensor"
@@ -55,6 +57,14 @@ type Weigher struct {
 	hotkey   bittensor.Key
 	settled  chan uint32 // periods
 	hidden   *bittensor.Hidden
+	sealed   []sealing // in the order in which they are due
+}
+
+// A sealing is weights that the chain shows by itself when they are due. It says nothing if it
+// drops them.
+type sealing struct {
+	row map[uint16]uint16
+	due time.Time
 }
 
 // NewWeigher finds the hotkey and the node as btcli does, in the environment, and checks that the
@@ -182,13 +192,54 @@ func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did str
 		return "", false, err
 	}
 	scores := SubnetScores(neurons, now.State)
+	if err := w.review(ctx, s); err != nil {
+		return "", false, err
+	}
 	in, err := s.SetWeights(ctx, w.hotkey, scores)
+	if err == nil && in > 0 {
+		late := in / 8 // blocks may come less often
+		w.sealed = append(w.sealed, sealing{bittensor.Row(scores), time.Now().Add(in + late)})
+	}
 	if !errors.Is(err, bittensor.ErrCommitReveal) {
 		return WeightsSet(len(scores), w.netuid, in), false, err
 	}
 	h, err := s.Hide(ctx, w.hotkey, scores)
 	w.hidden = &h
 	return fmt.Sprintf("committed to the weights of %d hotkeys on subnet %d, which are shown in its next epoch", len(scores), w.netuid), err == nil, err
+}
+
+// review tells of sealed weights that should be shown, and are not.
+func (w *Weigher) review(ctx context.Context, s bittensor.Subnet) error {
+	if len(w.sealed) == 0 {
+		return nil
+	}
+	uid, _, err := s.UID(ctx, w.hotkey.Account())
+	if err != nil {
+		return err
+	}
+	row, err := s.Weights(ctx, uid)
+	if err == nil && w.dropped(row, time.Now()) {
+		w.Tell(fmt.Sprintf("the chain has not shown weights that were sealed for subnet %d, so those before count: check the hotkey's stake and permit, "+
+			"and whether the subnet's owner has changed its tempo", w.netuid))
+	}
+	return err
+}
+
+// dropped reports whether weights are due and row, which counts, is others. It forgets those that
+// are shown or dropped.
+func (w *Weigher) dropped(row map[uint16]uint16, now time.Time) bool {
+	for i, x := range slices.Backward(w.sealed) {
+		if maps.Equal(x.row, row) {
+			w.sealed = w.sealed[i+1:]
+			return false
+		}
+	}
+	due := 0
+	for due < len(w.sealed) && w.sealed[due].due.Before(now) {
+		due++
+	}
+	w.sealed = w.sealed[due:]
+	return due > 0
 }
 
 func (w *Weigher) show(ctx context.Context) (closed bool, err error) {

@@ -118,7 +118,8 @@ func runtime(unknown string, seals bool) []byte {
 	var ofSeals [][]byte
 	if seals {
 		ofSeals = [][]byte{storageItem(epochItem, u8, zero, 6), storageItem("PendingEpochAt", u8, zero, 6), storageItem("BlocksSinceLastStep", u8, zero, 6),
-			storageItem("CommitRevealWeightsVersion", u8, []byte{sealedVersion, 0})}
+			storageItem("CommitRevealWeightsVersion", u8, []byte{sealedVersion, 0}), storageItem("MinAllowedWeights", u8, []byte{2, 0}, 6),
+			storageItem("ValidatorPermit", u8, list([]byte{1}, []byte{0}), 6), storageItem("SubnetOwnerHotkey", u8, make([]byte, 32), 6)}
 	}
 	return cat([]byte("meta\x0e"), list(d.types...), list(
 		palletOf("System", 0, list(storageItem("Events", events, list()), storageItem("Number", u32, zero[:4])), []byte{0}, []byte{0}),

@@ -225,6 +225,16 @@ func (s Subnet) row(ctx context.Context, scores map[uint16]float64) (row, versio
 	return appendU16s(appendU16s(s.netuid(), uids), weights), binary.LittleEndian.AppendUint64(nil, r.u64()), r.err
 }
 
+// Row returns the weights that scores give: by number, of 65,535.
+func Row(scores map[uint16]float64) map[uint16]uint16 {
+	uids, weights := scaled(scores)
+	row := map[uint16]uint16{}
+	for i, uid := range uids {
+		row[uid] = weights[i]
+	}
+	return row
+}
+
 // scaled returns the positive scores in the order of the numbers, so that the largest is 65,535.
 func scaled(scores map[uint16]float64) (uids, weights []uint16) {
 	largest := 0.0

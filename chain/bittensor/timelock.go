@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -155,9 +156,49 @@ func (e schedule) shows(period uint64) uint64 {
 	return begin + (max(period, 1)-1)*e.tempo
 }
 
+// counts returns why weights, encoded by row, would not count. The chain looks at sealed weights
+// only when it shows them, and drops those that it refuses without a word.
+func (s Subnet) counts(ctx context.Context, hotkey Account, row []byte) error {
+	uid, registered, err := s.UID(ctx, hotkey)
+	if err != nil {
+		return err
+	}
+	why := ""
+	list := &reader{b: row[2:]}
+	n := list.count()
+	if list.u16() == uid && n == 1 { // its own
+		n = math.MaxInt
+	}
+	read := func(name string) *reader {
+		r, fault := s.Client.get(ctx, module, name, s.netuid())
+		if fault != nil {
+			err, r = fault, &reader{}
+		}
+		return r
+	}
+	owner := read("SubnetOwnerHotkey").account() == hotkey
+	if permits := read("ValidatorPermit").bytes(); n < math.MaxInt && !owner && (int(uid) >= len(permits) || permits[uid] == 0) {
+		why = "NeuronNoValidatorPermit"
+	}
+	if all, least := read("SubnetworkN").u16(), read("MinAllowedWeights").u16(); n < int(min(all, least)) {
+		why = "WeightVecLengthIsLow"
+	}
+	if !registered {
+		why = "NotRegistered"
+	}
+	if err == nil && why != "" {
+		err = fmt.Errorf("the chain would not count them: %s", hints[why])
+	}
+	return err
+}
+
 // timelocked seals weights, encoded by row, for the round of drand after which they count, and
 // sends them. It returns in what time the chain shows them by itself.
 func (s Subnet) timelocked(ctx context.Context, hotkey Key, row, version []byte) (time.Duration, error) {
+	account := hotkey.Account()
+	if err := s.counts(ctx, account, row); err != nil {
+		return 0, err
+	}
 	call, err := s.Client.meta.call(module, sealedCall)
 	if err != nil {
 		return 0, err
@@ -197,7 +238,6 @@ func (s Subnet) timelocked(ctx context.Context, hotkey Key, row, version []byte)
 	}
 	wait := time.Duration(blocks) * blockTime
 	round := (now + uint64(wait/time.Second) - quicknetStart) / quicknetPeriod
-	account := hotkey.Account()
 	sealed, err := seal(slices.Concat(appendBytes(nil, account[:]), row[2:], version), round, rand.Reader)
 	if err != nil {
 		return 0, err

@@ -264,7 +264,7 @@ func TestWeightsThatCannotBeSealed(t *testing.T) {
 	n.pass()
 	fails := func(want string) {
 		t.Helper()
-		if _, err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.SetWeights(ctx, alice(t), map[uint16]float64{0: 1, 1: 1}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -274,6 +274,28 @@ func TestWeightsThatCannotBeSealed(t *testing.T) {
 	if _, err := s.SetWeights(ctx, seeded(t, strings.Repeat("07", 32)), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "register the hotkey first") {
 		t.Errorf("sealed by a stranger: %v", err)
 	}
+	// What the chain would only find when it shows them. A hotkey may give all weight to itself, and a subnet's owner needs no permit.
+	for _, c := range []struct {
+		k      Key
+		scores map[uint16]float64
+		want   string
+	}{
+		{alice(t), map[uint16]float64{1: 1}, "min_allowed_weights"},
+		{alice(t), map[uint16]float64{0: 1}, ""},
+		{bob(t), map[uint16]float64{0: 1, 1: 1}, "no validator's permit"},
+		{bob(t), map[uint16]float64{1: 1}, ""},
+	} {
+		if _, err := s.SetWeights(ctx, c.k, c.scores); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v by %v: %v, want %q", c.scores, c.k.Account(), err, c.want)
+		}
+	}
+	owner := bob(t).Account()
+	n.put(owner[:], module, "SubnetOwnerHotkey", s.netuid())
+	if _, err := s.SetWeights(ctx, bob(t), map[uint16]float64{0: 1, 1: 1}); err != nil {
+		t.Errorf("by the subnet's owner: %v", err)
+	}
+	n.kept = map[uint64][]sealedWeights{} // the rounds are not known here
+
 	n.put([]byte{0, 0}, module, "Tempo", s.netuid())
 	fails("its tempo is 0")
 	n.put([]byte{7, 0}, module, "Tempo", s.netuid())
