@@ -69,6 +69,7 @@ type printed struct {
 	Params  string  `json:"params"`
 	LR      float32 `json:"lr"`
 	Text    string  `json:"text"`
+	Phase   string  `json:"phase"`
 	Bytes   uint64  `json:"bytes"`
 	Update  bool    `json:"update"`
 }
@@ -94,12 +95,12 @@ const takesMost = 4 * time.Minute
 
 // takePart joins a run until it has finished.
 func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
-	return takePartUntil(ctx, nil, t, env, args...)
+	return takePartUntil(ctx, nil, nil, t, env, args...)
 }
 
 // takePartUntil is takePart by a member that goes on serving the model of the finished run until
-// leaves is closed; nil is two seconds.
-func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, env func(string) string, args ...string) <-chan taking {
+// leaves is closed; nil is two seconds. Unless it is nil, seen is called with each event.
+func takePartUntil(ctx context.Context, leaves <-chan struct{}, seen func(printed), t *testing.T, env func(string) string, args ...string) <-chan taking {
 	member := newShell(t).console
 	in, out := io.Pipe()
 	var words syncBuffer
@@ -131,6 +132,9 @@ func takePartUntil(ctx context.Context, leaves <-chan struct{}, t *testing.T, en
 				m.err = errors.Join(m.err, fmt.Errorf("line %q: %w", lines.Text(), err))
 			}
 			m.events = append(m.events, ev)
+			if seen != nil {
+				seen(ev)
+			}
 			if ev.Kind == "finished" && leaves != nil {
 				go func() {
 					<-leaves

@@ -51,7 +51,7 @@ func TestMembersTrainAdapters(t *testing.T) {
 		if i == 0 { // both get the frozen model from the owner, who creates the run
 			args = append(args, "--evaluate", "4")
 		}
-		members[i] = takePartUntil(t.Context(), leave, t, s.console.env, args...)
+		members[i] = takePartUntil(t.Context(), leave, nil, t, s.console.env, args...)
 	}
 	found := <-audited
 	close(leave)

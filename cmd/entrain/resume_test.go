@@ -15,8 +15,8 @@ import (
 	"github.com/entrain-network/entrain/participant"
 )
 
-// resumableRun is a run of one member, whose rounds follow each other without waiting and whose epochs are short. With one member it does not
-// matter which seeds a chain draws: each step has one share.
+// resumableRun is a run of one member, whose rounds follow each other without waiting, and take as long as a busy machine needs. With one member
+// it does not matter which seeds a chain draws: each step has one share.
 const resumableRun = `
 name = %q
 steps = %d
@@ -43,10 +43,9 @@ min = 1
 [times]
 waiting = "0s"
 warmup = "1m"
-round_train = "1s"
-round_witness = "100ms"
-cooldown = "10s"
-epoch = "1200ms"
+round_train = "1m"
+round_witness = "1m"
+cooldown = "1m"
 [trust]
 verification_percent = 0
 `
@@ -110,6 +109,27 @@ func (r resumable) first() (whole taking, from string, before uint32) {
 	return whole, saver.Path(steps[0]), steps[0]
 }
 
+// pause has the owner of a run end its first epoch after a third of the steps, by a pause, if first is set. It returns what is to be called with each event.
+func (r resumable) pause(t *testing.T, s *shell, name string, first bool) func(printed) {
+	var asked, ended bool
+	set := func(flags ...string) {
+		if err := run(t.Context(), s.console, slices.Concat([]string{"run", "pause", name}, flags)); err != nil {
+			t.Error(err)
+		}
+	}
+	return func(ev printed) {
+		switch {
+		case !first || ended:
+		case !asked && ev.Kind == "applied" && int(ev.Step) >= r.steps/3:
+			asked = true
+			set()
+		case asked && ev.Kind == "state" && ev.Phase == "Paused":
+			ended = true
+			set("--end")
+		}
+	}
+}
+
 // take has the member take part in a run, on a chain of its own that is gone afterwards. The flags are those of run create; the
 // first two, --from and a directory, are join's as well.
 func (r resumable) take(name, state string, flags ...string) taking {
@@ -126,7 +146,7 @@ func (r resumable) take(name, state string, flags ...string) taking {
 		}
 		join := []string{name, "--key", r.member + ".key", "--state", state, "--checkpoints", "100", "--linger", "0s"}
 		join = slices.Concat(join, flags[:min(len(flags), 2)], r.join)
-		m = <-takePart(context.WithoutCancel(t.Context()), t, s.console.env, join...)
+		m = <-takePartUntil(context.WithoutCancel(t.Context()), nil, r.pause(t, s, name, len(flags) == 0), t, s.console.env, join...)
 		if m.err != nil {
 			t.Fatal(m.err)
 		}
