@@ -130,6 +130,9 @@ func (a *api) runs(w http.ResponseWriter, _ *http.Request) {
 	a.app.hostMu.RLock()
 	names := a.app.host.Runs()
 	a.app.hostMu.RUnlock()
+	if len(names) > 0 && a.unproven(w) {
+		return
+	}
 	for _, name := range names {
 		if v, ok := a.app.hub.view(name); ok {
 			list = append(list, runStatus(v))
@@ -155,10 +158,22 @@ func (a *api) state(w http.ResponseWriter, r *http.Request) {
 
 func (a *api) view(w http.ResponseWriter, r *http.Request) (host.View, bool) {
 	v, ok := a.app.hub.view(r.PathValue("run"))
-	if !ok {
+	if !ok && !a.unproven(w) {
 		a.noRun(w, r)
 	}
 	return v, ok
+}
+
+// unproven refuses a request if no header has proven a state since the replica started: which runs
+// there are shows with the next block.
+func (a *api) unproven(w http.ResponseWriter) bool {
+	height, _ := a.app.hub.now()
+	_, wait := a.app.hub.newest()
+	if height == 0 || wait == nil {
+		return false
+	}
+	fail(w, http.StatusServiceUnavailable, "the state at height %d awaits the block that proves it: try again, or another replica", height)
+	return true
 }
 
 func (a *api) noRun(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +214,8 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	packed := r.FormValue("packed") == "1"
-	if _, ok := a.view(w, r); !ok {
+	if _, ok := a.app.hub.view(r.PathValue("run")); !ok {
+		a.noRun(w, r) // watchers try again soon
 		return
 	}
 	from := a.proxies.bounded(a.proxies.client(r))

@@ -97,8 +97,8 @@ func (h *hub) confirm(root wire.Hash, header uint64) {
 
 // prove shows the staged state if its hash is root, which is in the header.
 func (h *hub) prove(root wire.Hash, header uint64) {
-	if h.stage.root != root || header < h.header || header == 0 {
-		return
+	if h.stage.root != root || root == (wire.Hash{}) || header < h.header || header == 0 {
+		return // also before the first stage
 	}
 	h.header = header
 	if h.proven = append(h.proven, provenAt{root: root, header: header}); len(h.proven) > provenMax {

@@ -2,9 +2,12 @@ package comet
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,4 +162,38 @@ func TestAReplicaKilledBeforeItsFirstBlockStartsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.agree()
+}
+
+// A replica that has just started does not deny the runs whose state the next block proves: their
+// owner would create them again.
+func TestARestartedReplicaDoesNotDenyItsRuns(t *testing.T) {
+	t.Parallel()
+	dir, owner := replicaDir(t, Options{}), signer("owner")
+	r, stop := start(t, dir)
+	if err := submit(t, newClient(t, r.Endpoint()), owner, createRun("demo", owner.Key.Public(), 16)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r, err := Open(dir, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.listener.Close()
+	routes := (&api{app: r.app}).routes()
+	asked := func(path string) (status int, body string) {
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	for _, path := range []string{"/v1/runs", "/v1/runs/demo", "/v1/runs/demo/state", "/v1/runs/none"} {
+		if status, body := asked(path); status != http.StatusServiceUnavailable {
+			t.Errorf("%s before a header: %d %s", path, status, body)
+		}
+	}
+	r.app.hub.confirm(r.app.hash, r.app.host.Height()+1)
+	for path, want := range map[string]int{"/v1/runs": http.StatusOK, "/v1/runs/demo": http.StatusOK, "/v1/runs/none": http.StatusNotFound} {
+		if status, body := asked(path); status != want || path == "/v1/runs" && !strings.Contains(body, `"demo"`) {
+			t.Errorf("%s after a header: %d %s", path, status, body)
+		}
+	}
 }
