@@ -3,6 +3,7 @@ package participant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -36,6 +37,10 @@ func NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
 		return nil, err
 	}
 	needs, err := trainer.SizesOf(on.Spec)
+	st, pub := on.Snapshot.State, o.Key.Public()
+	if i, found := st.Find(pub); err == nil && found && st.Status(i).Present() {
+		err = fmt.Errorf("key %s is that of a member of run %q, which stops when another process has its key: give the relay one of its own with --key FILE", pub, o.Target.Run)
+	}
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

@@ -100,6 +100,7 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 	}
 	s.fails([]string{"model", "generate", text}, "book.txt", "is a file", "ticket")
 	s.fails([]string{"host", "--home", home}, "in use by another process")
+	s.fails([]string{"relay", ticket, "--listen", "127.0.0.1:0"}, "that of a member", "--key FILE") // with the host's key
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
