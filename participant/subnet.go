@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/chain/bittensor"
@@ -175,7 +176,8 @@ func WeightsSet(n int, netuid uint16, in time.Duration) string {
 	if in == 0 {
 		return fmt.Sprintf("set the weights of %d hotkeys on subnet %d", n, netuid)
 	}
-	return fmt.Sprintf("sealed the weights of %d hotkeys on subnet %d; the chain shows them by itself in about %v, and they count", n, netuid, in.Round(time.Minute))
+	about := strings.TrimSuffix(in.Round(time.Minute).String(), "0s")
+	return fmt.Sprintf("sealed the weights of %d hotkeys on subnet %d; they count in about %s, when the chain shows them by itself", n, netuid, about)
 }
 
 func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did string, hidden bool, err error) {
