@@ -2,6 +2,8 @@ package source
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,7 +73,7 @@ func TestAPageThatIsTooLongIsNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			b = append(b, body...)
-			err = boundPages(bytes.NewReader(b), format.ColumnMetaData{Codec: codec.CompressionCodec(), TotalCompressedSize: int64(len(b))}, most)
+			err = pageBounds{bytes: most}.check(bytes.NewReader(b), format.ColumnMetaData{Codec: codec.CompressionCodec(), TotalCompressedSize: int64(len(b))})
 			if err == nil || !strings.Contains(err.Error(), "smaller pages") {
 				t.Errorf("%s, %d bytes said: %v", name, says, err)
 			}
@@ -83,8 +85,120 @@ func TestAPageThatIsTooLongIsNotRead(t *testing.T) {
 // other texts.
 func TestPagesOfLZ4AreRefused(t *testing.T) {
 	for _, codec := range []format.CompressionCodec{format.Lz4, format.Lz4Raw} {
-		if err := boundPages(bytes.NewReader(nil), format.ColumnMetaData{Codec: codec}, 1); err == nil || !strings.Contains(err.Error(), "zstd") {
+		if err := (pageBounds{bytes: 1}).check(bytes.NewReader(nil), format.ColumnMetaData{Codec: codec}); err == nil || !strings.Contains(err.Error(), "zstd") {
 			t.Errorf("codec %v: %v", codec, err)
 		}
 	}
+}
+
+// TestAPageOfFewBytesHasFewValues has pages that name more values, or longer ones, than they have room
+// for. The library makes them all: 8 GiB of the first.
+func TestAPageOfFewBytesHasFewValues(t *testing.T) {
+	uvarints := func(numbers ...uint64) (b []byte) {
+		for _, n := range numbers {
+			b = binary.AppendUvarint(b, n)
+		}
+		return b
+	}
+	zeros := func(n uint64) []byte { // as differences, in blocks of 65,536
+		b := uvarints(1<<16, 4, n, 0)
+		return append(b, make([]byte, (n+1<<16-1)>>16*5)...)
+	}
+	same := func(n, length uint64) []byte { // n texts that share 0, length, 2*length... bytes with the one before
+		b := zeros(n)
+		shared := slices.Concat(uvarints(128, 4, n, 0, 2*length), make([]byte, 4)) // n <= 129
+		return slices.Concat(shared, b, bytes.Repeat([]byte("a"), int(length)))
+	}
+	many := bytes.Repeat(uvarints(2*pageValuesMax, 0), 2)
+	for name, page := range map[string]struct {
+		bounds pageBounds
+		header format.PageHeader
+		body   []byte
+		want   string
+	}{
+		"header": {header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: pageValuesMax + 1})}, want: "values"},
+		"header of the second kind": {
+			header: format.PageHeader{Type: format.DataPageV2, DataPageHeaderV2: of(format.DataPageHeaderV2{NumValues: 1<<31 - 1})}, want: "values",
+		},
+		"dictionary": {header: format.PageHeader{Type: format.DictionaryPage, DictionaryPageHeader: of(format.DictionaryPageHeader{NumValues: -1})}, want: "values"},
+		"run": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLEDictionary})},
+			body:   append([]byte{1}, uvarints(1<<32-2, 0)...), want: "values",
+		},
+		"runs": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLEDictionary})},
+			body:   append([]byte{1}, many...), want: "values",
+		},
+		"levels": {
+			bounds: pageBounds{definition: 1},
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, DefinitionLevelEncoding: format.RLE})},
+			body:   append([]byte{byte(len(many)), 0, 0, 0}, many...), want: "values",
+		},
+		"levels of the second kind": {
+			bounds: pageBounds{repetition: 1},
+			header: format.PageHeader{Type: format.DataPageV2, DataPageHeaderV2: of(format.DataPageHeaderV2{RepetitionLevelsByteLength: int32(len(many))})},
+			body:   many, want: "values",
+		},
+		"lengths": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.DeltaLengthByteArray})},
+			body:   zeros(pageValuesMax + 1), want: "values",
+		},
+		"texts that begin alike": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 100, Encoding: format.DeltaByteArray})},
+			body:   same(100, 1<<17), want: "bytes or more",
+		},
+		"a few that begin alike": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 5, Encoding: format.DeltaByteArray})},
+			body:   same(5, 1<<10),
+		},
+		"numbers": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1000, Encoding: format.DeltaBinaryPacked})},
+			body:   zeros(1000),
+		},
+	} {
+		page.header.CompressedPageSize = int32(len(page.body))
+		b, err := thrift.Marshal(new(thrift.CompactProtocol), page.header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, page.body...)
+		page.bounds.bytes = 1 << 20
+		err = page.bounds.check(bytes.NewReader(b), format.ColumnMetaData{TotalCompressedSize: int64(len(b))})
+		if page.want == "" && err != nil || page.want != "" && (err == nil || !strings.Contains(err.Error(), page.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func of[T any](v T) thrift.Null[T] { return thrift.Null[T]{V: v, Valid: true} }
+
+// FuzzPage checks pages of any kind. What the library makes of those that are accepted is bounded.
+func FuzzPage(f *testing.F) {
+	f.Add(uint8(format.DataPage), uint8(format.RLEDictionary), uint8(1), []byte{2, 0, 0, 0, 4, 1, 1, 4, 0})
+	f.Add(uint8(format.DataPageV2), uint8(format.DeltaByteArray), uint8(0), []byte{128, 1, 4, 1, 0, 128, 1, 4, 1, 2, 'a'})
+	f.Add(uint8(format.DataPage), uint8(format.DeltaLengthByteArray), uint8(0), []byte{128, 1, 4, 2, 2, 0, 0, 0, 0, 0, 'a', 'b'})
+	f.Fuzz(func(t *testing.T, kind, encoding, levels uint8, body []byte) {
+		h := format.PageHeader{
+			Type:             format.PageType(kind),
+			DataPageHeader:   of(format.DataPageHeader{NumValues: 1, Encoding: format.Encoding(encoding), DefinitionLevelEncoding: format.RLE}),
+			DataPageHeaderV2: of(format.DataPageHeaderV2{NumValues: 1, Encoding: format.Encoding(encoding), DefinitionLevelsByteLength: int32(levels)}),
+		}
+		bounds := pageBounds{bytes: 1 << 20, definition: int(levels)}
+		if bounds.page(h, body, format.Uncompressed) != nil || levels > 0 || h.Type != format.DataPage && h.Type != format.DataPageV2 {
+			return
+		}
+		defer func() { _ = recover() }() // the library's, of which readers make errors
+		switch format.Encoding(encoding) {
+		case format.DeltaByteArray:
+			if b, _, err := parquet.DeltaByteArray.DecodeByteArray(nil, body, nil); err == nil && len(b) > 1<<20 {
+				t.Errorf("%x has %d bytes of texts", body, len(b))
+			}
+		case format.RLEDictionary:
+			if len(body) > 0 && body[0] <= 32 {
+				if v, err := parquet.RLEDictionary.DecodeInt32(nil, body); err == nil && len(v) > pageValuesMax+7 {
+					t.Errorf("%x has %d values", body, len(v))
+				}
+			}
+		}
+	})
 }

@@ -203,10 +203,29 @@ func (c *parquetColumn) close() {
 // open opens the pages of the group.
 func (c *parquetColumn) open() error {
 	chunk := c.groups[c.group].ColumnChunks()[c.column].(*parquet.FileColumnChunk)
-	if err := boundPages(chunk.File(), chunk.File().Metadata().RowGroups[c.group].Columns[c.column].MetaData, pageBytesMax); err != nil {
+	m := chunk.File().Metadata().RowGroups[c.group].Columns[c.column].MetaData
+	leaf := leafOf(chunk.File().Root(), c.column)
+	if leaf == nil {
+		return fmt.Errorf("the file is damaged: it has no column %d", c.column)
+	}
+	bounds := pageBounds{pageBytesMax, leaf.MaxRepetitionLevel(), leaf.MaxDefinitionLevel()}
+	if err := bounds.check(chunk.File(), m); err != nil {
 		return err
 	}
 	c.pages = chunk.Pages()
+	return nil
+}
+
+// leafOf returns the column below c that holds values and has that index, nil if there is none.
+func leafOf(c *parquet.Column, index int) *parquet.Column {
+	if c.Leaf() && c.Index() == index {
+		return c
+	}
+	for _, below := range c.Columns() {
+		if leaf := leafOf(below, index); leaf != nil {
+			return leaf
+		}
+	}
 	return nil
 }
 
