@@ -58,12 +58,12 @@ type Weigher struct {
 	hotkey   bittensor.Key
 	settled  chan uint32 // periods
 	hidden   *bittensor.Hidden
-	sealed   []sealing // in the order in which they are due
+	locked   []lockedRow // in the order in which they are due
 }
 
-// A sealing is weights that the chain shows by itself when they are due. It says nothing if it
+// A lockedRow is weights that the chain shows by itself when they are due. It says nothing if it
 // drops them.
-type sealing struct {
+type lockedRow struct {
 	row map[uint16]uint16
 	due time.Time
 }
@@ -177,7 +177,7 @@ func WeightsSet(n int, netuid uint16, in time.Duration) string {
 		return fmt.Sprintf("set the weights of %d hotkeys on subnet %d", n, netuid)
 	}
 	about := strings.TrimSuffix(in.Round(time.Minute).String(), "0s")
-	return fmt.Sprintf("sealed the weights of %d hotkeys on subnet %d; they count in about %s, when the chain shows them by itself", n, netuid, about)
+	return fmt.Sprintf("encrypted the weights of %d hotkeys on subnet %d; they count in about %s, when the chain shows them by itself", n, netuid, about)
 }
 
 func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did string, hidden bool, err error) {
@@ -200,7 +200,7 @@ func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did str
 	in, err := s.SetWeights(ctx, w.hotkey, scores)
 	if err == nil && in > 0 {
 		late := in / 8 // blocks may come less often
-		w.sealed = append(w.sealed, sealing{bittensor.Row(scores), time.Now().Add(in + late)})
+		w.locked = append(w.locked, lockedRow{bittensor.Row(scores), time.Now().Add(in + late)})
 	}
 	if !errors.Is(err, bittensor.ErrCommitReveal) {
 		return WeightsSet(len(scores), w.netuid, in), false, err
@@ -210,9 +210,9 @@ func (w *Weigher) set(ctx context.Context, l ledger.Reader, run string) (did str
 	return fmt.Sprintf("committed to the weights of %d hotkeys on subnet %d, which are shown in its next epoch", len(scores), w.netuid), err == nil, err
 }
 
-// review tells of sealed weights that should be shown, and are not.
+// review tells of timelocked weights that should be shown, and are not.
 func (w *Weigher) review(ctx context.Context, s bittensor.Subnet) error {
-	if len(w.sealed) == 0 {
+	if len(w.locked) == 0 {
 		return nil
 	}
 	uid, _, err := s.UID(ctx, w.hotkey.Account())
@@ -221,7 +221,7 @@ func (w *Weigher) review(ctx context.Context, s bittensor.Subnet) error {
 	}
 	row, err := s.Weights(ctx, uid)
 	if err == nil && w.dropped(row, time.Now()) {
-		w.Tell(fmt.Sprintf("the chain has not shown weights that were sealed for subnet %d, so those before count: check the hotkey's stake and permit, "+
+		w.Tell(fmt.Sprintf("the chain has not shown weights that were encrypted for subnet %d, so those before count: check the hotkey's stake and permit, "+
 			"and whether the subnet's owner has changed its tempo", w.netuid))
 	}
 	return err
@@ -230,17 +230,17 @@ func (w *Weigher) review(ctx context.Context, s bittensor.Subnet) error {
 // dropped reports whether weights are due and row, which counts, is others. It forgets those that
 // are shown or dropped.
 func (w *Weigher) dropped(row map[uint16]uint16, now time.Time) bool {
-	for i, x := range slices.Backward(w.sealed) {
+	for i, x := range slices.Backward(w.locked) {
 		if maps.Equal(x.row, row) {
-			w.sealed = w.sealed[i+1:]
+			w.locked = w.locked[i+1:]
 			return false
 		}
 	}
 	due := 0
-	for due < len(w.sealed) && w.sealed[due].due.Before(now) {
+	for due < len(w.locked) && w.locked[due].due.Before(now) {
 		due++
 	}
-	w.sealed = w.sealed[due:]
+	w.locked = w.locked[due:]
 	return due > 0
 }
 

@@ -48,13 +48,13 @@ func TestWeightsAreSetOrHiddenAndShown(t *testing.T) {
 	}
 }
 
-// Three periods seal weights for one epoch, of which the last count, and a fourth those for the next, which the chain drops.
-func TestSealedWeightsThatAreNotShownAreMissed(t *testing.T) {
+// Three periods encrypt weights for one epoch, of which the last count, and a fourth those for the next, which the chain drops.
+func TestTimelockedWeightsThatAreNotShownAreMissed(t *testing.T) {
 	minute := func(n int) time.Time { return time.Unix(int64(60*n), 0) }
 	rows := []map[uint16]uint16{{0: 65535}, {1: 65535}, {2: 65535}, {3: 65535}, {4: 65535}}
 	w := &Weigher{}
 	for i, due := range []int{60, 60, 60, 120} {
-		w.sealed = append(w.sealed, sealing{rows[i], minute(due)})
+		w.locked = append(w.locked, lockedRow{rows[i], minute(due)})
 	}
 	for _, c := range []struct {
 		now   int
@@ -62,8 +62,8 @@ func TestSealedWeightsThatAreNotShownAreMissed(t *testing.T) {
 		want  bool
 		left  int
 	}{{30, 4, false, 4}, {59, 1, false, 2}, {61, 2, false, 1}, {110, 2, false, 1}, {121, 2, true, 0}, {130, 2, false, 0}} {
-		if got := w.dropped(rows[c.shown], minute(c.now)); got != c.want || len(w.sealed) != c.left {
-			t.Errorf("after %d minutes with row %d: dropped is %v, %d are left", c.now, c.shown, got, len(w.sealed))
+		if got := w.dropped(rows[c.shown], minute(c.now)); got != c.want || len(w.locked) != c.left {
+			t.Errorf("after %d minutes with row %d: dropped is %v, %d are left", c.now, c.shown, got, len(w.locked))
 		}
 	}
 }

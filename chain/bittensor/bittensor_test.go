@@ -102,9 +102,9 @@ func world(t *testing.T) (*node, Subnet, context.Context) {
 	return worldOf(t, false)
 }
 
-// worldOf is a world whose chain shows sealed weights by itself, or not.
-func worldOf(t *testing.T, seals bool) (*node, Subnet, context.Context) {
-	n := newNode(t, "", seals)
+// worldOf is a world whose chain shows timelocked weights by itself, or not.
+func worldOf(t *testing.T, timelocks bool) (*node, Subnet, context.Context) {
+	n := newNode(t, "", timelocks)
 	n.put([]byte{1}, module, "NetworksAdded", []byte{12, 0})
 	c, err := Dial(t.Context(), strings.Replace(n.URL, "http", "ws", 1))
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// Hidden are weights to which a hotkey has committed, on a subnet that wants them hidden at first.
-// They count once they are shown, which the subnet takes in one of its epochs only.
+// Hidden are weights to which a hotkey has committed, on a subnet that wants them hidden at first
+// and whose chain does not show them by itself. They count once they are shown, which the subnet
+// takes in one of its epochs only.
 type Hidden struct {
 	shown       []byte // arguments of the call that shows them
 	from, until uint64 // blocks between which to try

@@ -432,7 +432,7 @@ var hints = map[string]string{
 	"SettingWeightsTooFast":            "the subnet's rate limit; try again after some blocks",
 	"CommittingWeightsTooFast":         "the subnet's rate limit; try again after some blocks",
 	"TooManyUnrevealedCommits":         "the hotkey has committed to weights ten times in this epoch; try again in the next",
-	"IncorrectCommitRevealVersion":     "the chain wants weights sealed by other rules; install a newer program",
+	"IncorrectCommitRevealVersion":     "the chain wants weights encrypted by other rules; install a newer program",
 	"CommitRevealDisabled":             "the subnet no longer wants weights hidden; try again",
 	"TooManyRegistrationsThisBlock":    "try again in the next block",
 	"TooManyRegistrationsThisInterval": "try again later",

@@ -74,14 +74,14 @@ func some(id uint64) []byte { return append([]byte{1}, num(id)...) }
 // The numbers of the test runtime's errors and calls.
 const (
 	callSetWeights, callRegister, callCommit = 3, 7, 5
-	callHide, callShow, callSeal             = 96, 97, 113
+	callHide, callShow, callTimelock         = 96, 97, 113
 	errTooFast, errNotRegistered             = 9, 11
 	errTooEarly, errVersion                  = 12, 13
 )
 
-// runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes. One that seals takes
-// sealed weights, and shows them by itself.
-func runtime(unknown string, seals bool) []byte {
+// runtime describes a runtime whose transactions also carry the extension of the given name, of two bytes. One with timelocks takes
+// encrypted weights, and shows them by itself.
+func runtime(unknown string, timelocks bool) []byte {
 	d := &description{}
 	none := d.add("", []byte{tuple}, list())
 	u8 := d.add("", []byte{primitive, 3})
@@ -98,8 +98,8 @@ func runtime(unknown string, seals bool) []byte {
 	record := d.add("EventRecord", []byte{composite}, list(field(phase), field(event), field(topics)))
 	events := d.add("", []byte{sequence}, num(record))
 	names := [][]byte{choice("set_weights", callSetWeights), choice("burned_register", callRegister), choice("commit_weights", callHide), choice("reveal_weights", callShow)}
-	if seals {
-		names = append(names, choice(sealedCall, callSeal))
+	if timelocks {
+		names = append(names, choice(timelockCall, callTimelock))
 	}
 	calls := d.add("Call", []byte{variant}, list(names...))
 	commits := d.add("Call", []byte{variant}, list(choice("set_commitment", callCommit)))
@@ -115,16 +115,16 @@ func runtime(unknown string, seals bool) []byte {
 		extensions = append(extensions, cat(str(unknown), num(two), num(none)))
 	}
 	zero := make([]byte, 8)
-	var ofSeals [][]byte
-	if seals {
-		ofSeals = [][]byte{storageItem(epochItem, u8, zero, 6), storageItem("PendingEpochAt", u8, zero, 6), storageItem("BlocksSinceLastStep", u8, zero, 6),
-			storageItem("CommitRevealWeightsVersion", u8, []byte{sealedVersion, 0}), storageItem("MinAllowedWeights", u8, []byte{2, 0}, 6),
+	var ofTimelock [][]byte
+	if timelocks {
+		ofTimelock = [][]byte{storageItem(epochItem, u8, zero, 6), storageItem("PendingEpochAt", u8, zero, 6), storageItem("BlocksSinceLastStep", u8, zero, 6),
+			storageItem("CommitRevealWeightsVersion", u8, []byte{timelockVersion, 0}), storageItem("MinAllowedWeights", u8, []byte{2, 0}, 6),
 			storageItem("ValidatorPermit", u8, list([]byte{1}, []byte{0}), 6), storageItem("SubnetOwnerHotkey", u8, make([]byte, 32), 6)}
 	}
 	return cat([]byte("meta\x0e"), list(d.types...), list(
 		palletOf("System", 0, list(storageItem("Events", events, list()), storageItem("Number", u32, zero[:4])), []byte{0}, []byte{0}),
 		palletOf("Timestamp", 2, list(storageItem("Now", u8, zero)), []byte{0}, []byte{0}),
-		palletOf("SubtensorModule", 7, list(append(ofSeals,
+		palletOf("SubtensorModule", 7, list(append(ofTimelock,
 			storageItem("NetworksAdded", u8, zero[:1], 6), storageItem("SubnetworkN", u8, zero[:2], 6), storageItem("Keys", u8, make([]byte, 32), 6, 6),
 			storageItem("Uids", u8, nil, 6, 2), storageItem("Weights", u8, list(), 6, 6), storageItem("WeightsVersionKey", u8, zero, 6),
 			storageItem("CommitRevealWeightsEnabled", u8, zero[:1], 6), storageItem("Tempo", u8, []byte{7, 0}, 6),
@@ -147,28 +147,28 @@ type node struct {
 	drop   bool // take transactions, and put none into a block
 	fast   bool // refuse weights: too fast
 
-	seals bool
-	start uint64 // time of block 0, in seconds
-	epoch uint64 // of the subnet 12
-	last  uint64 // block in which it began
-	kept  map[uint64][]sealedWeights
+	timelocks bool
+	start     uint64 // time of block 0, in seconds
+	epoch     uint64 // of the subnet 12
+	last      uint64 // block in which it began
+	kept      map[uint64][]lockedWeights
 }
 
-// sealedWeights wait for their epoch.
-type sealedWeights struct {
+// lockedWeights wait for their epoch.
+type lockedWeights struct {
 	from   Account
-	sealed []byte
+	locked []byte
 	round  uint64
 }
 
-func newNode(t *testing.T, unknown string, seals bool) *node {
-	text := runtime(unknown, seals)
+func newNode(t *testing.T, unknown string, timelocks bool) *node {
+	text := runtime(unknown, timelocks)
 	meta, err := parseMetadata(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{t: t, meta: meta, state: map[string][]byte{}, nonces: map[Account]uint64{}, blocks: make([][]byte, 1), events: make([][]byte, 1),
-		seals: seals, start: quicknetStart, kept: map[uint64][]sealedWeights{}}
+		timelocks: timelocks, start: quicknetStart, kept: map[uint64][]lockedWeights{}}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			Method string
@@ -277,13 +277,13 @@ func (n *node) pass() {
 	n.blocks, n.events = append(n.blocks, nil), append(n.events, nil)
 }
 
-// begin does what the chain does by itself in its next block, in the order of subtensor: sealed weights are shown, then an epoch begins.
+// begin does what the chain does by itself in its next block, in the order of subtensor: timelocked weights are shown, then an epoch begins.
 func (n *node) begin() {
 	height := uint64(len(n.blocks))
 	now := n.start + height*uint64(blockTime/time.Second)
 	n.put(binary.LittleEndian.AppendUint32(nil, uint32(height)), "System", "Number")
 	n.put(binary.LittleEndian.AppendUint64(nil, now*1000), "Timestamp", "Now")
-	if !n.seals {
+	if !n.timelocks {
 		return
 	}
 	const tempo, period = 7, 2 // as the storage has it by default
@@ -291,24 +291,24 @@ func (n *node) begin() {
 	if begins {
 		current++
 	}
-	var missing []sealedWeights
+	var missing []lockedWeights
 	for _, w := range n.kept[current-period] {
 		if w.round*quicknetPeriod+quicknetStart > now {
 			missing = append(missing, w)
 			continue
 		}
-		msg, err := open(w.sealed, pulse)
+		msg, err := open(w.locked, pulse)
 		if err != nil || w.round != pulseRound {
-			n.t.Errorf("weights sealed for round %d are not opened: %v", w.round, err)
+			n.t.Errorf("weights encrypted for round %d are not opened: %v", w.round, err)
 			continue
 		}
 		r := &reader{b: msg}
 		if from := r.bytes(); string(from) != string(w.from[:]) {
-			n.t.Errorf("the weights of %v are sealed as those of %x", w.from, from)
+			n.t.Errorf("the weights of %v are encrypted as those of %x", w.from, from)
 		}
 		n.weigh(w.from, []byte{12, 0}, r)
 		if version := r.u64(); version != 0 || r.err != nil || len(r.b) > 0 {
-			n.t.Errorf("weights are sealed with version %d, %d bytes more, %v", version, len(r.b), r.err)
+			n.t.Errorf("weights are encrypted with version %d, %d bytes more, %v", version, len(r.b), r.err)
 		}
 	}
 	delete(n.kept, current-period)
@@ -419,19 +419,19 @@ func (n *node) carryOut(from Account, call []byte) byte {
 			return errTooFast
 		}
 		n.weigh(from, netuid, r)
-	case [2]byte{7, callSeal}:
-		sealed, round, version := r.bytes(), r.u64(), r.u16()
+	case [2]byte{7, callTimelock}:
+		locked, round, version := r.bytes(), r.u64(), r.u16()
 		switch {
-		case version != sealedVersion:
+		case version != timelockVersion:
 			return errVersion
 		case !registered:
 			return errNotRegistered
 		case n.fast:
 			return errTooFast
 		case r.err != nil || len(r.b) > 0:
-			n.t.Errorf("sealed weights with %d bytes more, %v", len(r.b), r.err)
+			n.t.Errorf("timelocked weights with %d bytes more, %v", len(r.b), r.err)
 		}
-		n.kept[n.epoch] = append(n.kept[n.epoch], sealedWeights{from, bytes.Clone(sealed), round})
+		n.kept[n.epoch] = append(n.kept[n.epoch], lockedWeights{from, bytes.Clone(locked), round})
 	}
 	return 0
 }

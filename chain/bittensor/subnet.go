@@ -159,23 +159,23 @@ func (s Subnet) Weights(ctx context.Context, uid uint16) (map[uint16]uint16, err
 // show them by itself: Hide and Show do it.
 var ErrCommitReveal = errors.New("the subnet wants weights hidden for an hour or more before they count: entrain validate --bittensor sets them so")
 
-// sealed reports whether the subnet takes weights only if they are sealed. The error is that nobody
-// can set weights with this version of the program, or ErrCommitReveal.
-func (s Subnet) sealed(ctx context.Context) (bool, error) {
+// timelocked reports whether the subnet takes weights only if they are encrypted for a time. The
+// error is that nobody can set weights with this version of the program, or ErrCommitReveal.
+func (s Subnet) timelocked(ctx context.Context) (bool, error) {
 	r, err := s.Client.get(ctx, module, "CommitRevealWeightsEnabled", s.netuid())
 	if err != nil || r.u8() == 0 {
 		return false, err
 	}
 	_, known := s.Client.meta.pallets[module].storage[epochItem]
-	if _, err := s.Client.meta.call(module, sealedCall); err != nil || !known {
+	if _, err := s.Client.meta.call(module, timelockCall); err != nil || !known {
 		return true, ErrCommitReveal
 	}
 	if r, err = s.Client.get(ctx, module, "CommitRevealWeightsVersion"); err != nil {
 		return true, err
 	}
-	if v := r.u16(); v != sealedVersion || r.err != nil {
-		return true, fmt.Errorf("subnet %d wants weights sealed by version %d of the chain's rules, and this program knows %d: "+
-			"install a newer one, or set them with btcli", s.NetUID, v, sealedVersion)
+	if v := r.u16(); v != timelockVersion || r.err != nil {
+		return true, fmt.Errorf("subnet %d wants weights timelocked by version %d of the chain's rules, and this program knows %d: "+
+			"install a newer one, or set them with btcli", s.NetUID, v, timelockVersion)
 	}
 	return true, nil
 }
@@ -183,7 +183,7 @@ func (s Subnet) sealed(ctx context.Context) (bool, error) {
 // CanSetWeights returns an error if this version of the program cannot set weights on the subnet,
 // neither by SetWeights nor by Hide.
 func (s Subnet) CanSetWeights(ctx context.Context) error {
-	if _, err := s.sealed(ctx); err != nil && !errors.Is(err, ErrCommitReveal) {
+	if _, err := s.timelocked(ctx); err != nil && !errors.Is(err, ErrCommitReveal) {
 		return err
 	}
 	_, _, err := s.Client.extras(0, 0, nil)
@@ -194,7 +194,7 @@ func (s Subnet) CanSetWeights(ctx context.Context) error {
 // subnet that wants them hidden at first, it returns in what time the chain shows them, and they
 // count.
 func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]float64) (hidden time.Duration, err error) {
-	sealed, err := s.sealed(ctx)
+	timelocked, err := s.timelocked(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -202,8 +202,8 @@ func (s Subnet) SetWeights(ctx context.Context, hotkey Key, scores map[uint16]fl
 	if err != nil {
 		return 0, err
 	}
-	if sealed {
-		return s.timelocked(ctx, hotkey, row, version)
+	if timelocked {
+		return s.commitTimelocked(ctx, hotkey, row, version)
 	}
 	call, err := s.Client.meta.call(module, "set_weights")
 	if err != nil {

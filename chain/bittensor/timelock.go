@@ -20,7 +20,7 @@ import (
 )
 
 // Quicknet is drand's beacon of one signature every three seconds. The signature of a round opens
-// what was sealed for it. See
+// what was encrypted for it. See
 // https://api.drand.sh/52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971/info.
 const (
 	quicknetStart  = 1692803367 // Unix time, in seconds
@@ -30,10 +30,10 @@ const (
 		"0d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
 )
 
-// seal encrypts a message for a round of quicknet: the round's signature opens it. The format is
-// that of Bittensor's chain, after https://github.com/ideal-lab5/timelock: the key of an AES-GCM
+// timelock encrypts a message for a round of quicknet: the round's signature opens it. The format
+// is that of Bittensor's chain, after https://github.com/ideal-lab5/timelock: the key of an AES-GCM
 // ciphertext, encrypted to the round by the FullIdent of Boneh and Franklin.
-func seal(msg []byte, round uint64, random io.Reader) ([]byte, error) {
+func timelock(msg []byte, round uint64, random io.Reader) ([]byte, error) {
 	var secret struct {
 		sigma, key [32]byte
 		nonce      [12]byte
@@ -122,12 +122,12 @@ const (
 	// before. The chain looks for the round in every block of the epoch.
 	settling = 3
 
-	// sealedCall takes weights that are sealed by the rules of sealedVersion. In runtimes with
+	// timelockCall takes weights that are encrypted by the rules of timelockVersion. In runtimes with
 	// epochItem, an epoch begins where the chain's storage says; in those before it followed from the
 	// block's number, as Hide has it.
-	sealedCall    = "commit_timelocked_weights"
-	sealedVersion = 4
-	epochItem     = "LastEpochBlock"
+	timelockCall    = "commit_timelocked_weights"
+	timelockVersion = 4
+	epochItem       = "LastEpochBlock"
 )
 
 // schedule is the state of a subnet's epochs after a block.
@@ -156,8 +156,8 @@ func (e schedule) shows(period uint64) uint64 {
 	return begin + (max(period, 1)-1)*e.tempo
 }
 
-// counts returns why weights, encoded by row, would not count. The chain looks at sealed weights
-// only when it shows them, and drops those that it refuses without a word.
+// counts returns why weights, encoded by row, would not count. The chain looks at timelocked
+// weights only when it shows them, and drops those that it refuses without a word.
 func (s Subnet) counts(ctx context.Context, hotkey Account, row []byte) error {
 	uid, registered, err := s.UID(ctx, hotkey)
 	if err != nil {
@@ -192,14 +192,14 @@ func (s Subnet) counts(ctx context.Context, hotkey Account, row []byte) error {
 	return err
 }
 
-// timelocked seals weights, encoded by row, for the round of drand after which they count, and
-// sends them. It returns in what time the chain shows them by itself.
-func (s Subnet) timelocked(ctx context.Context, hotkey Key, row, version []byte) (time.Duration, error) {
+// commitTimelocked encrypts weights, encoded by row, for the round of drand after which they count,
+// and sends them. It returns in what time the chain shows them by itself.
+func (s Subnet) commitTimelocked(ctx context.Context, hotkey Key, row, version []byte) (time.Duration, error) {
 	account := hotkey.Account()
 	if err := s.counts(ctx, account, row); err != nil {
 		return 0, err
 	}
-	call, err := s.Client.meta.call(module, sealedCall)
+	call, err := s.Client.meta.call(module, timelockCall)
 	if err != nil {
 		return 0, err
 	}
@@ -238,11 +238,11 @@ func (s Subnet) timelocked(ctx context.Context, hotkey Key, row, version []byte)
 	}
 	wait := time.Duration(blocks) * blockTime
 	round := (now + uint64(wait/time.Second) - quicknetStart) / quicknetPeriod
-	sealed, err := seal(slices.Concat(appendBytes(nil, account[:]), row[2:], version), round, rand.Reader)
+	locked, err := timelock(slices.Concat(appendBytes(nil, account[:]), row[2:], version), round, rand.Reader)
 	if err != nil {
 		return 0, err
 	}
-	call = appendBytes(append(call, s.netuid()...), sealed)
+	call = appendBytes(append(call, s.netuid()...), locked)
 	call = binary.LittleEndian.AppendUint64(call, round)
-	return wait, s.Client.submit(ctx, hotkey, binary.LittleEndian.AppendUint16(call, sealedVersion), s.Poll)
+	return wait, s.Client.submit(ctx, hotkey, binary.LittleEndian.AppendUint16(call, timelockVersion), s.Poll)
 }

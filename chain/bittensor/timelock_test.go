@@ -26,8 +26,8 @@ const (
 	pulse      = "b44679b9a59af2ec876b1a6b1ad52ea9b1615fc3982b19576350f93447cb1125e342b73a8dd2bacbe47e4b6b63ed5e39"
 )
 
-// open reads what was sealed for the round of a signature.
-func open(sealed []byte, signature string) ([]byte, error) {
+// open decrypts what was encrypted for the round of a signature.
+func open(locked []byte, signature string) ([]byte, error) {
 	text, err := hex.DecodeString(signature)
 	if err != nil {
 		return nil, err
@@ -37,13 +37,13 @@ func open(sealed []byte, signature string) ([]byte, error) {
 	if err := sig.SetBytes(text); err != nil {
 		return nil, err
 	}
-	if len(sealed) < 96 {
+	if len(locked) < 96 {
 		return nil, errShort
 	}
-	if err := u.SetBytes(sealed[:96]); err != nil {
+	if err := u.SetBytes(locked[:96]); err != nil {
 		return nil, err
 	}
-	r := &reader{b: sealed[96:]}
+	r := &reader{b: locked[96:]}
 	list := func(r *reader) []byte { return r.take(int(min(r.u64(), 1<<20))) }
 	v, w, body, suite := list(r), list(r), &reader{b: list(r)}, list(r)
 	text, nonce := list(body), list(body)
@@ -58,7 +58,7 @@ func open(sealed []byte, signature string) ([]byte, error) {
 	key := [32]byte(xor([32]byte(w), [32]byte(sum(sigma[:]))))
 	scalar := blind(sigma, key)
 	if check.ScalarMult(&scalar, bls12381.G2Generator()); !check.IsEqual(&u) {
-		return nil, errors.New("sealed for another round")
+		return nil, errors.New("encrypted for another round")
 	}
 	gcm, err := newGCM(key)
 	if err != nil {
@@ -79,30 +79,30 @@ func (c constant) Read(b []byte) (int, error) {
 
 // Package bittensor-drand 2.0.0 for Python made the first by encrypt_at_round(b"hello, entrain", 1000), and opened the second, which is
 // ours without chance.
-func TestSealedAsByOthers(t *testing.T) {
+func TestTimelockedAsByOthers(t *testing.T) {
 	const theirs = "8d3383e220074112159653540b90f67c5dc8aedd640b97bd9ac5bc69da2505296ef24d060bbabed0b2ed1310c0dc0d4d075c231b58de31c99c466b49f2815a20" +
 		"2a225c9cf3db9d9677ff6d45250e6df45001ba782059a545c67a580f77fbe22b20000000000000008df2d6c51f80c9e38531200043f4fd565cb0a868d762d71a" +
 		"4a6a4f263c61faeb200000000000000040e1d21e3dc9baf4014834a1e4ca6d693d9307f4ed95c899ce61a973edfdf2e13a000000000000001e00000000000000" +
 		"122eaedb63d518d4bb86ea3b447172cef233e40c078915e08bf69ed678ff0c0000000000000075fe33e22e4cfbab4b7f11d008000000000000004145535f4743" +
 		"4d5f"
-	sealed, err := hex.DecodeString(theirs)
+	locked, err := hex.DecodeString(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if msg, err := open(sealed, pulse); err != nil || string(msg) != "hello, entrain" {
-		t.Errorf("what others sealed is %q, %v", msg, err)
+	if msg, err := open(locked, pulse); err != nil || string(msg) != "hello, entrain" {
+		t.Errorf("what others encrypted is %q, %v", msg, err)
 	}
-	ours, err := seal([]byte("hello, entrain"), pulseRound, constant(7))
+	ours, err := timelock([]byte("hello, entrain"), pulseRound, constant(7))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if h := hex.EncodeToString(sum(ours)); h != "ec0659886306eeff087930a32561a48b18d26e659cb74975bd9e44bc4b2c20db" {
-		t.Errorf("what we seal has the hash %s", h)
+		t.Errorf("what we encrypt has the hash %s", h)
 	}
 	if msg, err := open(ours, pulse); err != nil || string(msg) != "hello, entrain" {
-		t.Errorf("what we sealed is %q, %v", msg, err)
+		t.Errorf("what we encrypted is %q, %v", msg, err)
 	}
-	if other, err := seal([]byte("hello, entrain"), pulseRound+1, constant(7)); err != nil {
+	if other, err := timelock([]byte("hello, entrain"), pulseRound+1, constant(7)); err != nil {
 		t.Error(err)
 	} else if _, err := open(other, pulse); err == nil {
 		t.Error("the signature of another round opens it")
@@ -156,14 +156,14 @@ func others(t *testing.T, script string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-func TestOthersOpenWhatWeSeal(t *testing.T) {
+func TestOthersOpenWhatWeTimelock(t *testing.T) {
 	for n, random := range map[int]io.Reader{1: rand.Reader, 67: rand.Reader, 4000: rand.Reader, 14: constant(7)} {
 		msg := bytes.Repeat([]byte("hello, entrain"), n)[:n]
-		sealed, err := seal(msg, pulseRound, random)
+		locked, err := timelock(msg, pulseRound, random)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := binary.LittleEndian.AppendUint64(appendBytes(nil, sealed), pulseRound)
+		data := binary.LittleEndian.AppendUint64(appendBytes(nil, locked), pulseRound)
 		got := others(t, `import sys, bittensor_drand as b
 print(b.decrypt_with_signature(bytes.fromhex(sys.argv[1]), sys.argv[2]).hex())
 print(b.encrypt_at_round(bytes.fromhex(sys.argv[3]), int(sys.argv[4]))[0].hex())`, hex.EncodeToString(data), pulse, hex.EncodeToString(msg), fmt.Sprint(pulseRound))
@@ -175,7 +175,7 @@ print(b.encrypt_at_round(bytes.fromhex(sys.argv[3]), int(sys.argv[4]))[0].hex())
 			t.Fatal(err)
 		}
 		if back, err := open((&reader{b: data}).bytes(), pulse); err != nil || !bytes.Equal(back, msg) {
-			t.Errorf("what others sealed is %.80x, %v", back, err)
+			t.Errorf("what others encrypted is %.80x, %v", back, err)
 		}
 	}
 }
@@ -219,9 +219,9 @@ for height, last, pending, idle, tempo, period in json.loads(sys.argv[1]):
 	}
 }
 
-// Whatever the place in an epoch at which weights are sealed, the chain shows them by itself, in the block that was said, and drand's
-// network not before the epoch in which they count.
-func TestTheChainShowsSealedWeights(t *testing.T) {
+// Wherever in an epoch weights are encrypted, the chain shows them by itself in the block that SetWeights said, which is after the first one
+// of the epoch in which they count.
+func TestTheChainShowsTimelockedWeights(t *testing.T) {
 	n, s, ctx := worldOf(t, true)
 	n.put([]byte{1}, module, "CommitRevealWeightsEnabled", s.netuid())
 	if err := s.CanSetWeights(ctx); err != nil {
@@ -240,25 +240,25 @@ func TestTheChainShowsSealedWeights(t *testing.T) {
 		scores := map[uint16]float64{0: 1, 1: float64(place + 2)}
 		hidden, err := s.SetWeights(ctx, alice(t), scores)
 		if err != nil || hidden != in {
-			t.Fatalf("sealed at place %d: hidden for %v, %v, want %v", place, hidden, err, in)
+			t.Fatalf("encrypted at place %d: hidden for %v, %v, want %v", place, hidden, err, in)
 		}
 		want := map[uint16]uint16{0: uint16(65535/float64(place+2) + 0.5), 1: 65535}
 		for uint64(len(n.blocks))-1 < height+uint64(in/blockTime) {
 			if row, err := s.Weights(ctx, 0); err != nil || maps.Equal(row, want) {
-				t.Fatalf("sealed at place %d: shown %d blocks later, and not after %d", place, uint64(len(n.blocks))-1-height, in/blockTime)
+				t.Fatalf("encrypted at place %d: shown %d blocks later, and not after %d", place, uint64(len(n.blocks))-1-height, in/blockTime)
 			}
 			n.pass()
 		}
 		if row, err := s.Weights(ctx, 0); err != nil || !maps.Equal(row, want) {
-			t.Errorf("sealed at place %d: the weights are %v, %v, want %v", place, row, err, want)
+			t.Errorf("encrypted at place %d: the weights are %v, %v, want %v", place, row, err, want)
 		}
 		if begun := uint64(len(n.blocks)) - 1 - n.last; begun != settling {
-			t.Errorf("sealed at place %d: shown %d blocks after the epoch began", place, begun)
+			t.Errorf("encrypted at place %d: shown %d blocks after the epoch began", place, begun)
 		}
 	}
 }
 
-func TestWeightsThatCannotBeSealed(t *testing.T) {
+func TestWeightsThatCannotBeTimelocked(t *testing.T) {
 	n, s, ctx := worldOf(t, true)
 	n.put([]byte{1}, module, "CommitRevealWeightsEnabled", s.netuid())
 	n.pass()
@@ -272,7 +272,7 @@ func TestWeightsThatCannotBeSealed(t *testing.T) {
 	fails("rate limit")
 	n.fast = false
 	if _, err := s.SetWeights(ctx, seeded(t, strings.Repeat("07", 32)), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "register the hotkey first") {
-		t.Errorf("sealed by a stranger: %v", err)
+		t.Errorf("encrypted by a stranger: %v", err)
 	}
 	// What the chain would only find when it shows them. A hotkey may give all weight to itself, and a subnet's owner needs no permit.
 	for _, c := range []struct {
@@ -294,7 +294,7 @@ func TestWeightsThatCannotBeSealed(t *testing.T) {
 	if _, err := s.SetWeights(ctx, bob(t), map[uint16]float64{0: 1, 1: 1}); err != nil {
 		t.Errorf("by the subnet's owner: %v", err)
 	}
-	n.kept = map[uint64][]sealedWeights{} // the rounds are not known here
+	n.kept = map[uint64][]lockedWeights{} // the rounds are not known here
 
 	n.put([]byte{0, 0}, module, "Tempo", s.netuid())
 	fails("its tempo is 0")
@@ -307,12 +307,12 @@ func TestWeightsThatCannotBeSealed(t *testing.T) {
 	n.put(make([]byte, 8), "Timestamp", "Now")
 	fails("ask another endpoint")
 
-	n.put([]byte{sealedVersion + 1, 0}, module, "CommitRevealWeightsVersion")
+	n.put([]byte{timelockVersion + 1, 0}, module, "CommitRevealWeightsVersion")
 	fails("version 5 of the chain's rules")
 	if err := s.CanSetWeights(ctx); err == nil || !strings.Contains(err.Error(), "install a newer one") {
-		t.Errorf("a validator that cannot seal weights starts: %v", err)
+		t.Errorf("a validator that cannot timelock weights starts: %v", err)
 	}
-	n.put([]byte{sealedVersion, 0}, module, "CommitRevealWeightsVersion")
+	n.put([]byte{timelockVersion, 0}, module, "CommitRevealWeightsVersion")
 	n.drop = true
 	n.pass()
 	fails("expired")

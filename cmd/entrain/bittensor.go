@@ -155,7 +155,7 @@ func bittensorWeightsCommand(c console, o *subnetOptions) *cobra.Command {
 		Long: `Sets the weights of a validator's hotkey: each hotkey that has committed to a member of the run gets
 weight in proportion to the member's score, as the run's chain has combined it from all validators. A
 member that several hotkeys name counts once, for the lowest number. A subnet that wants weights hidden at
-first gets them sealed, and its chain shows them by itself an hour or more later. Without --hotkey it shows
+first gets them encrypted, and its chain shows them by itself an hour or more later. Without --hotkey it shows
 the scores, and sets nothing. entrain validate --bittensor sets them after each scoring period.`,
 		Example: "  entrain bittensor weights my-run --netuid 12\n" +
 			"  entrain bittensor weights my-run --netuid 12 --hotkey ~/.bittensor/wallets/me/hotkeys/default",
