@@ -91,7 +91,7 @@ func TestFamiliesGiveTheIdsOfTheInstalledLibrary(t *testing.T) {
 	}
 	t.Logf("%d texts, %.1f MB; %s", cases, float64(read)/1e6, &faulty)
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		t.Logf("%-20s %9d tokens as the tokenizers library has them, %9d as sentencepiece or tiktoken", name, ids[name], others[name])
+		t.Logf("%-20s %9d tokens, the same by tokenizers; %d by tiktoken or sentencepiece", name, ids[name], others[name])
 	}
 	if id, ok := Begin(made["llama2"]); !ok || id != 1 {
 		t.Errorf("a text of Llama 2 begins with %d, %v", id, ok)

@@ -92,12 +92,12 @@ def texts(seed):
         yield "".join(r.choice("eeetttaaa th") for _ in range(r.randrange(100, 1000))).replace(" ", "")
 
 
-def sentence(texts, normalizer, pre_tokenizer, late):
+def sentence(texts, normalizer, pre_tokenizer, late, vocab_size):
     """A BPE in SentencePiece's manner, with a token for each byte."""
     t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     t.pre_tokenizer = pre_tokenizers.Metaspace()
     specials = ["<unk>", "<s>", "</s>"] + [f"<0x{c:02X}>" for c in range(256)]
-    t.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=2000, special_tokens=specials, show_progress=False, max_token_length=16))
+    t.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=specials, show_progress=False, max_token_length=16, limit_alphabet=600))
     d = json.loads(t.to_str())
     d["added_tokens"] = [dict(a, normalized=late) for a in d["added_tokens"] if a["id"] < 3]
     # Merges across words, which only vocabularies made without cutting have.
@@ -116,21 +116,21 @@ def sentence(texts, normalizer, pre_tokenizer, late):
     return t
 
 
-def families(lines):
+def families(lines, vocab_size=2000):
     legacy = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    yield "llama2", sentence(lines, legacy, None, False)
-    yield "llama2, normalized", sentence(lines, legacy, None, True)
-    yield "mistral", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), False)
-    yield "always", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True), False)
-    yield "never", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True), True)
-    yield "gemma", sentence(lines, normalizers.Replace(" ", "▁"), pre_tokenizers.Split(" ", "merged_with_previous"), False)
+    yield "llama2", sentence(lines, legacy, None, False, vocab_size)
+    yield "llama2, normalized", sentence(lines, legacy, None, True, vocab_size)
+    yield "mistral", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), False, vocab_size)
+    yield "always", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True), False, vocab_size)
+    yield "never", sentence(lines, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True), True, vocab_size)
+    yield "gemma", sentence(lines, normalizers.Replace(" ", "▁"), pre_tokenizers.Split(" ", "merged_with_previous"), False, vocab_size)
     for name, cut in [("llama3", split(GPT4)), ("qwen", split(QWEN)), ("tekken", split(TEKKEN)),
                       *[(name, PATTERNS[name]) for name in ("gpt2", "digits", "gpt4o")]]:
         t = Tokenizer(models.BPE(ignore_merges=name in ("llama3", "tekken")))
         t.pre_tokenizer, t.decoder = cut, decoders.ByteLevel()
         if name == "qwen":
             t.normalizer = normalizers.NFC()
-        t.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=2000, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        t.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=vocab_size, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                                                          special_tokens=["<|endoftext|>", "<|im_start|>"]))
         yield name, t
 
@@ -182,10 +182,10 @@ def mixed(size, seed):
     right-to-left text, control characters, and any characters at all."""
     r = random.Random(seed)
     root = subprocess.run(["go", "env", "GOROOT"], check=True, capture_output=True, text=True).stdout.strip()
-    files = [*sorted(glob.glob(root + "/src/**/*.txt", recursive=True)), *sorted(glob.glob(root + "/src/*/*.go")),
-             *sorted(glob.glob(os.path.dirname(os.__file__) + "/*.py"))]
-    r.shuffle(files)
-    files.sort(key=lambda f: "Opticks" not in f and "Sawyer" not in f)
+    books = [root + "/src/testdata/Isaac.Newton-Opticks.txt", root + "/src/compress/testdata/Mark.Twain-Tom.Sawyer.txt"]
+    code = [*sorted(glob.glob(root + "/src/*/*.go")), *sorted(glob.glob(os.path.dirname(os.__file__) + "/*.py"))]
+    r.shuffle(code)
+    files = [f for f in books if os.path.exists(f)] + code
     plain = []
     for f in files:
         try:
@@ -248,7 +248,7 @@ if sys.argv[1] == "families":
         source = open(sys.argv[2], encoding="utf-8").read()
         lines = source.splitlines(keepends=True)
         several = [*texts(int(sys.argv[3])), *special, *source.split("\n\n")][::int(sys.argv[4])]
-    made = dict(families(lines))
+    made = dict(families(lines, 8000 if len(sys.argv) > 5 else 2000))
     others = {}  # what is not this library
     if len(sys.argv) > 5:
         try:
