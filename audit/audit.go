@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/participant"
+	"github.com/entrain-network/entrain/retry"
 )
 
 // patience is the time that members have to answer.
@@ -89,6 +90,10 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 	for began := time.Now(); ; {
 		r, members, err := a.choose(a.state(), o)
 		if err != nil {
+			// Of the windows that the chain knows, none may be final and agreed yet.
+			if a.buckets != nil && o.Round == 0 && time.Since(began) < patience && retry.Wait(ctx, auditAskEvery) == nil {
+				continue
+			}
 			return Tally{}, err
 		}
 		// Members serve their states only for a while, so these are fetched first, as many as fit.

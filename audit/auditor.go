@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -18,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/participant/trainer"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -29,12 +31,14 @@ type auditor struct {
 	run     string
 	client  ledger.Chain
 	trainer *trainer.Trainer
-	guest   *participant.Guest
-	stop    context.CancelFunc // of the watches
-	release func()             // of the checkpoint that the run continues
+	guest   *participant.Guest       // of members that are peers, or nil
+	buckets *participant.BucketGuest // of those with buckets, or nil
+	stop    context.CancelFunc       // of the watches
+	release func()                   // of the checkpoint that the run continues
 	tally   Tally
 
-	paramsRoot wire.Hash // of params, the last that were needed
+	paramsRoot wire.Hash         // of params, the last that were needed
+	paramsAt   coordinator.Round // at the start of which they were agreed on
 	params     []float32
 
 	archived   *node.ArchivedRound // what is audited, in place of members
@@ -57,7 +61,12 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	a.client = client
 	a.latest.s = on.Snapshot
 	if on.Spec.Buckets() {
-		return nil, fmt.Errorf("run %q exchanges by buckets, and an audit asks members that are peers: entrain validate %s computes results of such a run again", a.run, a.run)
+		switch {
+		case on.Spec.Trust.VerificationPercent == 0:
+			return nil, fmt.Errorf("run %q exchanges by buckets and has no checks of results, so commitments do not hold the gradient: entrain validate %s compares what members reveal with it", a.run, a.run)
+		case o.Archive != "":
+			return nil, fmt.Errorf("--archive: run %q exchanges by buckets, whose rounds are not archived", a.run)
+		}
 	}
 	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
 	if err != nil {
@@ -95,7 +104,9 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 
 // visit connects the auditor to the members.
 func (a *auditor) visit(ctx context.Context, run string, id wire.Hash) (err error) {
-	if a.guest, err = participant.Visit(ctx, a.client, run, id, nil); err != nil {
+	if t := a.trainer; t.Spec.Buckets() {
+		a.buckets = participant.VisitBuckets(a.client, run, id, t.Engine, t.Initial, a.options.Kept)
+	} else if a.guest, err = participant.Visit(ctx, a.client, run, id, nil); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -109,6 +120,9 @@ func (a *auditor) close() error {
 	var errs []error
 	if a.guest != nil {
 		errs = append(errs, a.guest.Close())
+	}
+	if a.buckets != nil {
+		errs = append(errs, a.buckets.Close())
 	}
 	if a.trainer != nil {
 		a.trainer.Close()
@@ -134,6 +148,9 @@ func others(s coordinator.State, first coordinator.Member) []key.Public {
 // contact waits until members answer: they let a guest in once they have seen it on the chain. It
 // waits a little for the rest when some answer. A limit of 0 means none.
 func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
+	if a.buckets != nil {
+		return nil // buckets let everybody in
+	}
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
@@ -197,9 +214,14 @@ const askedMax = 8
 const auditAskEvery = 250 * time.Millisecond
 
 // commitments asks members for one member's commitments to a round, until one has them.
-func (a *auditor) commitments(ctx context.Context, s coordinator.State, round coordinator.Round, member coordinator.Member) ([]dispute.Signed, error) {
+func (a *auditor) commitments(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member) ([]dispute.Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	round := r.Number()
+	if a.buckets != nil {
+		signed, err := a.buckets.Commitment(ctx, s, r, member)
+		return []dispute.Signed{signed}, err
+	}
 	if a.archived != nil {
 		if found := commitmentsOf(a.archived, round, member); len(found) > 0 {
 			return found, nil
@@ -256,24 +278,50 @@ func (a *auditor) floats(ctx context.Context, root wire.Hash, n int, from []key.
 }
 
 // start fetches the parameters at a round's start.
-func (a *auditor) start(ctx context.Context, s coordinator.State, root wire.Hash, member coordinator.Member) ([]float32, error) {
+func (a *auditor) start(ctx context.Context, s coordinator.State, round coordinator.Round, root wire.Hash, member coordinator.Member) ([]float32, error) {
 	if a.paramsRoot == root && a.params != nil {
 		return a.params, nil
 	}
 	var err error
+	held := a.params
 	a.params = nil
 	if root == s.Config().ModelHash {
 		a.params = a.trainer.Initial()
 	}
 	if a.params != nil {
-		a.paramsRoot = root
+		a.paramsRoot, a.paramsAt = root, round
 		return a.params, nil
 	}
-	if a.params, err = a.floats(ctx, root, a.trainer.Engine.ParamsLen(), others(s, member)); err != nil {
+	if a.buckets != nil {
+		if round < a.paramsAt {
+			held = nil
+		}
+		a.params, err = a.fromBuckets(ctx, s, round, root, held)
+	} else {
+		a.params, err = a.floats(ctx, root, a.trainer.Engine.ParamsLen(), others(s, member))
+	}
+	if err != nil {
 		return nil, err
 	}
-	a.paramsRoot = root
+	a.paramsRoot, a.paramsAt = root, round
 	return a.params, nil
+}
+
+// fromBuckets gets the parameters at a window's start from what members have published, patching
+// held if there are any. The last that leads to them is published during the windows after.
+func (a *auditor) fromBuckets(ctx context.Context, s coordinator.State, round coordinator.Round, root wire.Hash, held []float32) ([]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		params, err := a.buckets.Params(ctx, s, round, root, a.paramsAt, held)
+		if err == nil || !served(a.state(), round) || retry.Wait(ctx, auditAskEvery) != nil {
+			if err != nil {
+				first, _, _ := strings.Cut(err.Error(), "\n") // each bucket has a line
+				err = errors.New(first)
+			}
+			return params, err
+		}
+	}
 }
 
 // before fetches the optimizer state with which a member began.

@@ -80,7 +80,7 @@ func (a *auditor) gather(ctx context.Context, r coordinator.RoundState, member c
 	}}
 	report := &in.report
 	report.Sequences = uint32(batch.Total(in.spans))
-	signed, err := a.commitments(ctx, s, r.Number(), member)
+	signed, err := a.commitments(ctx, s, r, member)
 	if err != nil {
 		return in.give(err, "its commitment", "members keep those of the last rounds: audit sooner, or with --watch")
 	}
@@ -96,10 +96,16 @@ func (a *auditor) gather(ctx context.Context, r coordinator.RoundState, member c
 	if report.Verdict == Different {
 		return in
 	}
+	if a.buckets != nil { // a commitment holds the gradient, which takes no state
+		if in.params, err = a.start(ctx, s, r.Number(), agreed, member); err != nil {
+			return in.give(err, "the parameters at the window's start", "members keep what leads to those of the last windows: audit sooner, or with --watch")
+		}
+		return in
+	}
 	if in.prev, err = a.before(ctx, s, in.commitment.Prev, member); err != nil {
 		return in.give(err, "the optimizer state it went on from", advicePrev(err))
 	}
-	if in.params, err = a.start(ctx, s, agreed, member); err != nil {
+	if in.params, err = a.start(ctx, s, r.Number(), agreed, member); err != nil {
 		return in.give(err, "the parameters at the round's start", "members keep those of the last rounds: audit sooner, or with --watch")
 	}
 	a.chained(ctx, s, r, in.commitment, report)
@@ -117,15 +123,29 @@ func (a *auditor) compute(ctx context.Context, in *inputs) Report {
 	if in.report.Verdict != "" && in.params == nil {
 		return in.report
 	}
+	if a.buckets != nil {
+		g, err := a.trainer.Engine.Gradient(ctx, cpu.Floats(in.params), in.spans)
+		if err != nil {
+			return in.give(err, "computing the share", "check the data, and this machine").report
+		}
+		c := in.commitment
+		in.report.row("gradient", c.Work, dispute.WorkHash(c.Run, c.Round, c.Member, g.Root))
+		return in.report.right()
+	}
 	result, err := a.trainer.Engine.Step(ctx, cpu.Floats(in.params), cpu.Floats(in.prev), in.spans, uint32(in.round.Step()))
 	if err != nil {
 		return in.give(err, "computing the share", "check the data, and this machine").report
 	}
 	in.report.compare(in.commitment, result, merkle.Root(a.trainer.Engine.Leaves(cpu.Floats(in.prev))), a.trainer.Spec.Slices())
-	if in.report.Verdict == "" {
-		in.report.Verdict = Equal
+	return in.report.right()
+}
+
+// right returns the report, whose result is right if nothing speaks against it.
+func (r Report) right() Report {
+	if r.Verdict == "" {
+		r.Verdict = Equal
 	}
-	return in.report
+	return r
 }
 
 func advicePrev(err error) string {

@@ -9,17 +9,13 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/loop"
-	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/onchain"
@@ -321,59 +317,18 @@ func (f Fetching) fromBuckets(ctx context.Context, client ledger.Chain, on oncha
 		return s, nil, err
 	}
 	defer t.Close()
-	buckets := bucket.NewClient(bucket.S3Options{Public: !onchain.AllPrivate(f.Endpoints)})
-	defer buckets.Close()
-	l := loop.NewReal()
-	reader := node.NewBucketReader(on.Snapshot.State.ID(), l, t.Engine, bucket.NewExchange(l, nil, bucket.NewReader(buckets.Open, bucket.Options{}), bucket.ExchangeOptions{}), t.Initial, f.Kept)
-	work, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(work) }()
-	defer func() {
-		stop()
-		<-ended
-		err = errors.Join(err, reader.Close())
-	}()
+	guest := VisitBuckets(client, on.Spec.Name, on.Snapshot.State.ID(), t.Engine, t.Initial, f.Kept)
+	defer func() { err = errors.Join(err, guest.Close()) }()
 	for began := time.Now(); ; {
-		if s, values, err = readBuckets(work, l, client, on.Spec.Name, reader); err == nil || time.Since(began) > fetchPatience || retry.Wait(ctx, fetchEvery) != nil {
+		var at ledger.Snapshot
+		if at, err = onchain.GetSnapshot(ctx, client, on.Spec.Name); err == nil {
+			s = at.State
+			root, round := s.Params()
+			values, err = guest.Params(ctx, s, round, root, 0, nil)
+		}
+		if err == nil || time.Since(began) > fetchPatience || retry.Wait(ctx, fetchEvery) != nil {
 			return s, values, err
 		}
-	}
-}
-
-// readBuckets makes one attempt to get the agreed parameters from the members' buckets.
-func readBuckets(ctx context.Context, l *loop.Real, client ledger.Chain, run string, from *node.BucketReader) (s coordinator.State, values []float32, err error) {
-	at, err := onchain.GetSnapshot(ctx, client, run)
-	if err != nil {
-		return s, nil, err
-	}
-	s = at.State
-	root, round := s.Params()
-	type answer struct {
-		values func() []float32
-		err    error
-	}
-	answers := make(chan answer, 1)
-	client.Peers(ctx, run, func(members []host.Peer, err error) {
-		if err != nil {
-			answers <- answer{nil, err}
-			return
-		}
-		l.Post(func() {
-			from.Connect(members)
-			from.Model(ctx, s, 0, nil, round, root, func(values func() []float32, err error) { answers <- answer{values, err} })
-		})
-	})
-	select {
-	case <-ctx.Done():
-		return s, nil, context.Cause(ctx)
-	case a := <-answers:
-		if a.err != nil {
-			return s, nil, a.err
-		}
-		if values = a.values(); merkle.BlobRoot(tensor.Bytes(values)) != root {
-			return s, nil, errors.New("what the members' buckets have does not lead to the agreed parameters")
-		}
-		return s, values, nil
 	}
 }
 

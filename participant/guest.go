@@ -273,7 +273,7 @@ func (e *Ear) Run(ctx context.Context) (err error) {
 // buckets. A bucket that does not answer delays the others' by its time limit.
 func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader) {
 	var wants []bucket.Want
-	peers := map[key.Public]bucket.Location{}
+	var peers map[key.Public]bucket.Location
 	for round := s.Round() - min(s.Round()-1, 1); round <= s.Round(); round++ {
 		r, ok := s.At(round)
 		if !ok {
@@ -287,8 +287,11 @@ func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader
 			if !committed || known {
 				continue
 			}
-			if len(wants) == 0 {
-				peers = e.locations(ctx)
+			if peers == nil {
+				asking, cancel := context.WithTimeout(ctx, readFor)
+				found, _ := peersOf(asking, e.client, e.run) // else the next state is read
+				cancel()
+				peers = bucketsOf(found)
 			}
 			if at, ok := peers[s.Key(i)]; ok {
 				name := bucket.Name{Run: s.ID(), Window: round, Kind: bucket.KindCommitment, Member: s.Key(i), Content: id}
@@ -308,25 +311,3 @@ func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader
 
 // readFor bounds reading the commitments of a window.
 const readFor = 5 * time.Second
-
-// locations returns where members say that their buckets are.
-func (e *Ear) locations(ctx context.Context) map[key.Public]bucket.Location {
-	ctx, cancel := context.WithTimeout(ctx, readFor)
-	defer cancel()
-	answer := make(chan []host.Peer, 1)
-	e.client.Peers(ctx, e.run, func(found []host.Peer, err error) { answer <- found })
-	found := map[key.Public]bucket.Location{}
-	select {
-	case <-ctx.Done():
-	case peers := <-answer:
-		for _, p := range peers {
-			for _, addr := range p.Addrs {
-				if at, err := bucket.ParseLocation(addr); err == nil {
-					found[p.Key] = at
-					break
-				}
-			}
-		}
-	}
-	return found
-}

@@ -26,10 +26,10 @@ earlier committed optimizer state, and the sequences that the round's seed assig
 claimed hash with the computed one. Only the chain has to be trusted: parameters and states come
 from the members, and every byte is checked.
 
-Members serve what an audit needs until the round's checks are drawn, a round or two later, and
-longer while a check is open; in a run without checks they need not. --watch follows the run and
-audits results at random until Ctrl-C. With --archive it also stores what later audits of those
-rounds need. Without --watch, --archive audits from the archive instead of asking members.
+Members serve what an audit needs until the round's checks are drawn, a round or two later, and longer while
+a check is open; in a run without checks they need not. --watch follows the run and audits results at random
+until Ctrl-C. With --archive it also stores what later audits of those rounds need. Without --watch, --archive
+audits from the archive. Of runs by buckets the gradient is compared, not the update; they are not archived.
 
 --answer reads a receipt, or answers with theirs, as entrain model serve --receipts gave them, computes each
 answer again with the model of CHECKPOINT, a directory or an address, and prints its text.

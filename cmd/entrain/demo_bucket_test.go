@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/entrain-network/entrain/audit"
 	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/participant"
 )
@@ -153,4 +156,62 @@ func TestMinersBucketsAreTried(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended by Ctrl-C: %v", err)
 	}
+}
+
+// A guest computes the gradients of a run by buckets again: those of honest members are what they
+// committed to, that of a cheat is not.
+func TestAuditByBuckets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := startDemo(t, dir, append(tinyArgs(t, "10000"), "--exchange", "bucket", "--clients", "3", "--window", "1s", "--adversary", "wrong-data", "--verification", "1")...)
+	d.until("a step", func(ev printed) bool { return ev.Kind == "applied" && ev.Step >= 2 })
+	var convicted atomic.Bool
+	go func() {
+		for ev := range d.events { // so that the demo goes on
+			if ev.Kind == "convicted" {
+				convicted.Store(true)
+			}
+		}
+	}()
+	s := newShell(t)
+	s.env["ENTRAIN_CHAIN"] = demoChain(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	want := map[string]string{"client-1": audit.Equal, "client-3": audit.Different}
+	keys := map[string]string{}
+	for name := range want {
+		keys[strings.TrimSpace(s.ok("key", "--key", filepath.Join(dir, name, "key")))] = name
+	}
+	out, lines := io.Pipe()
+	c := s.console
+	c.out, c.err = lines, io.Discard
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil { // it ends with an error where a result is wrong
+			_ = run(ctx, c, []string{"audit", "demo", "--data", filepath.Join(dir, "data"), "--json"})
+		}
+		lines.Close()
+	}()
+	for in := json.NewDecoder(out); len(want) > 0; {
+		var r audit.Report
+		if err := in.Decode(&r); err != nil {
+			t.Fatalf("%v; not seen: %v", err, want)
+		}
+		name := keys[r.Key]
+		if convicted.Load() && want["client-3"] != "" {
+			t.Log("the others had the cheat convicted before it was audited")
+			delete(want, "client-3")
+		}
+		switch {
+		case r.Verdict == audit.NotAudited:
+		case name == "client-3" && r.Verdict == audit.Different && strings.Contains(r.Reason, "gradient"), name == "client-1" && r.Verdict == audit.Equal && len(r.Rows) == 3:
+			delete(want, name)
+		case name != "client-3" && r.Verdict != audit.Equal:
+			t.Fatalf("%+v", r)
+		}
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	<-ended
 }

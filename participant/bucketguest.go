@@ -1,0 +1,148 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// A BucketGuest reads what members of a run publish in their buckets, and checks all of it. It
+// takes no part in the run, and nobody knows of it.
+type BucketGuest struct {
+	client  ledger.Chain
+	run     string
+	buckets *bucket.Client
+	reader  *bucket.Reader
+	loop    *loop.Real
+	params  *node.BucketReader
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// VisitBuckets returns a guest of the run with that name and identity. initial and kept are as in
+// [node.Config]. The caller closes it, and then the engine.
+func VisitBuckets(client ledger.Chain, run string, id wire.Hash, e engine.Engine, initial func() []float32, kept p2p.ChunkStore) *BucketGuest {
+	buckets := bucket.NewClient(bucket.S3Options{Public: !onchain.AllPrivate(client.Endpoints())})
+	g := &BucketGuest{client: client, run: run, buckets: buckets, reader: bucket.NewReader(buckets.Open, bucket.Options{}), loop: loop.NewReal(), ended: make(chan error, 1)}
+	g.params = node.NewBucketReader(id, g.loop, e, bucket.NewExchange(g.loop, nil, g.reader, bucket.ExchangeOptions{}), initial, kept)
+	working, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	go func() { g.ended <- g.loop.Run(working) }()
+	return g
+}
+
+// Close gives up what is under way.
+func (g *BucketGuest) Close() error {
+	g.stop()
+	<-g.ended
+	err := g.params.Close()
+	g.buckets.Close()
+	return err
+}
+
+// Params returns the parameters with the given hash, which the run in state s agreed on for the
+// start of a round. If held is not nil, they are patched from those of the start of round from.
+func (g *BucketGuest) Params(ctx context.Context, s coordinator.State, round coordinator.Round, root wire.Hash, from coordinator.Round, held []float32) ([]float32, error) {
+	members, err := peersOf(ctx, g.client, g.run)
+	if err != nil {
+		return nil, err
+	}
+	var have func() []float32
+	if held != nil {
+		have = func() []float32 { return held }
+	}
+	type answer struct {
+		values func() []float32
+		err    error
+	}
+	answers := make(chan answer, 1)
+	g.loop.Post(func() {
+		g.params.Connect(members)
+		g.params.Model(ctx, s, from, have, round, root, func(values func() []float32, err error) { answers <- answer{values, err} })
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case a := <-answers:
+		if a.err != nil {
+			return nil, a.err
+		}
+		values := a.values()
+		if merkle.BlobRoot(tensor.Bytes(values)) != root {
+			return nil, errors.New("what the members' buckets have does not lead to the agreed parameters")
+		}
+		return values, nil
+	}
+}
+
+// Commitment returns the commitment of a member to a window, of which the chain has the identity.
+func (g *BucketGuest) Commitment(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member) (dispute.Signed, error) {
+	id, ok := r.Committed(member)
+	if !ok {
+		return dispute.Signed{}, errors.New("it committed to no result")
+	}
+	peers, err := peersOf(ctx, g.client, g.run)
+	if err != nil {
+		return dispute.Signed{}, err
+	}
+	author := s.Key(member)
+	at, ok := bucketsOf(peers)[author]
+	if !ok {
+		return dispute.Signed{}, errors.New("it has announced no bucket")
+	}
+	name := bucket.Name{Run: s.ID(), Window: r.Number(), Kind: bucket.KindCommitment, Member: author, Content: id}
+	body, err := g.reader.Get(ctx, bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes})
+	if err != nil {
+		return dispute.Signed{}, err
+	}
+	signed, err := dispute.ParseSigned(body)
+	if err == nil && (signed.Commitment.ID() != id || !signed.Verify(author)) {
+		err = fmt.Errorf("its bucket has another commitment than the chain")
+	}
+	return signed, err
+}
+
+// peersOf returns what members of a run have announced.
+func peersOf(ctx context.Context, client ledger.Chain, run string) ([]host.Peer, error) {
+	type answer struct {
+		peers []host.Peer
+		err   error
+	}
+	answers := make(chan answer, 1)
+	client.Peers(ctx, run, func(found []host.Peer, err error) { answers <- answer{found, err} })
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case a := <-answers:
+		return a.peers, a.err
+	}
+}
+
+// bucketsOf returns where peers say that their buckets are.
+func bucketsOf(peers []host.Peer) map[key.Public]bucket.Location {
+	found := make(map[key.Public]bucket.Location)
+	for _, p := range peers {
+		for _, addr := range p.Addrs {
+			if at, err := bucket.ParseLocation(addr); err == nil {
+				found[p.Key] = at
+				break
+			}
+		}
+	}
+	return found
+}
