@@ -50,7 +50,7 @@ type Position struct {
 }
 
 // PositionOf returns the place that a dispute has reached.
-func PositionOf(d dispute.Dispute) Position {
+func PositionOf(d *dispute.Dispute) Position {
 	return Position{Dispute: d.ID, Stage: d.Stage, Accuser: d.Accuser, Level: d.Level, Op: d.Op, Tile: d.Tile, Slice: d.Slice, Depth: d.Depth, Index: d.Index}
 }
 
@@ -98,7 +98,7 @@ func (a *argument) decide(m *Machine, cs *openCase) {
 	if !m.turn(cs) || a.running {
 		return
 	}
-	at := PositionOf(*cs.dispute)
+	at := PositionOf(cs.dispute)
 	if a.at != at {
 		*a = argument{at: at, prepared: a.prepared}
 	}

@@ -47,6 +47,8 @@ func (s *Shares) Of(i coordinator.Member) []batch.Span {
 type Docket struct {
 	Checks   []dispute.Check
 	Disputes []dispute.Dispute
+	// Positions are those of the disputes, by number. Nobody changes them.
+	Positions map[uint32]Position
 
 	// places in Checks
 	of     map[coordinator.Member][]int // of each author and each verifier
@@ -106,7 +108,11 @@ func (Alone) Shares(r coordinator.RoundState) *Shares {
 
 // Docket implements Common.
 func (Alone) Docket(s coordinator.State) *Docket {
-	d := &Docket{Checks: s.Checks(), Disputes: s.Disputes(), of: map[coordinator.Member][]int{}, at: map[Share]int{}}
+	d := &Docket{Checks: s.Checks(), Disputes: s.Disputes(), Positions: map[uint32]Position{}, of: map[coordinator.Member][]int{}, at: map[Share]int{}}
+	for i := range d.Disputes {
+		p := PositionOf(&d.Disputes[i])
+		d.Positions[p.Dispute] = p
+	}
 	for i, c := range d.Checks {
 		d.at[Share{c.Round, c.Member}] = i
 		d.of[c.Member] = append(d.of[c.Member], i)

@@ -146,7 +146,7 @@ func (n *Node) prepare(a client.Prepare) {
 func (n *Node) argue(a client.Argue) {
 	n.withArgument(a.Task, a.From, func(arg *argument, err error) {
 		if err != nil {
-			n.step(client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Failed: err.Error()})
+			n.step(client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Failed: err.Error()})
 			return
 		}
 		n.move(arg, a)
@@ -176,7 +176,7 @@ func (n *Node) withArgument(t client.Task, from []key.Public, done func(*argumen
 func (n *Node) move(arg *argument, a client.Argue) {
 	if arg.moving {
 		n.cfg.Loop.Post(func() {
-			n.step(client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Failed: "the move before is still being made"})
+			n.step(client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Failed: "the move before is still being made"})
 		})
 		return
 	}
@@ -188,7 +188,7 @@ func (n *Node) move(arg *argument, a client.Argue) {
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "move"}), func() { msg, failed = arg.player.Move(arg.ctx, a.Dispute, self) }, func() {
 		arg.moving = false
 		n.idle(arg)
-		ev := client.Argued{Share: a.Share, At: client.PositionOf(a.Dispute), Message: msg}
+		ev := client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Message: msg}
 		if failed != nil {
 			ev.Message, ev.Failed = nil, failed.Error()
 		}
@@ -199,19 +199,14 @@ func (n *Node) move(arg *argument, a client.Argue) {
 // watchDisputes reports what the ledger shows of disputes and convictions.
 func (n *Node) watchDisputes() {
 	s := n.state
-	for _, d := range n.cfg.Common.Docket(s).Disputes {
-		at := client.PositionOf(d)
-		if last, ok := n.disputes[d.ID]; ok && last == at {
-			continue
-		}
-		n.disputes[d.ID] = at
-		n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.disputeText(d)})
-	}
-	for id := range n.disputes {
-		if _, open := s.Dispute(id); !open {
-			delete(n.disputes, id)
+	docket := n.cfg.Common.Docket(s)
+	for i := range docket.Disputes {
+		d := &docket.Disputes[i]
+		if last, ok := n.disputes[d.ID]; !ok || last != docket.Positions[d.ID] {
+			n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.disputeText(*d)})
 		}
 	}
+	n.disputes = docket.Positions
 	total := s.ConvictionsTotal()
 	if n.convicted < total {
 		for _, c := range s.Convictions() {

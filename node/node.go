@@ -255,7 +255,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
-	n.checking, n.arguments, n.disputes = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}, map[uint32]client.Position{}
+	n.checking, n.arguments = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}
 	n.blobs = blobs.New()
 	n.commitments = gossip.NewCommitments()
 	n.params.Versions = blobs.NewVersions(n.blobs, cfg.Engine, cfg.Engine.ParamsLen())
