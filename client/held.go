@@ -33,8 +33,8 @@ func (m *Machine) showHeld(rs *results) {
 	tags := make([]byte, m.state.Count())
 	for i := range tags {
 		var best *candidate
-		for k := range rs.known[coordinator.Member(i)] {
-			c := &rs.known[coordinator.Member(i)][k]
+		for k := range rs.known.of(coordinator.Member(i)) {
+			c := &rs.known.of(coordinator.Member(i))[k]
 			if c.held && m.valid(rs, c) && (best == nil || c.id.Compare(best.id) < 0) {
 				best = c
 			}
@@ -78,8 +78,8 @@ func (m *Machine) askHeld(rs *results) {
 // others hold theirs. For results that do not come, aggregators would be asked all round long.
 func (m *Machine) spreading(rs *results) bool {
 	for i := range m.state.Count() {
-		for k := range rs.known[i] {
-			if c := &rs.known[i][k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
+		for k := range rs.known.of(i) {
+			if c := &rs.known.of(i)[k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
 				return true
 			}
 		}

@@ -47,7 +47,7 @@ type results struct {
 	witnesses int
 	attesters []coordinator.Member // those elected in the round that attests it, once it is open
 	follow    following
-	known     map[coordinator.Member][]candidate
+	known     known
 	open      []place // of candidates whose payload is to be fetched, in the order in which they came
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
@@ -61,10 +61,56 @@ type results struct {
 	sharing         *sharing   // nil until slices are drawn
 }
 
-// place locates a candidate: known[member][k].
+// place locates a candidate: known.of(member)[k].
 type place struct {
 	member coordinator.Member
 	k      uint8
+}
+
+// known is the commitments of a round by member: few in a map, or many in a table, where they are
+// found sooner.
+type known struct {
+	few  map[coordinator.Member][]candidate
+	many [][]candidate // nil: few has them
+}
+
+// Commitments are many once they are of knownMany members, and of one in knownPart.
+const knownMany, knownPart = 64, 16
+
+func (k *known) of(i coordinator.Member) []candidate {
+	if k.many == nil {
+		return k.few[i]
+	}
+	if int(i) >= len(k.many) {
+		return nil
+	}
+	return k.many[i]
+}
+
+// set replaces the commitments of a member, one of a number of members.
+func (k *known) set(i coordinator.Member, list []candidate, members coordinator.Member) {
+	if k.many != nil {
+		k.many[i] = list
+		return
+	}
+	k.few[i] = list
+	if len(k.few) >= max(knownMany, int(members)/knownPart) {
+		k.many = make([][]candidate, members)
+		for i, list := range k.few {
+			k.many[i] = list
+		}
+		k.few = nil
+	}
+}
+
+// each calls f for all, in any order.
+func (k *known) each(f func([]candidate)) {
+	for _, list := range k.few {
+		f(list)
+	}
+	for _, list := range k.many {
+		f(list)
+	}
 }
 
 // candidate is one commitment, and how far its payload has come.
@@ -116,9 +162,7 @@ func (m *Machine) enterRound(now coordinator.Round) {
 
 // abandon has the fetches of a round that is dropped count no more: the end of one may be lost.
 func (m *Machine) abandon(rs *results) {
-	for _, list := range rs.known {
-		m.ended(list)
-	}
+	rs.known.each(m.ended)
 }
 
 // results returns the record of a round. It makes the record if there is none, and fills it in if
@@ -126,7 +170,8 @@ func (m *Machine) abandon(rs *results) {
 func (m *Machine) results(number coordinator.Round) *results {
 	rs := m.find(number)
 	if rs == nil {
-		rs = &results{number: number, members: coordinator.Member(m.state.Limits().Members), known: map[coordinator.Member][]candidate{}}
+		rs = &results{number: number, members: coordinator.Member(m.state.Limits().Members)}
+		rs.known.few = map[coordinator.Member][]candidate{}
 		m.rounds = append(m.rounds, rs)
 	}
 	if rs.Shares == nil {
@@ -171,7 +216,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	if ev.Signer == m.cfg.Self {
 		m.recognize(rs, ev.Signed, id)
 	}
-	list := rs.known[c.Member]
+	list := rs.known.of(c.Member)
 	for i := range list {
 		if list[i].id == id {
 			return
@@ -184,7 +229,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
 		m.prove(*list[0].signed, *ev.Signed, ev.Signer)
 	}
-	rs.known[c.Member] = append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true})
+	rs.known.set(c.Member, append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true}), rs.members)
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
 	m.learned(c)
@@ -209,8 +254,8 @@ func (rs *results) retest(member coordinator.Member) {
 
 // replace takes the only result of a member that counts, or none.
 func (m *Machine) replace(rs *results, member coordinator.Member, c ...candidate) {
-	m.ended(rs.known[member])
-	rs.known[member] = c
+	m.ended(rs.known.of(member))
+	rs.known.set(member, c, rs.members)
 	rs.retest(member)
 }
 
@@ -238,8 +283,8 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 // valid ones; with payload set, only among those whose payload all can have.
 func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *candidate {
 	var best *candidate
-	for i := range rs.known[member] {
-		c := &rs.known[member][i]
+	for i := range rs.known.of(member) {
+		c := &rs.known.of(member)[i]
 		if m.valid(rs, c) && (!payload || m.there(rs, c)) && (best == nil || c.id.Compare(best.id) < 0) {
 			best = c
 		}
@@ -302,10 +347,10 @@ func (m *Machine) fetchOpen(rs *results) {
 	for len(rs.open) > 0 && !m.fetchesFull() {
 		o := rs.open[0]
 		rs.open = rs.open[1:]
-		if int(o.k) >= len(rs.known[o.member]) {
+		if int(o.k) >= len(rs.known.of(o.member)) {
 			continue // replaced by the own result
 		}
-		c := &rs.known[o.member][o.k]
+		c := &rs.known.of(o.member)[o.k]
 		c.queued = false
 		if c.held || c.refused || c.fetching != nil {
 			continue
@@ -464,12 +509,12 @@ func (m *Machine) fetched(ev PayloadFetched) {
 	if rs == nil {
 		return
 	}
-	for k := range rs.known[ev.Member] {
-		c := &rs.known[ev.Member][k]
+	for k := range rs.known.of(ev.Member) {
+		c := &rs.known.of(ev.Member)[k]
 		if c.id != ev.ID {
 			continue
 		}
-		m.ended(rs.known[ev.Member][k : k+1])
+		m.ended(rs.known.of(ev.Member)[k : k+1])
 		c.held = c.held || ev.OK // a copy may have come meanwhile
 		if rs.sharing != nil {
 			rs.sharing.changed = true

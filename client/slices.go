@@ -270,7 +270,7 @@ func (m *Machine) recount(rs *results, slice int) {
 	for i := range set.chosen {
 		switch k := m.chosen(rs, coordinator.Member(i)); {
 		case k >= 0:
-			c := rs.known[coordinator.Member(i)][k].commitment
+			c := rs.known.of(coordinator.Member(i))[k].commitment
 			a.Payloads, a.Authors = append(a.Payloads, c.Payload), append(a.Authors, m.state.Key(c.Member))
 		case k == notNamed:
 			missing = true
