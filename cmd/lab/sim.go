@@ -46,10 +46,10 @@ all processors, after every 10 ms of virtual time. A broken invariant ends the c
 an error that names the seed; run that seed with --verbose to see the history.
 
 With --adversaries N, N participants cheat, each in its way. There are then no other faults unless
-you ask for them, and each seed is trained twice more, by the same members all honest and by the
-honest ones alone, to compare the loss. A summary shows how soon the cheats were convicted, and
-whether that fits the probabilities with which results are checked. --results FILE keeps the result
-of each seed; called again, the command runs the missing seeds.`,
+you ask for them. With at most 128 clients, each seed is trained twice more, by the same members all
+honest and by the honest ones alone, to compare the loss. A summary shows how soon the cheats were
+convicted, and whether that fits the probabilities with which results are checked. --results FILE
+keeps the result of each seed; called again, the command runs the missing seeds.`,
 		Example: "  lab sim\n  lab sim --seed 7 --clients 50 --overlap 1 --verbose\n  lab sim --seeds 100 --json\n" +
 			"  lab sim --clients 84 --adversaries 28 --seeds 200 --results seeds.jsonl",
 		Args: cobra.NoArgs,
@@ -118,6 +118,9 @@ const (
 	simCheatSteps = 40
 )
 
+// crowded reports whether a network of this size uses all processors.
+func (o *simOptions) crowded() bool { return o.cfg.Clients > simFollow }
+
 // complete checks the flags and derives the settings that follow from them.
 func (o *simOptions) complete(given func(string) bool) error {
 	switch {
@@ -129,7 +132,7 @@ func (o *simOptions) complete(given func(string) bool) error {
 		return fmt.Errorf("--adversaries %d: want 0 or more", o.adversaries)
 	}
 	if !given("followers") {
-		o.cfg.Followers = o.cfg.Clients > simFollow
+		o.cfg.Followers = o.crowded()
 	}
 	for i := 0; i < o.adversaries || i < len(o.kinds); i++ {
 		if len(o.kinds) == 0 {

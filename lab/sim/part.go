@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,6 +33,7 @@ type part struct {
 	touched   []*participant // that took an event, or ended
 
 	bodies map[any][]byte // of events that many report
+	worked time.Duration  // for which it ran last
 }
 
 // crowd is the number of clients above which there are crowdParts parts, and arrivals are rounded
@@ -83,8 +85,10 @@ func (n *network) advance() bool {
 	}
 	until := next.Add(crowdTick - 1).Truncate(crowdTick)
 	n.aside(func(p *part) {
+		began := time.Now()
 		p.peers.Receive()
 		p.clock.Run(until)
+		p.worked = time.Since(began)
 	})
 	for _, p := range n.parts {
 		for i, f := range p.chainward {
@@ -101,12 +105,15 @@ func (n *network) advance() bool {
 	return true
 }
 
-// aside calls f for all parts, on as many processors as there are.
+// aside calls f for all parts, on as many processors as there are. It begins with those that took
+// longest before, so that all processors end at about the same time.
 func (n *network) aside(f func(*part)) {
+	n.turns = append(n.turns[:0], n.parts...)
+	slices.SortStableFunc(n.turns, func(p, q *part) int { return cmp.Compare(q.worked, p.worked) })
 	var next atomic.Int32
 	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(n.parts); i = int(next.Add(1)) - 1 {
-			f(n.parts[i])
+		for i := int(next.Add(1)) - 1; i < len(n.turns); i = int(next.Add(1)) - 1 {
+			f(n.turns[i])
 		}
 	}
 	var others sync.WaitGroup

@@ -132,6 +132,7 @@ type network struct {
 	common  *common
 	sharing *sharing
 	parts   []*part
+	turns   []*part        // memory of aside
 	touched []*participant // memory of takeTouched
 	mesh    *p2pmem.Mesh
 	set     *data.Set
