@@ -127,40 +127,56 @@ func milli(loss float32) uint32 {
 
 // fetchPayload fetches a payload unless it is here already, checks it and reports.
 func (n *Node) fetchPayload(a client.FetchPayload) {
-	report := func(ok, refused bool) {
-		n.hear(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: ok, Refused: refused})
-	}
-	if a.Slices > 0 {
+	p := &coming{FetchPayload: a, node: n, start: n.cfg.Loop.Now()}
+	switch {
+	case a.Slices > 0:
 		n.fetchRange(a)
+	case n.blobs.KeepPayload(a.Round, n.revealKey(a.Payload, a.Seed)):
+		p.report(true, false)
+	default:
+		n.exchange.fetchPayload(n.within(fetchFor+time.Duration(a.PayloadBytes)*fetchForByte), a, p.came)
+	}
+}
+
+// coming is a payload on its way. A witness of a large run has thousands at once.
+type coming struct {
+	client.FetchPayload
+	node  *Node
+	start time.Time
+	data  []byte
+	bad   error
+}
+
+func (p *coming) report(ok, refused bool) {
+	p.node.hear(client.PayloadFetched{Round: p.Round, Member: p.Member, ID: p.ID, OK: ok, Refused: refused})
+}
+
+func (p *coming) came(data []byte, err error) {
+	n := p.node
+	if err != nil || n.ctx.Err() != nil {
+		p.report(false, false)
 		return
 	}
-	if n.blobs.KeepPayload(a.Round, n.revealKey(a.Payload, a.Seed)) {
-		report(true, false)
+	n.observe(event.Fetched{Round: p.Round, Member: p.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(p.start).Seconds()})
+	p.data = data
+	n.cfg.Loop.Work(0, p.check, p.keep)
+}
+
+func (p *coming) check() { p.bad = p.node.cfg.Engine.Check(p.data) }
+
+func (p *coming) keep() {
+	n := p.node
+	if p.bad != nil {
+		n.note("payload of member " + n.memberName(p.Member) + ": " + p.bad.Error())
+		p.report(false, true)
 		return
 	}
-	ctx := n.within(fetchFor + time.Duration(a.PayloadBytes)*fetchForByte)
-	start := n.cfg.Loop.Now()
-	n.exchange.fetchPayload(ctx, a, func(data []byte, err error) {
-		if err != nil || n.ctx.Err() != nil {
-			report(false, false)
-			return
-		}
-		n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
-		var bad error
-		n.cfg.Loop.Work(0, func() { bad = n.cfg.Engine.Check(data) }, func() {
-			if bad != nil {
-				n.note("payload of member " + n.memberName(a.Member) + ": " + bad.Error())
-				report(false, true)
-				return
-			}
-			if name := n.revealKey(a.Payload, a.Seed); name == a.Payload {
-				n.blobs.PutFetched(a.Round, name, data)
-			} else {
-				n.blobs.PutReveal(a.Round, name, data)
-			}
-			report(true, false)
-		})
-	})
+	if name := n.revealKey(p.Payload, p.Seed); name == p.Payload {
+		n.blobs.PutFetched(p.Round, name, p.data)
+	} else {
+		n.blobs.PutReveal(p.Round, name, p.data)
+	}
+	p.report(true, false)
 }
 
 // One attempt to fetch a payload takes at most fetchFor, and fetchForByte more for each byte: 1

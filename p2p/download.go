@@ -55,12 +55,12 @@ type single struct {
 // provider is a peer as one fetch sees it: that of Fetch.From in the same place.
 type provider struct {
 	dropped bool
-	late    bool // it has a late request, and gets no other
-	shaky   bool // its last request failed on the way; the next counts as late from the start
-	open    int  // requests in flight
+	late    bool  // it has a late request, and gets no other
+	shaky   bool  // its last request failed on the way; the next counts as late from the start
+	open    uint8 // requests in flight, at most requestsPerPeer
 	// A peer that lacks what it was asked for may be fetching it itself: it is asked again once
-	// rests chunks are held.
-	missed int
+	// rests chunks are held, up to missesMax times.
+	missed uint8
 	rests  uint32
 }
 
