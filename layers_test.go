@@ -38,6 +38,7 @@ codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
 trace/referee
+client/table
 client validator
 chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport tokenizer/learn tokenizer/chat chance
 chain/solana/svm bucket bucket/mem bucket/serve data/source

@@ -36,9 +36,9 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	set, missing := rs.accepting, 0
 	there := func(i coordinator.Member) bool {
 		k := m.chosen(rs, i)
-		if k >= 0 && !rs.known.of(i)[k].held {
+		if k >= 0 && !rs.known.Of(i)[k].held {
 			if !m.follows(rs) || !m.fetchesFull() { // else a few are missing
-				m.fetch(rs, &rs.known.of(i)[k])
+				m.fetch(rs, &rs.known.Of(i)[k])
 			}
 			return false
 		}
@@ -68,7 +68,7 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	}
 	for i, k := range set.chosen {
 		if k >= 0 {
-			payloads = append(payloads, rs.known.of(coordinator.Member(i))[k].commitment.Payload)
+			payloads = append(payloads, rs.known.Of(coordinator.Member(i))[k].commitment.Payload)
 		}
 	}
 	return payloads, true
@@ -101,7 +101,7 @@ func (m *Machine) chosen(rs *results, member coordinator.Member) choice {
 
 func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 	if c := m.selected(rs, member); c != nil {
-		return choice(slices.IndexFunc(rs.known.of(member), func(o candidate) bool { return o.id == c.id }))
+		return choice(slices.IndexFunc(rs.known.Of(member), func(o candidate) bool { return o.id == c.id }))
 	}
 	if m.split(rs, member) {
 		return nothing
@@ -115,7 +115,7 @@ func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 // that name none of the known ones, and in those that name several, which only liars send: fewer
 // than a third of the elected.
 func (m *Machine) split(rs *results, member coordinator.Member) bool {
-	a, known := rs.number, rs.known.of(member)
+	a, known := rs.number, rs.known.Of(member)
 	r, ok := m.state.At(a + coordinator.Round(m.run.Overlap))
 	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
 		return false

@@ -198,8 +198,8 @@ func (m *bucketExchange) revealed(ev Revealed) {
 	if rs == nil || !ev.OK {
 		return
 	}
-	for k := range rs.known.of(m.member.index) {
-		c := &rs.known.of(m.member.index)[k]
+	for k := range rs.known.Of(m.member.index) {
+		c := &rs.known.Of(m.member.index)[k]
 		c.held = c.held || c.id == m.id
 	}
 }

@@ -291,7 +291,7 @@ func TestStrangersCommitmentsDoNotCountInWindows(t *testing.T) {
 	signed := c.Sign(net.peers[1].key)
 	p.feed(CommitmentReceived{Signed: &signed, Signer: net.peers[1].key.Public(), ID: c.ID()})
 	p.drain()
-	for _, k := range p.machine.find(c.Round).known.of(c.Member) {
+	for _, k := range p.machine.find(c.Round).known.Of(c.Member) {
 		if k.commitment.Payload == c.Payload {
 			t.Error("it is believed")
 		}

@@ -176,8 +176,8 @@ func (m *Machine) nameCases() {
 			continue
 		}
 		c := m.selected(rs, cs.Member)
-		for k := 0; c == nil && !m.tells(rs) && k < len(rs.known.of(cs.Member)); k++ {
-			if o := &rs.known.of(cs.Member)[k]; cs.about(o.commitment) {
+		for k := 0; c == nil && !m.tells(rs) && k < len(rs.known.Of(cs.Member)); k++ {
+			if o := &rs.known.Of(cs.Member)[k]; cs.about(o.commitment) {
 				c = o
 			}
 		}
@@ -305,8 +305,8 @@ func (m *Machine) decideRetain() {
 				add(hash)
 			}
 			if rs := m.find(number); rs != nil && m.member.known && !alone {
-				for k := range rs.known.of(m.member.index) {
-					add(rs.known.of(m.member.index)[k].commitment.Prev)
+				for k := range rs.known.Of(m.member.index) {
+					add(rs.known.Of(m.member.index)[k].commitment.Prev)
 				}
 			}
 		}

@@ -174,7 +174,7 @@ func (m *bucketExchange) lacking(r coordinator.RoundState) (bitmap []byte) {
 			continue
 		}
 		c := m.best(rs, i, false)
-		if c == nil && len(rs.known.of(i)) == 0 || c != nil && !c.held {
+		if c == nil && len(rs.known.Of(i)) == 0 || c != nil && !c.held {
 			bitmap = coordinator.SetHeld(bitmap, i)
 		}
 	}
@@ -283,8 +283,8 @@ func (m *bucketExchange) found(ev Found) {
 	if !ev.OK || rs == nil {
 		return
 	}
-	for k := range rs.known.of(ev.Member) {
-		c := &rs.known.of(ev.Member)[k]
+	for k := range rs.known.Of(ev.Member) {
+		c := &rs.known.Of(ev.Member)[k]
 		c.held = c.held || c.id == ev.ID
 	}
 }

@@ -33,8 +33,8 @@ func (m *Machine) showHeld(rs *results) {
 	tags := make([]byte, m.state.Count())
 	for i := range tags {
 		var best *candidate
-		for k := range rs.known.of(coordinator.Member(i)) {
-			c := &rs.known.of(coordinator.Member(i))[k]
+		for k := range rs.known.Of(coordinator.Member(i)) {
+			c := &rs.known.Of(coordinator.Member(i))[k]
 			if c.held && m.valid(rs, c) && (best == nil || c.id.Compare(best.id) < 0) {
 				best = c
 			}
@@ -78,8 +78,8 @@ func (m *Machine) askHeld(rs *results) {
 // others hold theirs. For results that do not come, aggregators would be asked all round long.
 func (m *Machine) spreading(rs *results) bool {
 	for i := range m.state.Count() {
-		for k := range rs.known.of(i) {
-			if c := &rs.known.of(i)[k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
+		for k := range rs.known.Of(i) {
+			if c := &rs.known.Of(i)[k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
 				return true
 			}
 		}
@@ -97,7 +97,12 @@ func (m *Machine) heldShown(ev HeldShown) {
 		return
 	}
 	sh := rs.sharing
+	if sh.holders == nil {
+		m.countHolders(rs)
+	}
+	sh.count(i, ^uint16(0))
 	sh.tags[i] = ev.Tags
+	sh.count(i, 1)
 	sh.full[i] = true
 	for k := range m.state.Count() {
 		if (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) && rs.expects(k) && m.takesPart(k) {
@@ -118,17 +123,56 @@ func (m *Machine) there(rs *results, c *candidate) bool {
 		return false
 	}
 	author := int(c.commitment.Member)
+	if sh.holders == nil || sh.counted[author] != c.id {
+		m.countHoldersOf(rs, author, c.id)
+	}
 	for slice, group := range sh.groups {
-		holders := 0
-		for _, i := range group {
-			if tags := sh.tags[i]; author < len(tags) && tags[author] == tag(c.id, sh.bytes[i]) {
-				holders++
-			}
-		}
-		if slice != sh.own && holders < HeldQuorum(len(group)) {
+		if slice != sh.own && int(sh.holders[slice][author]) < HeldQuorum(len(group)) {
 			return false
 		}
 	}
 	c.spread = true
 	return true
+}
+
+// countHolders begins to count who shows the commitments that this member vouches for.
+func (m *Machine) countHolders(rs *results) {
+	sh := rs.sharing
+	sh.holders, sh.counted = make([][]uint16, len(sh.groups)), make([]wire.Hash, rs.members)
+	for slice := range sh.holders {
+		sh.holders[slice] = make([]uint16, rs.members)
+	}
+	for author := range rs.members {
+		if c := m.best(rs, author, false); c != nil {
+			m.countHoldersOf(rs, int(author), c.id)
+		}
+	}
+}
+
+// countHoldersOf counts who shows a commitment, in place of another one of its author.
+func (m *Machine) countHoldersOf(rs *results, author int, id wire.Hash) {
+	sh := rs.sharing
+	if sh.holders == nil {
+		m.countHolders(rs)
+	}
+	sh.counted[author] = id
+	for slice, group := range sh.groups {
+		sh.holders[slice][author] = 0
+		for _, i := range group {
+			if tags := sh.tags[i]; author < len(tags) && tags[author] == tag(id, sh.bytes[i]) {
+				sh.holders[slice][author]++
+			}
+		}
+	}
+}
+
+// count adds what a member shows to the holders, or takes it from them. To look for each result
+// through all of them takes far longer.
+func (s *sharing) count(i coordinator.Member, by uint16) {
+	holders, at := s.holders[s.slice[i]], s.bytes[i]
+	for author, t := range s.tags[i] {
+		if t != 0 && t == tag(s.counted[author], at) {
+			holders[author] += by
+		}
+	}
 }

@@ -84,7 +84,11 @@ func (c *crowd) snapshot() StateChanged {
 
 // commitments returns what each member commits to in the open round, by member.
 func (c *crowd) commitments(params wire.Hash) []dispute.Commitment {
-	r, _ := c.state.At(c.state.Round())
+	return c.commitmentsOf(c.state.Round(), params)
+}
+
+func (c *crowd) commitmentsOf(round coordinator.Round, params wire.Hash) []dispute.Commitment {
+	r, _ := c.state.At(round)
 	list := make([]dispute.Commitment, len(c.keys))
 	r.Shares(func(i coordinator.Member, spans []batch.Span) {
 		of := func(what string) wire.Hash {
@@ -285,7 +289,7 @@ func TestSilentMembersHoldUpNoFetches(t *testing.T) {
 		a.step(CommitmentReceived{Signed: &dispute.Signed{Commitment: c}, Signer: a.keys[i+1], ID: c.ID()})
 	}
 	held := func() (n int) {
-		a.machine.find(1).known.each(func(list []candidate) {
+		a.machine.find(1).known.Each(func(list []candidate) {
 			for _, c := range list {
 				if c.held {
 					n++
@@ -354,7 +358,7 @@ func workOf(t *testing.T, n uint32, percent uint8, witness bool) (asked int, byt
 	a.weighs = true
 	a.round()
 	held := 0
-	a.machine.find(1).known.each(func(list []candidate) { held += min(len(list), 1) })
+	a.machine.find(1).known.Each(func(list []candidate) { held += min(len(list), 1) })
 	if held != int(n) || a.applied != 1 {
 		t.Fatalf("of %d members %d are known, and %d sets were applied: the test shows nothing", n, held, a.applied)
 	}
@@ -376,5 +380,83 @@ func TestWorkGrowsWithTheMembers(t *testing.T) {
 		}
 		t.Logf("%+v: a member's part is %d questions and %d bytes, with four times the members %d and %d",
 			c, asked/few, bytes/few, askedMore/(4*few), bytesMore/(4*few))
+	}
+}
+
+// sharedWork is what a member's machine does for the results of a round of slices, whatever the
+// processor: the events that it takes, and the bytes that it allocates, with those of the test.
+type sharedWork struct{ events, bytes uint64 }
+
+// sharedWorkOf takes a machine through the round that attests the results of the first, in groups of
+// 16: it fetches its range of each, and a witness asks all others what they hold, and reports it.
+func sharedWorkOf(t *testing.T, n uint32, witness bool) (w sharedWork) {
+	c := newCrowdOf(t, n, 0, 1)
+	c.close(c.initial, c.initial, nil)
+	first := c.commitmentsOf(1, c.initial)
+	r, _ := c.state.At(2)
+	self := coordinator.Member(0)
+	for r.Elected(self) != witness {
+		self++
+	}
+	m := New(Config{Self: c.keys[self], PayloadMax: 100, Update: 10, UpdateMax: 20, Aggregators: 16, SlicesMax: n})
+	queue := []Event{c.snapshot(), Loaded{Known: true, Params: c.initial}}
+	ids := make([]wire.Hash, n)
+	for i := range first {
+		ids[i] = first[i].ID()
+		queue = append(queue, CommitmentReceived{Signed: &dispute.Signed{Commitment: first[i]}, Signer: c.keys[i], ID: ids[i]})
+	}
+	tags := func(k key.Public) (list []byte) {
+		for _, id := range ids {
+			list = append(list, tag(id, tagByte(k)))
+		}
+		return list
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ranges, asked, held := uint32(0), uint32(0), 0
+	for range 20 {
+		for ; len(queue) > 0; queue = queue[1:] {
+			w.events++
+			for _, do := range m.Step(c.env.NowMs, queue[0]) {
+				switch do := do.(type) {
+				case FetchPayload:
+					ranges++
+					queue = append(queue, PayloadFetched{Round: do.Round, Member: do.Member, ID: do.ID, OK: true})
+				case AskHeld:
+					for _, k := range do.To {
+						asked++
+						queue = append(queue, HeldShown{Round: do.Round, By: k, Tags: tags(k)})
+					}
+				}
+			}
+		}
+		c.env.NowMs += 200
+		queue = append(queue, Tick{})
+	}
+	runtime.ReadMemStats(&after)
+	w.bytes = after.TotalAlloc - before.TotalAlloc
+	rs := m.find(1)
+	for i := range rs.members {
+		if m.best(rs, i, true) != nil {
+			held++
+		}
+	}
+	if others := n - uint32(len(rs.sharing.groups[rs.sharing.own])); ranges != n || witness && (asked != others || held != int(n)) || !witness && asked+uint32(held) != 0 {
+		t.Errorf("of %d results %d ranges were fetched and %d are held by all, of %d others %d were asked", n, ranges, held, others, asked)
+	}
+	return w
+}
+
+// What an aggregator does for a round grows with the members: four times as many make at most 4^1.1
+// times the work. So do the events of a witness, each of which has a byte for every member.
+func TestSharedWorkGrowsWithTheMembers(t *testing.T) {
+	const few = 256
+	for _, witness := range []bool{false, true} {
+		w, more := sharedWorkOf(t, few, witness), sharedWorkOf(t, 4*few, witness)
+		if most := math.Pow(4, 1.1); float64(more.events) > most*float64(w.events) || !witness && float64(more.bytes) > most*float64(w.bytes) {
+			t.Errorf("witness %v: %+v with %d members, %+v with %d", witness, w, few, more, 4*few)
+		}
+		t.Logf("witness %v: a member's part is %.1f events and %d bytes, with four times the members %.1f and %d",
+			witness, float64(w.events)/few, w.bytes/few, float64(more.events)/(4*few), more.bytes/(4*few))
 	}
 }

@@ -146,7 +146,7 @@ func (m *Machine) nameAccepted() {
 			continue
 		}
 		if k := choose(rs, i); k >= 0 {
-			c := &rs.known.of(i)[k]
+			c := &rs.known.Of(i)[k]
 			l.ancestors[i-l.first] = ancestor{accepted, a.key, c.id, c.commitment.State}
 			l.unnamed--
 		}
@@ -187,7 +187,7 @@ func (m *Machine) traces() bool {
 // selected returns the known commitment that is a member's accepted result, nil if there is none or
 // it is not known.
 func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
-	list := rs.known.of(member)
+	list := rs.known.Of(member)
 	m.ids = m.ids[:0]
 	for k := range list {
 		m.ids = append(m.ids, list[k].id)

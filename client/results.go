@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client/table"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -47,7 +48,7 @@ type results struct {
 	witnesses int
 	attesters []coordinator.Member // those elected in the round that attests it, once it is open
 	follow    following
-	known     known
+	known     table.Table[coordinator.Member, candidate]
 	open      []place // of candidates whose payload is to be fetched, in the order in which they came
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
@@ -61,56 +62,10 @@ type results struct {
 	sharing         *sharing   // nil until slices are drawn
 }
 
-// place locates a candidate: known.of(member)[k].
+// place locates a candidate: known.Of(member)[k].
 type place struct {
 	member coordinator.Member
 	k      uint8
-}
-
-// known is the commitments of a round by member: few in a map, or many in a table, where they are
-// found sooner.
-type known struct {
-	few  map[coordinator.Member][]candidate
-	many [][]candidate // nil: few has them
-}
-
-// Commitments are many once they are of knownMany members, and of one in knownPart.
-const knownMany, knownPart = 64, 16
-
-func (k *known) of(i coordinator.Member) []candidate {
-	if k.many == nil {
-		return k.few[i]
-	}
-	if int(i) >= len(k.many) {
-		return nil
-	}
-	return k.many[i]
-}
-
-// set replaces the commitments of a member, one of a number of members.
-func (k *known) set(i coordinator.Member, list []candidate, members coordinator.Member) {
-	if k.many != nil {
-		k.many[i] = list
-		return
-	}
-	k.few[i] = list
-	if len(k.few) >= max(knownMany, int(members)/knownPart) {
-		k.many = make([][]candidate, members)
-		for i, list := range k.few {
-			k.many[i] = list
-		}
-		k.few = nil
-	}
-}
-
-// each calls f for all, in any order.
-func (k *known) each(f func([]candidate)) {
-	for _, list := range k.few {
-		f(list)
-	}
-	for _, list := range k.many {
-		f(list)
-	}
 }
 
 // candidate is one commitment, and how far its payload has come.
@@ -162,7 +117,7 @@ func (m *Machine) enterRound(now coordinator.Round) {
 
 // abandon has the fetches of a round that is dropped count no more: the end of one may be lost.
 func (m *Machine) abandon(rs *results) {
-	rs.known.each(m.ended)
+	rs.known.Each(m.ended)
 }
 
 // results returns the record of a round. It makes the record if there is none, and fills it in if
@@ -171,7 +126,6 @@ func (m *Machine) results(number coordinator.Round) *results {
 	rs := m.find(number)
 	if rs == nil {
 		rs = &results{number: number, members: coordinator.Member(m.state.Limits().Members)}
-		rs.known.few = map[coordinator.Member][]candidate{}
 		m.rounds = append(m.rounds, rs)
 	}
 	if rs.Shares == nil {
@@ -216,7 +170,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	if ev.Signer == m.cfg.Self {
 		m.recognize(rs, ev.Signed, id)
 	}
-	list := rs.known.of(c.Member)
+	list := rs.known.Of(c.Member)
 	for i := range list {
 		if list[i].id == id {
 			return
@@ -229,7 +183,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 		m.do(Note{"two commitments of one member for one round: " + ev.Signer.String()})
 		m.prove(*list[0].signed, *ev.Signed, ev.Signer)
 	}
-	rs.known.set(c.Member, append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true}), rs.members)
+	rs.known.Set(c.Member, append(list, candidate{commitment: c, signed: ev.Signed, id: id, queued: true}), rs.members)
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
 	m.learned(c)
@@ -254,8 +208,8 @@ func (rs *results) retest(member coordinator.Member) {
 
 // replace takes the only result of a member that counts, or none.
 func (m *Machine) replace(rs *results, member coordinator.Member, c ...candidate) {
-	m.ended(rs.known.of(member))
-	rs.known.set(member, c, rs.members)
+	m.ended(rs.known.Of(member))
+	rs.known.Set(member, c, rs.members)
 	rs.retest(member)
 }
 
@@ -283,8 +237,8 @@ func (m *Machine) valid(rs *results, c *candidate) bool {
 // valid ones; with payload set, only among those whose payload all can have.
 func (m *Machine) best(rs *results, member coordinator.Member, payload bool) *candidate {
 	var best *candidate
-	for i := range rs.known.of(member) {
-		c := &rs.known.of(member)[i]
+	for i := range rs.known.Of(member) {
+		c := &rs.known.Of(member)[i]
 		if m.valid(rs, c) && (!payload || m.there(rs, c)) && (best == nil || c.id.Compare(best.id) < 0) {
 			best = c
 		}
@@ -347,10 +301,10 @@ func (m *Machine) fetchOpen(rs *results) {
 	for len(rs.open) > 0 && !m.fetchesFull() {
 		o := rs.open[0]
 		rs.open = rs.open[1:]
-		if int(o.k) >= len(rs.known.of(o.member)) {
+		if int(o.k) >= len(rs.known.Of(o.member)) {
 			continue // replaced by the own result
 		}
-		c := &rs.known.of(o.member)[o.k]
+		c := &rs.known.Of(o.member)[o.k]
 		c.queued = false
 		if c.held || c.refused || c.fetching != nil {
 			continue
@@ -509,12 +463,12 @@ func (m *Machine) fetched(ev PayloadFetched) {
 	if rs == nil {
 		return
 	}
-	for k := range rs.known.of(ev.Member) {
-		c := &rs.known.of(ev.Member)[k]
+	for k := range rs.known.Of(ev.Member) {
+		c := &rs.known.Of(ev.Member)[k]
 		if c.id != ev.ID {
 			continue
 		}
-		m.ended(rs.known.of(ev.Member)[k : k+1])
+		m.ended(rs.known.Of(ev.Member)[k : k+1])
 		c.held = c.held || ev.OK // a copy may have come meanwhile
 		if rs.sharing != nil {
 			rs.sharing.changed = true

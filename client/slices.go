@@ -118,17 +118,22 @@ func (SliceFetched) event() {}
 
 // sharing is how far the slices of a round's update have come.
 type sharing struct {
-	groups [][]coordinator.Member // by slice
-	slice  []int                  // by member, -1: none
-	own    int                    // this member's, -1: none
+	groups [][]coordinator.Member            // by slice
+	slice  []int                             // by member, -1: none
+	index  map[key.Public]coordinator.Member // of the members, once one of them has said something
+	own    int                               // this member's, -1: none
 
 	changed bool // this member holds more ranges than it showed
 	shownAt uint64
 
 	// What aggregators show to a witness, by member, and which of them hold all ranges.
-	tags    [][]byte
-	full    []bool
-	bytes   []byte // of an ID, of which each member shows one
+	tags  [][]byte
+	full  []bool
+	bytes []byte // of an ID, of which each member shows one
+	// holders counts, by slice and author, those in the slice's group that show the commitment
+	// counted, by author.
+	holders [][]uint16
+	counted []wire.Hash
 	askedAt uint64
 	asks    int
 
@@ -199,8 +204,14 @@ func (m *Machine) aggregates(rs *results) bool {
 
 // aggregator returns the index of a member with a slice.
 func (m *Machine) aggregator(rs *results, k key.Public) (i coordinator.Member, ok bool) {
-	i, ok = m.state.Find(k)
-	return i, ok && int(i) < len(rs.sharing.slice) && rs.sharing.slice[i] >= 0
+	sh := rs.sharing
+	if sh.index == nil {
+		sh.index = m.cfg.Common.Roster(m.state, nil).Index
+	}
+	if i, ok = sh.index[k]; !ok || m.state.Key(i) != k {
+		i, ok = m.state.Find(k)
+	}
+	return i, ok && int(i) < len(sh.slice) && sh.slice[i] >= 0
 }
 
 // decideSlices does an aggregator's part in the rounds whose results are not applied yet, and asks
@@ -270,7 +281,7 @@ func (m *Machine) recount(rs *results, slice int) {
 	for i := range set.chosen {
 		switch k := m.chosen(rs, coordinator.Member(i)); {
 		case k >= 0:
-			c := rs.known.of(coordinator.Member(i))[k].commitment
+			c := rs.known.Of(coordinator.Member(i))[k].commitment
 			a.Payloads, a.Authors = append(a.Payloads, c.Payload), append(a.Authors, m.state.Key(c.Member))
 		case k == notNamed:
 			missing = true

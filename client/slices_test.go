@@ -314,7 +314,7 @@ func TestRangesThatOnlyAGangHas(t *testing.T) {
 			return tags
 		}
 		if i, ok := p.state.Find(author.key.Public()); ok {
-			for _, c := range rs.known.of(i) {
+			for _, c := range rs.known.Of(i) {
 				tags[i] = tag(c.id, tagByte(p.key.Public()))
 			}
 		}

@@ -1,0 +1,53 @@
+// Package table keeps lists by index: few in a map, or many in a table, where they are found
+// sooner.
+package table
+
+// Table has a list for each index below a number. Its zero value has none.
+type Table[I ~uint32, V any] struct {
+	few  map[I][]V
+	many [][]V // nil: few has them
+}
+
+// Lists are many once there are manyMin, and one for every manyPart indexes.
+const manyMin, manyPart = 64, 16
+
+// Of returns the list of an index, nil if it has none.
+func (t *Table[I, V]) Of(i I) []V {
+	if t.many == nil {
+		return t.few[i]
+	}
+	if int(i) >= len(t.many) {
+		return nil
+	}
+	return t.many[i]
+}
+
+// Set replaces the list of an index below n.
+func (t *Table[I, V]) Set(i I, list []V, n I) {
+	if t.many != nil {
+		t.many[i] = list
+		return
+	}
+	if t.few == nil {
+		t.few = map[I][]V{}
+	}
+	t.few[i] = list
+	if len(t.few) < max(manyMin, int(n)/manyPart) {
+		return
+	}
+	t.many = make([][]V, n)
+	for i, list := range t.few {
+		t.many[i] = list
+	}
+	t.few = nil
+}
+
+// Each calls f for all lists, in any order; some may be empty.
+func (t *Table[I, V]) Each(f func([]V)) {
+	for _, list := range t.few {
+		f(list)
+	}
+	for _, list := range t.many {
+		f(list)
+	}
+}
