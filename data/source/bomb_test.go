@@ -202,3 +202,23 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// TestAFooterOfFewBytesHasFewParts has footers whose lists and texts are longer than the footers. The
+// library makes a list before it reads what is in it: of the first, 176 GiB.
+func TestAFooterOfFewBytesHasFewParts(t *testing.T) {
+	for name, footer := range map[string][]byte{
+		"row groups":         {4<<4 | 9, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07},
+		"lists in a list":    {4<<4 | 9, 1<<4 | 9, 0xf5, 0xff, 0xff, 0x03},
+		"a text":             {6<<4 | 8, 0xff, 0xff, 0xff, 0xff, 0x07},
+		"a list in a struct": {2<<4 | 9, 1<<4 | 12, 1<<4 | 9, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07},
+		"a map":              {9<<4 | 11, 0xff, 0xff, 0xff, 0xff, 0x07, 0x55},
+		"structs in structs": bytes.Repeat([]byte{1<<4 | 12}, 100),
+	} {
+		b := append([]byte("PAR1"), footer...)
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(footer))), "PAR1"...)
+		_, err := Open([]string{written(t, "x.parquet", b)}, Parquet, "", 0)
+		if err == nil || !strings.Contains(err.Error(), "footer is damaged") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

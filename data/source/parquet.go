@@ -30,7 +30,9 @@ func (s *File) openTable() (f *os.File, table *parquet.File, err error) {
 		return nil, nil, err
 	}
 	defer recoverTable(&err)
-	table, err = parquet.OpenFile(f, int64(s.Size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err = checkFooter(f, int64(s.Size)); err == nil {
+		table, err = parquet.OpenFile(f, int64(s.Size), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	}
 	if err != nil {
 		f.Close()
 		err = fmt.Errorf("it is not a whole parquet file: %w", err)
