@@ -236,6 +236,27 @@ func TestRealRuntime(t *testing.T) {
 		t.Errorf("the same, signed again: %v", err)
 	}
 
+	// The storage after one block, from which follows when timelocked weights are shown.
+	var at string
+	if err := s.Client.call(ctx, &at, "chain_getBlockHash"); err != nil {
+		t.Fatal(err)
+	}
+	number, err := s.Client.getAt(ctx, at, "System", "Number")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.Client.getAt(ctx, at, "Timestamp", "Now")
+	if err != nil {
+		t.Fatal(err)
+	}
+	height, _, err := s.Client.Block(ctx)
+	if n, ms := number.u32(), now.u64(); err != nil || uint64(n) != height || ms < 1000*quicknetStart {
+		t.Errorf("the storage after block %d, %v, is that after %d, of %d ms", height, err, n, ms)
+	}
+	if err := s.CanSetWeights(ctx); err != nil {
+		t.Error(err)
+	}
+
 	c.put([]byte{1}, module, "CommitRevealWeightsEnabled", s.netuid())
 	if err := s.set(ctx, validator, scores); !errors.Is(err, ErrCommitReveal) {
 		t.Errorf("weights on a subnet that wants them hidden: %v", err)
