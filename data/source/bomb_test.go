@@ -112,6 +112,7 @@ func TestAPageOfFewBytesHasFewValues(t *testing.T) {
 	many := bytes.Repeat(uvarints(2*pageValuesMax, 0), 2)
 	for name, page := range map[string]struct {
 		bounds pageBounds
+		codec  format.CompressionCodec
 		header format.PageHeader
 		body   []byte
 		want   string
@@ -151,6 +152,13 @@ func TestAPageOfFewBytesHasFewValues(t *testing.T) {
 			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 5, Encoding: format.DeltaByteArray})},
 			body:   same(5, 1<<10),
 		},
+		"nothing, packed": {
+			bounds: pageBounds{definition: 1}, codec: format.Gzip,
+			header: format.PageHeader{Type: format.DataPageV2, DataPageHeaderV2: of(format.DataPageHeaderV2{
+				NumValues: 3, NumNulls: 3, Encoding: format.RLEDictionary, DefinitionLevelsByteLength: 2,
+			})},
+			body: []byte{6, 0},
+		},
 		"numbers": {
 			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1000, Encoding: format.DeltaBinaryPacked})},
 			body:   zeros(1000),
@@ -163,7 +171,7 @@ func TestAPageOfFewBytesHasFewValues(t *testing.T) {
 		}
 		b = append(b, page.body...)
 		page.bounds.bytes = 1 << 20
-		err = page.bounds.check(bytes.NewReader(b), format.ColumnMetaData{TotalCompressedSize: int64(len(b))})
+		err = page.bounds.check(bytes.NewReader(b), format.ColumnMetaData{Codec: page.codec, TotalCompressedSize: int64(len(b))})
 		if page.want == "" && err != nil || page.want != "" && (err == nil || !strings.Contains(err.Error(), page.want)) {
 			t.Errorf("%s: %v", name, err)
 		}

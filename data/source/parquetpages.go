@@ -268,10 +268,11 @@ func differences(body []byte) (rest []byte, err error) {
 // unpacked returns the bytes that a page is unpacked to, whatever its header says, or an error if
 // they are more than are read.
 func (b pageBounds) unpacked(codec format.CompressionCodec, body []byte) (all []byte, err error) {
+	if codec == format.Uncompressed || len(body) == 0 { // some writers pack nothing as nothing
+		return body, nil
+	}
 	var in io.Reader
 	switch codec {
-	case format.Uncompressed:
-		return body, nil
 	case format.Snappy:
 		if n, _ := binary.Uvarint(body); n > uint64(b.bytes) {
 			return nil, b.tooLong(b.bytes + 1)
