@@ -228,7 +228,7 @@ func (r Replica) Follow(ctx context.Context, urls []string) (comet.Options, erro
 		return o, fmt.Errorf("nobody serves the chain: %w", errors.Join(errs...))
 	}
 	if len(o.Peers) == 0 {
-		return o, errors.New("the replicas at these URLs do not say where other replicas reach them: name one with --peer ID@HOST:PORT")
+		return o, errors.New("the replicas at these URLs do not say where other replicas reach them: their operators set \"peering\" and \"public\" in chain.json, then entrain chain show prints it, or name one with --peer ID@HOST:PORT")
 	}
 	return o, comet.Init(r.Home, o)
 }

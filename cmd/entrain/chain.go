@@ -47,10 +47,10 @@ The genesis of a new chain makes all its tokens, 1,000,000,000 by default. They 
 which is created if there is none. --allocate gives tokens to others; the rest of --supply is yours.
 
 Only this machine reaches the chain unless you say with --public at which name or address others reach the
-replica: clients at port 7370, other replicas at 26656. Once it runs, entrain chain id prints what they need.
-With --public once for each of N machines, it makes the homes of N replicas that begin the chain together, in
-the subdirectories replica-1 to replica-N: move each to its machine. With --replicas N all of them run on
-this machine. Four go on when one of them fails or lies.
+replica: clients at port 7370, other replicas at 26656. Once it runs, entrain chain show prints what they
+need. With --public once for each of N machines, it makes the homes of N replicas that begin the chain
+together, in the subdirectories replica-1 to replica-N: move each to its machine. With --replicas N all of
+them run on this machine. Four go on when one of them fails or lies.
 
 With URLs of replicas it takes the genesis and the addresses of the others from them. The first start fetches
 the chain's present state, checked by the signatures of the chain's replicas. Name a header that you believe
