@@ -31,7 +31,7 @@ func (n *Node) submitThen(m coordinator.Message, then func(error)) {
 }
 
 // errSubmitTimeout is the outcome of a submission that was in no block in time.
-var errSubmitTimeout = errors.New("the ledger did not answer in time")
+var errSubmitTimeout = errors.New("the chain does not answer")
 
 // send submits body, and gives up after submitFor. It calls done once, on the loop.
 func (n *Node) send(body host.Body, done func(error)) { n.sendWithin(submitFor, body, done) }
@@ -70,7 +70,12 @@ func (n *Node) patience(m coordinator.Message) time.Duration {
 }
 
 func (n *Node) submitted(m coordinator.Message, err error) {
-	if err != nil && !n.late(m, err) {
+	if errors.Is(err, errSubmitTimeout) {
+		if !n.unanswered {
+			n.unanswered = true
+			n.note("the chain does not answer: trying until it does")
+		}
+	} else if err != nil && !n.late(m, err) {
 		n.observe(event.Refused{Text: coordinator.Name(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})
