@@ -54,13 +54,24 @@ func Line(seed wire.Hash, role Role, n, w uint32) []uint32 {
 	for i := range line {
 		line[i] = uint32(i)
 	}
+	return Seat(seed, role, line, w)
+}
+
+// Seat returns those of the members that have the first w places in the line for a role, or the
+// whole line if there are w or fewer. It changes the order of members, and returns a part of it. It
+// panics if there are more than MembersMax.
+func Seat[T any](seed wire.Hash, role Role, members []T, w uint32) []T {
+	if len(members) > MembersMax {
+		panic("committee: too many members")
+	}
+	n := uint32(len(members))
 	choices := prng.New(seed, role.String())
 	w = min(w, n)
 	for p := range w {
 		q := p + uint32(choices.Uint64n(uint64(n-p)))
-		line[p], line[q] = line[q], line[p]
+		members[p], members[q] = members[q], members[p]
 	}
-	return line[:w]
+	return members[:w]
 }
 
 // Quorum returns how many of the elected witnesses must agree: strictly more than two thirds, and

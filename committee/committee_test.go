@@ -68,6 +68,21 @@ func TestEveryMemberHasOnePlace(t *testing.T) {
 	})
 }
 
+func TestSeatIsTheLineOfTheMembers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed, role := anySeed(t), anyRole(t)
+		members := rapid.SliceOfN(rapid.Uint64(), 0, 300).Draw(t, "members")
+		w := rapid.Uint32Range(0, 303).Draw(t, "w")
+		var want []uint64
+		for _, i := range Line(seed, role, uint32(len(members)), w) {
+			want = append(want, members[i])
+		}
+		if got := Seat(seed, role, slices.Clone(members), w); !slices.Equal(got, want) {
+			t.Fatalf("the first %d places are %d, want %d", w, got, want)
+		}
+	})
+}
+
 func TestFirstPlacesAreThoseOfTheWholeLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, role := anySeed(t), anyRole(t)

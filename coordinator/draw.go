@@ -9,7 +9,7 @@ import (
 
 // drawChecks draws the checks of round a, whose results and parameters have become final. It uses
 // the seed of the round that has just opened, which was unknown when the results were made. It
-// draws nothing if there is no other member to check.
+// draws nothing of ejected members, and nothing at all if there is no other member to check.
 func (s State) drawChecks(env Env, a RoundState, shares []dealt) {
 	percent := s.h().VerificationPercent()
 	if percent == 0 || !a.Final() {
@@ -26,13 +26,13 @@ func (s State) drawChecks(env Env, a RoundState, shares []dealt) {
 	if !s.l.Speeds {
 		first = min(n, s.l.ChecksMax+1)
 	}
-	line := seats(seed, committee.Verifiers, members, first)
+	line := committee.Seat(seed, committee.Verifiers, members, first)
 	limits := s.chances(a, uint64(percent))
 	src := prng.New(seed, "checks")
-	k, drawn, spans := uint32(0), uint32(0), a.Spans()
+	k, drawn, spans, taken := uint32(0), uint32(0), a.Spans(), a.accepted()
 	for _, d := range shares {
 		i := d.member
-		if !s.checkable(a, i) || src.Uint64()>>32 >= limits[s.cases().Doubt(i)] {
+		if !bit(taken, i) || s.place(i).Ejected() || src.Uint64()>>32 >= limits[s.cases().Doubt(i)] {
 			continue
 		}
 		for k < 2*s.l.ChecksMax && !s.vacant(k) {
@@ -90,11 +90,6 @@ func (a RoundState) able(line []Member, i Member) {
 	line[0], line[best] = line[best], line[0]
 }
 
-// checkable reports whether member i has an accepted result in round a that can be checked.
-func (s State) checkable(a RoundState, i Member) bool {
-	return a.Accepted(i) && s.status(i) != StatusEjected
-}
-
 // chances returns, for each doubt, the bound out of 2^32 below which a draw selects a member. The
 // chances are in proportion to the doubts and add up to percent of the n results, rounded down:
 // each is w*B/S, where B is percent*n/100 and S is the sum of the doubts. A member whose chance
@@ -102,9 +97,9 @@ func (s State) checkable(a RoundState, i Member) bool {
 // way.
 func (s State) chances(a RoundState, percent uint64) [dispute.DoubtMax + 1]uint64 {
 	var count, limits [dispute.DoubtMax + 1]uint64
-	n, sum := uint64(0), uint64(0)
+	n, sum, taken := uint64(0), uint64(0), a.accepted()
 	for i := range s.Count() {
-		if s.checkable(a, i) {
+		if bit(taken, i) && !s.place(i).Ejected() {
 			w := s.cases().Doubt(i)
 			count[w]++
 			sum += uint64(w)

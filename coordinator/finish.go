@@ -63,10 +63,11 @@ func (s State) judgeSilence(env Env, r RoundState) {
 func (s State) next(env Env, r RoundState, agreed bool) {
 	drain := s.Draining()
 	repeats := s.h().Repeats()
+	active := s.tally().active
 	switch {
-	case s.tally().active == 0:
+	case active == 0:
 		s.endEpoch(env, r, drain == 1 && agreed)
-	case drain == 0 && s.mustDrain(env, r):
+	case drain == 0 && (active < s.h().MinMembers() || s.mustDrain(env, r)):
 		s.open(env, s.h().Overlap()+2)
 	case drain == 0:
 		s.open(env, 0)
@@ -82,7 +83,8 @@ func (s State) next(env Env, r RoundState, agreed bool) {
 	}
 }
 
-// mustDrain reports whether the epoch must end after the training round r.
+// mustDrain reports whether the epoch must end after the training round r, however many members are
+// active.
 func (s State) mustDrain(env Env, r RoundState) bool {
 	_, agreedIn := s.Params()
 	base := max(agreedIn+1, s.h().EpochRound()) + 1 // the epoch began with agreed parameters
@@ -90,7 +92,6 @@ func (s State) mustDrain(env Env, r RoundState) bool {
 	case reached(env.NowMs, s.h().EpochSince(), s.h().EpochMs()):
 	case s.Step() >= s.h().TotalSteps():
 	case s.PausePending(), s.EndPending():
-	case s.tally().active < s.h().MinMembers():
 	case uint32(r.b.Reports()) < r.Quorum():
 	case r.Number()+1 >= base+disagreeMax:
 	default:
@@ -206,7 +207,7 @@ func (s State) judgeNames(env Env, r RoundState, of func(record.Report) wire.Has
 // results were accepted, which shows that the network carried results to a quorum. With half, a
 // gang that can keep a result out of the model cannot charge its author too. Silent witnesses
 // satisfy neither condition and are charged for their silence alone. Nobody has missed a round
-// whose results none could hold (see Severed and orphaned).
+// whose results none could hold (see Severed and orphans).
 // shares are those of the round before r.
 func (s State) judge(env Env, r RoundState, shares []dealt) {
 	a, ok := s.At(r.Attests())
@@ -217,36 +218,52 @@ func (s State) judge(env Env, r RoundState, shares []dealt) {
 		shares = a.deal()
 	}
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
-	counts := a.counts()
-	accepted := uint32(0)
+	counts, taken, accepted := a.counts(), a.accepted(), uint32(0)
 	checkable := a.b.Agreed() || a.Number() == r.Number() && a.b.HasNamed()
-	for i := range s.Count() {
-		if checkable && a.holdable(i) && uint32(counts[i]) >= quorum && s.status(i) != StatusEjected {
-			setBit(a.accepted(), i)
-			accepted++
+	if checkable {
+		held := a.held()
+		for i, n := range counts[:s.Count()] {
+			if i := Member(i); uint32(n) >= quorum && bit(held, i) && !s.place(i).Ejected() {
+				setBit(taken, i)
+				accepted++
+			}
 		}
 	}
 	a.b.SetAcceptedLen(accepted)
 	a.b.SetFinal(true)
 	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
-	spans := a.Spans()
+	blames, orphaned, scored := checkable && !a.Severed(), a.orphans(), s.l.Validators > 0
+	charge, spans := env.dispute(nil), a.Spans()
+	lost := dealt{} // shares in a row that were not accepted
 	for _, d := range shares {
 		i := d.member
-		if a.Accepted(i) {
-			if s.status(i) == StatusActive {
-				s.makeUp(i)
+		if bit(taken, i) {
+			if b := s.place(i); b.Missed() > 0 && Status(b.Status()) == StatusActive {
+				makeUp(b)
 			}
 			continue
 		}
-		s.book().Missed(i, a.Number())
-		for _, v := range batch.Cut(spans, d.from, d.count) {
-			s.pushRedo(v)
+		if scored {
+			s.book().Missed(i, a.Number())
 		}
+		if lost.from+lost.count != d.from {
+			s.redo(spans, lost)
+			lost = dealt{from: d.from}
+		}
+		lost.count += d.count
 		held := uint32(counts[i])
 		refused := held+quorum <= reports || carried && 2*held <= reports
-		if checkable && !a.Severed() && !a.orphaned(i) && refused && s.status(i) == StatusActive {
-			s.miss(i, env)
+		if blames && refused && !orphaned(i) && s.status(i) == StatusActive {
+			s.miss(i, charge)
 		}
+	}
+	s.redo(spans, lost)
+}
+
+// redo queues a part of a batch to be trained again.
+func (s State) redo(spans []batch.Span, d dealt) {
+	for _, v := range batch.Cut(spans, d.from, d.count) {
+		s.pushRedo(v)
 	}
 }
 
@@ -261,34 +278,40 @@ func (r RoundState) Severed() bool {
 	return ok && s.exchange() == Peers && s.h().Overlap() == 1 && p.Epoch() == r.Epoch() && !p.b.Agreed()
 }
 
-// orphaned reports whether member i's result of the round begins, as with Overlap 1, from one that
-// was kept out of the model although most held it. Then no witness takes this one either.
-func (r RoundState) orphaned(i Member) bool {
+// orphans returns a function that reports whether a member's result of the round begins, as with
+// Overlap 1, from one that was kept out of the model although most held it. Then no witness takes
+// this one either.
+func (r RoundState) orphans() func(Member) bool {
 	p, ok := r.s.At(r.Number() - 1)
-	return ok && r.s.exchange() == Peers && r.Attests() == p.Number() && p.Expected(i) && !p.Accepted(i) &&
-		2*uint32(p.counts()[i]) > uint32(r.b.Reports())
+	if !ok || r.s.exchange() != Peers || r.Attests() != p.Number() {
+		return func(Member) bool { return false }
+	}
+	expected, taken, counts, reports := p.expected(), p.accepted(), p.counts(), uint32(r.b.Reports())
+	return func(i Member) bool {
+		return 2*uint32(counts[i]) > reports && bit(expected, i) && !bit(taken, i)
+	}
 }
 
 // reward pays the accepted results of round a, whose parameters are agreed.
 func (s State) reward(a RoundState, shares []dealt) {
+	taken, round, scored, total := a.accepted(), a.Number(), s.l.Validators > 0, uint64(0)
 	for _, d := range shares {
-		if a.Accepted(d.member) && s.status(d.member) != StatusEjected {
-			s.pay(d.member, a.Number(), d.count)
+		b := s.place(d.member)
+		if !bit(taken, d.member) || b.Ejected() {
+			continue
+		}
+		b.SetPoints(b.Points() + uint64(d.count))
+		b.SetResults(b.Results() + 1)
+		if b.FirstRound() == 0 {
+			b.SetFirstRound(round)
+		}
+		b.SetLastRound(round)
+		total += uint64(d.count)
+		if scored {
+			s.book().Accepted(d.member, round, d.count)
 		}
 	}
-}
-
-// pay credits member i with the points of an accepted result.
-func (s State) pay(i Member, round Round, sequences uint32) {
-	b := s.place(i)
-	b.SetPoints(b.Points() + uint64(sequences))
-	b.SetResults(b.Results() + 1)
-	if b.FirstRound() == 0 {
-		b.SetFirstRound(round)
-	}
-	b.SetLastRound(round)
-	s.h().SetPointsTotal(s.PointsTotal() + uint64(sequences))
-	s.book().Accepted(i, round, sequences)
+	s.h().SetPointsTotal(s.PointsTotal() + total)
 }
 
 // endEpoch enters Cooldown after round r. If the last parameters were not agreed, the members
@@ -328,7 +351,7 @@ func (s State) chooseCheckpointers(env Env, r RoundState) {
 	}
 	roundSeed := r.Seed()
 	seed := wire.Sum("entrain/checkpointers", env.Seed[:], roundSeed[:])
-	chosen := seats(seed, committee.Trainers, from, checkpointersMax)
+	chosen := committee.Seat(seed, committee.Trainers, from, checkpointersMax)
 	s.h().SetCheckpointersLen(uint8(len(chosen)))
 	for p := range uint32(checkpointersMax) {
 		i := Member(0)

@@ -37,7 +37,10 @@ func (m Join) apply(s State, env Env) Error {
 			m.Payee = payee
 		}
 	}
-	cost := s.JoinCost(env.Sender)
+	cost := uint64(0)
+	if fresh {
+		cost = s.h().RegisterCost()
+	}
 	switch {
 	case !s.h().CanHold(env.Value):
 		return ErrValue

@@ -77,7 +77,7 @@ func Size(l Limits) int {
 	return int(l.layout().Total)
 }
 
-func (l Limits) layout() record.Layout {
+func (l Limits) layout() *record.Layout {
 	return record.LayoutOf(l.Members, uint32(l.Witnesses), uint32(l.Validators), l.Buckets, l.Speeds)
 }
 

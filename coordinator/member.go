@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
@@ -177,22 +178,23 @@ func (s State) leave(i Member, st Status, env Env) {
 
 // miss counts a result or a warmup that member i missed, and drops the member if there are too many
 // in a row.
-func (s State) miss(i Member, env Env) {
+func (s State) miss(i Member, env dispute.Env) {
 	b := s.place(i)
-	b.SetMissed(s.cases().Fault(env.dispute(nil), i, b.Missed()))
 	b.SetSteady(0)
+	if n := b.Missed(); n < s.h().MissedMax() {
+		b.SetMissed(n + 1) // as Fault, which is dear, counts
+		return
+	}
+	b.SetMissed(s.cases().Fault(env, i, b.Missed()))
 }
 
 // steadyMax is how many results in a row must be accepted to make up for one that was missed. If
 // one made up for all, a member could hold up three rounds of four for nothing.
 const steadyMax = 4
 
-// makeUp counts an accepted result of member i, and takes a miss off after steadyMax in a row.
-func (s State) makeUp(i Member) {
-	b := s.place(i)
-	if b.Missed() == 0 {
-		return
-	}
+// makeUp counts an accepted result of a member that missed one, and takes a miss off after
+// steadyMax in a row.
+func makeUp(b record.Place) {
 	if n := b.Steady() + 1; n < steadyMax {
 		b.SetSteady(n)
 		return

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
@@ -75,7 +76,7 @@ func (s State) advanceWarmup(env Env) bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		if Status(b.Status()) == StatusWaiting && b.JoinedMs() <= since {
-			s.miss(i, env)
+			s.miss(i, env.dispute(nil))
 		}
 	}
 	if t.ready >= least {
@@ -175,9 +176,9 @@ func (s State) open(env Env, drain uint8) {
 	r.b.SetOpenedMs(env.NowMs)
 	r.b.SetSeed(seed)
 
-	members := s.activeMembers()
+	members, active := s.activeMembers(), r.active()
 	for _, i := range members {
-		setBit(r.active(), i)
+		setBit(active, i)
 	}
 	r.b.SetActiveLen(uint32(len(members)))
 	if drain == 0 {
@@ -213,13 +214,14 @@ func (s State) trainLimit() uint64 {
 }
 
 func (s State) activeMembers() []Member {
-	list := make([]Member, 0, s.Count())
+	list, n := make([]Member, s.Count()), 0
 	for i := range s.Count() {
-		if s.status(i) == StatusActive {
-			list = append(list, i)
+		if Status(s.place(i).Status()) == StatusActive {
+			list[n] = i
+			n++
 		}
 	}
-	return list
+	return list[:n]
 }
 
 // fill sets the batch of round r.
@@ -241,7 +243,8 @@ func (s State) fill(r RoundState, members []Member) {
 		copy(r.expected(), r.active())
 		return
 	}
-	for _, i := range seats(r.Seed(), committee.Trainers, members, total) { // one sequence each
+	// One sequence each.
+	for _, i := range committee.Seat(r.Seed(), committee.Trainers, slices.Clone(members), total) {
 		setBit(r.expected(), i)
 	}
 }
@@ -260,7 +263,8 @@ func (s State) batchSize() uint32 {
 	return start + uint32(grown)
 }
 
-// elect chooses round r's witnesses and the round that they attest.
+// elect chooses round r's witnesses and the round that they attest. It changes the order of
+// members.
 func (s State) elect(r RoundState, members []Member) {
 	n := uint32(len(members))
 	w := uint32(s.h().Witnesses())
@@ -269,7 +273,7 @@ func (s State) elect(r RoundState, members []Member) {
 	}
 	w = min(w, n)
 	r.b.SetElectedLen(uint8(w))
-	for p, i := range seats(r.Seed(), committee.Witnesses, members, w) {
+	for p, i := range committee.Seat(r.Seed(), committee.Witnesses, members, w) {
 		s.l.Elect(r.b, uint32(p)).SetMember(i)
 	}
 	a, ok := s.At(r.Number() - Round(s.h().Overlap()))

@@ -5,7 +5,6 @@ import (
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // This file divides a round's batch into shares. All code that needs the owner of a sequence uses
@@ -27,13 +26,21 @@ type dealt struct {
 // deal returns the shares of a round, in the order of positions.
 func (r RoundState) deal() []dealt {
 	line := r.line()
-	list := make([]dealt, 0, len(line))
-	from := uint32(0)
-	for p, count := range r.parts(line) {
-		if count == 0 {
-			break // all members after it have none either
+	list := make([]dealt, len(line))
+	n := max(1, uint32(len(line)))
+	each, longer, from := r.Batch()/n, r.Batch()%n, uint32(0) // as batch.Split divides it
+	for p, i := range line {
+		count := each
+		switch {
+		case r.s.l.Speeds:
+			count = r.entry(i).Count()
+		case uint32(p) < longer:
+			count++
 		}
-		list = append(list, dealt{member: line[p], from: from, count: count})
+		if count == 0 {
+			return list[:p] // all members after it have none either
+		}
+		list[p] = dealt{member: i, from: from, count: count}
 		from += count
 	}
 	return list
@@ -41,37 +48,14 @@ func (r RoundState) deal() []dealt {
 
 // line returns the active members of round a, in the order of positions.
 func (a RoundState) line() []Member {
-	active := make([]Member, 0, a.ActiveCount())
+	active, bitmap, n := make([]Member, a.ActiveCount()), a.active(), 0
 	for i := range a.s.Count() {
-		if a.Active(i) {
-			active = append(active, i)
+		if bit(bitmap, i) {
+			active[n] = i
+			n++
 		}
 	}
-	return seats(a.Seed(), committee.Trainers, active, a.ActiveCount())
-}
-
-// seats returns those of the members, in ascending order, that have the first w places in the line
-// for a role.
-func seats(seed wire.Hash, role committee.Role, members []Member, w uint32) []Member {
-	line := committee.Line(seed, role, uint32(len(members)), w)
-	at := make([]Member, len(line))
-	for p, rank := range line {
-		at[p] = members[rank]
-	}
-	return at
-}
-
-// parts returns the number of sequences of each member in a line.
-func (r RoundState) parts(line []Member) []uint32 {
-	parts := make([]uint32, len(line))
-	for p, i := range line {
-		if r.s.l.Speeds {
-			parts[p] = r.entry(i).Count()
-		} else {
-			_, parts[p] = batch.Split(r.Batch(), uint32(len(line)), uint32(p))
-		}
-	}
-	return parts
+	return committee.Seat(a.Seed(), committee.Trainers, active, a.ActiveCount())
 }
 
 // entry returns member i's part of the slot with SpeedShares.

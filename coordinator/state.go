@@ -51,7 +51,7 @@ func (p Phase) String() string {
 // the bytes. The zero State is not valid. Use New or Open.
 type State struct {
 	b []byte
-	l record.Layout
+	l *record.Layout
 }
 
 func (s State) h() record.Header { return record.Header(s.b) }

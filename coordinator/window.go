@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -73,26 +74,14 @@ func (r RoundState) CommittedCount() uint32 {
 	return n
 }
 
-// holdable reports whether a witness can hold a result of member i of the round.
-func (r RoundState) holdable(i Member) bool {
-	if !r.Expected(i) {
-		return false
-	}
-	if r.s.exchange() != Buckets {
-		return true
-	}
-	_, ok := r.Committed(i)
-	return ok
-}
-
 // held returns the bitmap of the members whose results a witness can hold.
 func (r RoundState) held() []byte {
 	if r.s.exchange() != Buckets {
 		return r.expected()
 	}
-	list := make([]byte, r.s.l.Bitmap)
+	list, expected := make([]byte, r.s.l.Bitmap), r.expected()
 	for i := range r.s.Count() {
-		if r.holdable(i) {
+		if bit(expected, i) && !record.Zero(r.s.l.Commit(r.b, i)) {
 			setBit(list, i)
 		}
 	}

@@ -331,9 +331,10 @@ func (w *world) report(i Member, has func(Member) bool) Witness {
 	p := r.Filter()
 	f := bloom.New(p)
 	salt := w.s.Key(i)
+	held := a.held()
 	for j := range w.s.Count() {
 		switch {
-		case !a.holdable(j):
+		case !bit(held, j):
 		case has(j):
 			m.Held = SetHeld(m.Held, j)
 			if p.Bits > 0 {

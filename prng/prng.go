@@ -63,14 +63,23 @@ func (p *Source) Uint64n(n uint64) uint64 {
 	if n == 0 {
 		panic("prng: choice among no numbers")
 	}
-	hi, lo := bits.Mul64(p.Uint64(), n)
+	hi, lo := product(p.Uint64(), n)
 	if lo < n {
 		excess := -n % n // 2^64 mod n
 		for lo < excess {
-			hi, lo = bits.Mul64(p.Uint64(), n)
+			hi, lo = product(p.Uint64(), n)
 		}
 	}
 	return hi
+}
+
+// product is bits.Mul64. Where n is short it needs half of what that costs a machine without
+// products of 128 bits.
+func product(x, n uint64) (hi, lo uint64) {
+	if n>>32 != 0 {
+		return bits.Mul64(x, n)
+	}
+	return (x>>32*n + x&(1<<32-1)*n>>32) >> 32, x * n
 }
 
 // Shuffle puts n things into an order each as likely as any other (Fisher and Yates, from the last

@@ -3,6 +3,7 @@ package prng
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -175,5 +176,21 @@ func BenchmarkUint64(b *testing.B) {
 	p := New(wire.Hash{}, "")
 	for b.Loop() {
 		p.Uint64()
+	}
+}
+
+// TestProduct compares the short way with the long one, at the ends of what it is for.
+func TestProduct(t *testing.T) {
+	p := New(counting(), "product")
+	for range 1000 {
+		x := p.Uint64()
+		for _, n := range []uint64{1, 2, 10_000, 1<<32 - 1, 1 << 32, 1<<32 + 1, math.MaxUint64, p.Uint64(), p.Uint64() >> 32} {
+			for _, x := range []uint64{x, 0, 1<<32 - 1, 1 << 32, math.MaxUint64} {
+				hi, lo := product(x, n)
+				if wantHi, wantLo := bits.Mul64(x, n); hi != wantHi || lo != wantLo {
+					t.Fatalf("%d times %d is %d, %d, want %d, %d", x, n, hi, lo, wantHi, wantLo)
+				}
+			}
+		}
 	}
 }

@@ -14,7 +14,7 @@ var goTypes = map[string]string{"u8": "uint8", "u16": "uint16", "u32": "uint32",
 // records returns the code of the accessors.
 func (s schema) records() string {
 	var b strings.Builder
-	b.WriteString(notice + "package record\n\nimport (\n\"encoding/binary\"\n\n" +
+	b.WriteString(notice + "package record\n\nimport (\n" +
 		"\"github.com/entrain-network/entrain/key\"\n\"github.com/entrain-network/entrain/wire\"\n)\n")
 	for _, n := range s.numbers {
 		fmt.Fprintf(&b, "\n// %s is %s.\ntype %s %s\n", n.name, n.doc, n.name, goTypes[n.typ])
@@ -45,9 +45,7 @@ func (s schema) accessors(b *strings.Builder, r record, f field) {
 	case "bool":
 		get, put = "b["+at+"] == 1", "b["+at+"] = flag(v)"
 	case "u16", "u32", "u64":
-		order := "binary.LittleEndian."
-		bits := "Uint" + f.typ[1:]
-		get, put = order+bits+"(b["+at+":])", order+"Put"+bits+"(b["+at+":], v)"
+		get, put = f.typ+"(b["+at+":])", "putU"+f.typ[1:]+"(b["+at+":], v)"
 	case "hash", "key":
 		get, put = goType+"(b["+at+":])", "copy(b["+at+":], v[:])"
 	case "string": // its length is in the byte two before

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"encoding/binary"
-
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/internal/tally"
@@ -44,8 +42,8 @@ type Layout struct {
 }
 
 // LayoutOf lays out a buffer. The limits have been checked.
-func LayoutOf(members, witnesses, validators uint32, buckets, speeds bool) Layout {
-	a := Layout{Members: members, Witnesses: witnesses, Validators: validators, Buckets: buckets, Speeds: speeds}
+func LayoutOf(members, witnesses, validators uint32, buckets, speeds bool) *Layout {
+	a := &Layout{Members: members, Witnesses: witnesses, Validators: validators, Buckets: buckets, Speeds: speeds}
 	a.Bitmap = (members + 63) / 64 * 8
 	if !buckets {
 		a.FiltersLen = filtersBytes(members, witnesses) // with buckets, reports have no filters
@@ -105,7 +103,7 @@ func up(n, to uint32) uint32 { return (n + to - 1) / to * to }
 // Zero reports whether b has no bit set.
 func Zero(b []byte) bool {
 	for len(b) >= 8 {
-		if binary.LittleEndian.Uint64(b) != 0 {
+		if u64(b) != 0 {
 			return false
 		}
 		b = b[8:]
@@ -118,13 +116,18 @@ func Zero(b []byte) bool {
 	return true
 }
 
-// Buffer is a run's state: its bytes, and where their parts lie.
+// Buffer is a run's state: its bytes, and where their parts lie. Layout is a pointer because loops
+// over members copy a Buffer for each.
 type Buffer struct {
 	B []byte
-	Layout
+	*Layout
 }
 
-func (b Buffer) part(at, n uint32) []byte { return b.B[at : at+n : at+n] }
+func (b Buffer) part(at, n uint32) []byte {
+	from := uint64(at) // 64 bits cost Solana's machine least
+	to := from + uint64(n)
+	return b.B[from:to:to]
+}
 
 // Header returns the header.
 func (b Buffer) Header() Header { return Header(b.B[:HeaderBytes]) }
@@ -132,18 +135,19 @@ func (b Buffer) Header() Header { return Header(b.B[:HeaderBytes]) }
 // Place returns place i of the table of members, in use or not.
 func (b Buffer) Place(i Member) Place {
 	tally.Members(1)
-	return b.part(b.Table+PlaceBytes*uint32(i), PlaceBytes)
+	at := uint64(b.Table) + PlaceBytes*uint64(i) // as part does, whose product would be of 32 bits
+	return b.B[at : at+PlaceBytes : at+PlaceBytes]
 }
 
 // Find returns the place of the member with this key, whatever its status.
 func (b Buffer) Find(pub key.Public) (Member, bool) {
-	at := b.Table
+	last, table := u64(pub[24:]), b.B[b.Table:] // keys with one last word are rare
 	for i := range b.Header().Count() {
 		tally.Members(1)
-		if b.B[at] == pub[0] && key.Public(b.B[at:]) == pub {
+		if u64(table[24:]) == last && key.Public(table) == pub {
 			return i, true
 		}
-		at += PlaceBytes
+		table = table[PlaceBytes:]
 	}
 	return 0, false
 }
@@ -159,20 +163,20 @@ func (b Buffer) RoundSlot(number Round) Slot {
 // The parts of a slot: the elected witness, the report and the filter of seat p, and the commitment
 // and the share of member i.
 
-func (a Layout) Elect(r Slot, p uint32) Elected {
+func (a *Layout) Elect(r Slot, p uint32) Elected {
 	return Elected(r[a.Elected+ElectedBytes*p:][:ElectedBytes])
 }
-func (a Layout) Report(r Slot, p uint32) Report {
+func (a *Layout) Report(r Slot, p uint32) Report {
 	return Report(r[a.Reports+ReportBytes*p:][:ReportBytes])
 }
-func (a Layout) Commit(r Slot, i Member) Commit {
+func (a *Layout) Commit(r Slot, i Member) Commit {
 	return Commit(r[a.Commits+CommitBytes*uint32(i):][:CommitBytes])
 }
-func (a Layout) Share(r Slot, i Member) Share {
+func (a *Layout) Share(r Slot, i Member) Share {
 	return Share(r[a.Shares+ShareBytes*uint32(i):][:ShareBytes])
 }
 
-func (a Layout) Filter(r Slot, p uint32) []byte {
+func (a *Layout) Filter(r Slot, p uint32) []byte {
 	n := r.FilterBits() / 8
 	return r[a.Filters+n*p:][:n]
 }

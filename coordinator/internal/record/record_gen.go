@@ -3,8 +3,6 @@
 package record
 
 import (
-	"encoding/binary"
-
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -28,84 +26,84 @@ type Header []byte
 const HeaderBytes = 1024
 
 // Magic: "ENTR".
-func (b Header) Magic() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Header) SetMagic(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Header) Magic() uint32     { return u32(b[0:]) }
+func (b Header) SetMagic(v uint32) { putU32(b[0:], v) }
 
 // Version: 5.
-func (b Header) Version() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Header) SetVersion(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Header) Version() uint32     { return u32(b[4:]) }
+func (b Header) SetVersion(v uint32) { putU32(b[4:], v) }
 
 // LimitMembers: Limits.Members.
-func (b Header) LimitMembers() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Header) SetLimitMembers(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Header) LimitMembers() uint32     { return u32(b[8:]) }
+func (b Header) SetLimitMembers(v uint32) { putU32(b[8:], v) }
 
 // LimitWitnesses: Limits.Witnesses.
-func (b Header) LimitWitnesses() uint16     { return binary.LittleEndian.Uint16(b[12:]) }
-func (b Header) SetLimitWitnesses(v uint16) { binary.LittleEndian.PutUint16(b[12:], v) }
+func (b Header) LimitWitnesses() uint16     { return u16(b[12:]) }
+func (b Header) SetLimitWitnesses(v uint16) { putU16(b[12:], v) }
 
 // LimitValidators: Limits.Validators.
-func (b Header) LimitValidators() uint16     { return binary.LittleEndian.Uint16(b[14:]) }
-func (b Header) SetLimitValidators(v uint16) { binary.LittleEndian.PutUint16(b[14:], v) }
+func (b Header) LimitValidators() uint16     { return u16(b[14:]) }
+func (b Header) SetLimitValidators(v uint16) { putU16(b[14:], v) }
 
 // ID: the run's identity.
 func (b Header) ID() wire.Hash     { return wire.Hash(b[16:]) }
 func (b Header) SetID(v wire.Hash) { copy(b[16:], v[:]) }
 
 // WaitingMs: least time in WaitingForMembers, so that more than StartMembers can join; may be 0.
-func (b Header) WaitingMs() uint64     { return binary.LittleEndian.Uint64(b[48:]) }
-func (b Header) SetWaitingMs(v uint64) { binary.LittleEndian.PutUint64(b[48:], v) }
+func (b Header) WaitingMs() uint64     { return u64(b[48:]) }
+func (b Header) SetWaitingMs(v uint64) { putU64(b[48:], v) }
 
 // WarmupMs: longest Warmup: time to fetch and check the model.
-func (b Header) WarmupMs() uint64     { return binary.LittleEndian.Uint64(b[56:]) }
-func (b Header) SetWarmupMs(v uint64) { binary.LittleEndian.PutUint64(b[56:], v) }
+func (b Header) WarmupMs() uint64     { return u64(b[56:]) }
+func (b Header) SetWarmupMs(v uint64) { putU64(b[56:], v) }
 
 // RoundTrainMs: longest RoundTrain.
-func (b Header) RoundTrainMs() uint64     { return binary.LittleEndian.Uint64(b[64:]) }
-func (b Header) SetRoundTrainMs(v uint64) { binary.LittleEndian.PutUint64(b[64:], v) }
+func (b Header) RoundTrainMs() uint64     { return u64(b[64:]) }
+func (b Header) SetRoundTrainMs(v uint64) { putU64(b[64:], v) }
 
 // RoundWitnessMs: longest RoundWitness.
-func (b Header) RoundWitnessMs() uint64     { return binary.LittleEndian.Uint64(b[72:]) }
-func (b Header) SetRoundWitnessMs(v uint64) { binary.LittleEndian.PutUint64(b[72:], v) }
+func (b Header) RoundWitnessMs() uint64     { return u64(b[72:]) }
+func (b Header) SetRoundWitnessMs(v uint64) { putU64(b[72:], v) }
 
 // CooldownMs: longest Cooldown: time to write a checkpoint.
-func (b Header) CooldownMs() uint64     { return binary.LittleEndian.Uint64(b[80:]) }
-func (b Header) SetCooldownMs(v uint64) { binary.LittleEndian.PutUint64(b[80:], v) }
+func (b Header) CooldownMs() uint64     { return u64(b[80:]) }
+func (b Header) SetCooldownMs(v uint64) { putU64(b[80:], v) }
 
 // EpochMs: time from an epoch's first round until it drains; at least RoundTrainMs.
-func (b Header) EpochMs() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
-func (b Header) SetEpochMs(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
+func (b Header) EpochMs() uint64     { return u64(b[88:]) }
+func (b Header) SetEpochMs(v uint64) { putU64(b[88:], v) }
 
 // BatchRampTokens: length in tokens of the linear ramp between the two; 0 = BatchEnd from the start.
-func (b Header) BatchRampTokens() uint64     { return binary.LittleEndian.Uint64(b[96:]) }
-func (b Header) SetBatchRampTokens(v uint64) { binary.LittleEndian.PutUint64(b[96:], v) }
+func (b Header) BatchRampTokens() uint64     { return u64(b[96:]) }
+func (b Header) SetBatchRampTokens(v uint64) { putU64(b[96:], v) }
 
 // MinMembers: the epoch drains when fewer members are active.
-func (b Header) MinMembers() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
-func (b Header) SetMinMembers(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
+func (b Header) MinMembers() uint32     { return u32(b[104:]) }
+func (b Header) SetMinMembers(v uint32) { putU32(b[104:], v) }
 
 // StartMembers: members that must be present for a warmup to begin; at least MinMembers.
-func (b Header) StartMembers() uint32     { return binary.LittleEndian.Uint32(b[108:]) }
-func (b Header) SetStartMembers(v uint32) { binary.LittleEndian.PutUint32(b[108:], v) }
+func (b Header) StartMembers() uint32     { return u32(b[108:]) }
+func (b Header) SetStartMembers(v uint32) { putU32(b[108:], v) }
 
 // TotalSteps: rounds with training after which the run is finished.
-func (b Header) TotalSteps() Step     { return Step(binary.LittleEndian.Uint32(b[112:])) }
-func (b Header) SetTotalSteps(v Step) { binary.LittleEndian.PutUint32(b[112:], uint32(v)) }
+func (b Header) TotalSteps() Step     { return Step(u32(b[112:])) }
+func (b Header) SetTotalSteps(v Step) { putU32(b[112:], uint32(v)) }
 
 // BatchStart: sequences in the first round's batch.
-func (b Header) BatchStart() uint32     { return binary.LittleEndian.Uint32(b[116:]) }
-func (b Header) SetBatchStart(v uint32) { binary.LittleEndian.PutUint32(b[116:], v) }
+func (b Header) BatchStart() uint32     { return u32(b[116:]) }
+func (b Header) SetBatchStart(v uint32) { putU32(b[116:], v) }
 
 // BatchEnd: sequences in a batch at the end of the ramp; at least BatchStart.
-func (b Header) BatchEnd() uint32     { return binary.LittleEndian.Uint32(b[120:]) }
-func (b Header) SetBatchEnd(v uint32) { binary.LittleEndian.PutUint32(b[120:], v) }
+func (b Header) BatchEnd() uint32     { return u32(b[120:]) }
+func (b Header) SetBatchEnd(v uint32) { putU32(b[120:], v) }
 
 // SequenceTokens: tokens in a sequence.
-func (b Header) SequenceTokens() uint32     { return binary.LittleEndian.Uint32(b[124:]) }
-func (b Header) SetSequenceTokens(v uint32) { binary.LittleEndian.PutUint32(b[124:], v) }
+func (b Header) SequenceTokens() uint32     { return u32(b[124:]) }
+func (b Header) SetSequenceTokens(v uint32) { putU32(b[124:], v) }
 
 // Witnesses: seats of witnesses in a round; 0 = as many as Limits.Witnesses.
-func (b Header) Witnesses() uint16     { return binary.LittleEndian.Uint16(b[128:]) }
-func (b Header) SetWitnesses(v uint16) { binary.LittleEndian.PutUint16(b[128:], v) }
+func (b Header) Witnesses() uint16     { return u16(b[128:]) }
+func (b Header) SetWitnesses(v uint16) { putU16(b[128:], v) }
 
 // Overlap: rounds between training and attesting: 0 or 1.
 func (b Header) Overlap() uint8     { return b[130] }
@@ -172,70 +170,68 @@ func (b Header) LostWarmups() uint8     { return b[270] }
 func (b Header) SetLostWarmups(v uint8) { b[270] = v }
 
 // PhaseSince: when the phase began, in ms.
-func (b Header) PhaseSince() uint64     { return binary.LittleEndian.Uint64(b[272:]) }
-func (b Header) SetPhaseSince(v uint64) { binary.LittleEndian.PutUint64(b[272:], v) }
+func (b Header) PhaseSince() uint64     { return u64(b[272:]) }
+func (b Header) SetPhaseSince(v uint64) { putU64(b[272:], v) }
 
 // EpochSince: when the epoch's first round opened, in ms.
-func (b Header) EpochSince() uint64     { return binary.LittleEndian.Uint64(b[280:]) }
-func (b Header) SetEpochSince(v uint64) { binary.LittleEndian.PutUint64(b[280:], v) }
+func (b Header) EpochSince() uint64     { return u64(b[280:]) }
+func (b Header) SetEpochSince(v uint64) { putU64(b[280:], v) }
 
 // DataIndex: first sequence that was never given out.
-func (b Header) DataIndex() uint64     { return binary.LittleEndian.Uint64(b[288:]) }
-func (b Header) SetDataIndex(v uint64) { binary.LittleEndian.PutUint64(b[288:], v) }
+func (b Header) DataIndex() uint64     { return u64(b[288:]) }
+func (b Header) SetDataIndex(v uint64) { putU64(b[288:], v) }
 
 // PointsTotal: points ever given.
-func (b Header) PointsTotal() uint64     { return binary.LittleEndian.Uint64(b[296:]) }
-func (b Header) SetPointsTotal(v uint64) { binary.LittleEndian.PutUint64(b[296:], v) }
+func (b Header) PointsTotal() uint64     { return u64(b[296:]) }
+func (b Header) SetPointsTotal(v uint64) { putU64(b[296:], v) }
 
 // PointsRetired: points of members that were forgotten, and points that were forfeited.
-func (b Header) PointsRetired() uint64     { return binary.LittleEndian.Uint64(b[304:]) }
-func (b Header) SetPointsRetired(v uint64) { binary.LittleEndian.PutUint64(b[304:], v) }
+func (b Header) PointsRetired() uint64     { return u64(b[304:]) }
+func (b Header) SetPointsRetired(v uint64) { putU64(b[304:], v) }
 
 // RedoLost: sequences lost to a full redo queue.
-func (b Header) RedoLost() uint64     { return binary.LittleEndian.Uint64(b[312:]) }
-func (b Header) SetRedoLost(v uint64) { binary.LittleEndian.PutUint64(b[312:], v) }
+func (b Header) RedoLost() uint64     { return u64(b[312:]) }
+func (b Header) SetRedoLost(v uint64) { putU64(b[312:], v) }
 
 // Params: the parameters agreed last.
 func (b Header) Params() wire.Hash     { return wire.Hash(b[320:]) }
 func (b Header) SetParams(v wire.Hash) { copy(b[320:], v[:]) }
 
 // ParamsRound: the round at whose start they were held.
-func (b Header) ParamsRound() Round     { return Round(binary.LittleEndian.Uint32(b[352:])) }
-func (b Header) SetParamsRound(v Round) { binary.LittleEndian.PutUint32(b[352:], uint32(v)) }
+func (b Header) ParamsRound() Round     { return Round(u32(b[352:])) }
+func (b Header) SetParamsRound(v Round) { putU32(b[352:], uint32(v)) }
 
 // Count: places of the table of members in use.
-func (b Header) Count() Member     { return Member(binary.LittleEndian.Uint32(b[356:])) }
-func (b Header) SetCount(v Member) { binary.LittleEndian.PutUint32(b[356:], uint32(v)) }
+func (b Header) Count() Member     { return Member(u32(b[356:])) }
+func (b Header) SetCount(v Member) { putU32(b[356:], uint32(v)) }
 
 // Epoch: current or last epoch.
-func (b Header) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[360:])) }
-func (b Header) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[360:], uint32(v)) }
+func (b Header) Epoch() Epoch     { return Epoch(u32(b[360:])) }
+func (b Header) SetEpoch(v Epoch) { putU32(b[360:], uint32(v)) }
 
 // Round: current or last round.
-func (b Header) Round() Round     { return Round(binary.LittleEndian.Uint32(b[364:])) }
-func (b Header) SetRound(v Round) { binary.LittleEndian.PutUint32(b[364:], uint32(v)) }
+func (b Header) Round() Round     { return Round(u32(b[364:])) }
+func (b Header) SetRound(v Round) { putU32(b[364:], uint32(v)) }
 
 // Step: rounds with training so far.
-func (b Header) Step() Step     { return Step(binary.LittleEndian.Uint32(b[368:])) }
-func (b Header) SetStep(v Step) { binary.LittleEndian.PutUint32(b[368:], uint32(v)) }
+func (b Header) Step() Step     { return Step(u32(b[368:])) }
+func (b Header) SetStep(v Step) { putU32(b[368:], uint32(v)) }
 
 // EpochRound: the epoch's first round.
-func (b Header) EpochRound() Round     { return Round(binary.LittleEndian.Uint32(b[372:])) }
-func (b Header) SetEpochRound(v Round) { binary.LittleEndian.PutUint32(b[372:], uint32(v)) }
+func (b Header) EpochRound() Round     { return Round(u32(b[372:])) }
+func (b Header) SetEpochRound(v Round) { putU32(b[372:], uint32(v)) }
 
 // RedoLen: spans in the redo queue.
-func (b Header) RedoLen() uint32     { return binary.LittleEndian.Uint32(b[376:]) }
-func (b Header) SetRedoLen(v uint32) { binary.LittleEndian.PutUint32(b[376:], v) }
+func (b Header) RedoLen() uint32     { return u32(b[376:]) }
+func (b Header) SetRedoLen(v uint32) { putU32(b[376:], v) }
 
 // Rollbacks: returns to older parameters.
-func (b Header) Rollbacks() uint32     { return binary.LittleEndian.Uint32(b[380:]) }
-func (b Header) SetRollbacks(v uint32) { binary.LittleEndian.PutUint32(b[380:], v) }
+func (b Header) Rollbacks() uint32     { return u32(b[380:]) }
+func (b Header) SetRollbacks(v uint32) { putU32(b[380:], v) }
 
 // Checkpointer: members chosen to write the checkpoint.
-func (b Header) Checkpointer(i uint32) Member { return Member(binary.LittleEndian.Uint32(b[384+4*i:])) }
-func (b Header) SetCheckpointer(i uint32, v Member) {
-	binary.LittleEndian.PutUint32(b[384+4*i:], uint32(v))
-}
+func (b Header) Checkpointer(i uint32) Member       { return Member(u32(b[384+4*i:])) }
+func (b Header) SetCheckpointer(i uint32, v Member) { putU32(b[384+4*i:], uint32(v)) }
 
 // CheckpointParams: the last checkpoint: its parameters.
 func (b Header) CheckpointParams() wire.Hash     { return wire.Hash(b[400:]) }
@@ -250,76 +246,76 @@ func (b Header) CheckpointKey() key.Public     { return key.Public(b[464:]) }
 func (b Header) SetCheckpointKey(v key.Public) { copy(b[464:], v[:]) }
 
 // CheckpointEpoch: its epoch.
-func (b Header) CheckpointEpoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[496:])) }
-func (b Header) SetCheckpointEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[496:], uint32(v)) }
+func (b Header) CheckpointEpoch() Epoch     { return Epoch(u32(b[496:])) }
+func (b Header) SetCheckpointEpoch(v Epoch) { putU32(b[496:], uint32(v)) }
 
 // PaceMs: how long the last complete RoundTrain took.
-func (b Header) PaceMs() uint32     { return binary.LittleEndian.Uint32(b[500:]) }
-func (b Header) SetPaceMs(v uint32) { binary.LittleEndian.PutUint32(b[500:], v) }
+func (b Header) PaceMs() uint32     { return u32(b[500:]) }
+func (b Header) SetPaceMs(v uint32) { putU32(b[500:], v) }
 
 // TrainLimitMs: longest RoundTrain of the current round.
-func (b Header) TrainLimitMs() uint64     { return binary.LittleEndian.Uint64(b[504:]) }
-func (b Header) SetTrainLimitMs(v uint64) { binary.LittleEndian.PutUint64(b[504:], v) }
+func (b Header) TrainLimitMs() uint64     { return u64(b[504:]) }
+func (b Header) SetTrainLimitMs(v uint64) { putU64(b[504:], v) }
 
 // VerifyMs: time to give a verdict on a check, and for tie-breakers to vote; 0 without verification.
-func (b Header) VerifyMs() uint64     { return binary.LittleEndian.Uint64(b[512:]) }
-func (b Header) SetVerifyMs(v uint64) { binary.LittleEndian.PutUint64(b[512:], v) }
+func (b Header) VerifyMs() uint64     { return u64(b[512:]) }
+func (b Header) SetVerifyMs(v uint64) { putU64(b[512:], v) }
 
 // DisputeMs: time for one move of a dispute; 0 without verification.
-func (b Header) DisputeMs() uint64     { return binary.LittleEndian.Uint64(b[520:]) }
-func (b Header) SetDisputeMs(v uint64) { binary.LittleEndian.PutUint64(b[520:], v) }
+func (b Header) DisputeMs() uint64     { return u64(b[520:]) }
+func (b Header) SetDisputeMs(v uint64) { putU64(b[520:], v) }
 
 // Stake: least stake of a member, in tokens; may be 0.
-func (b Header) Stake() uint64     { return binary.LittleEndian.Uint64(b[528:]) }
-func (b Header) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[528:], v) }
+func (b Header) Stake() uint64     { return u64(b[528:]) }
+func (b Header) SetStake(v uint64) { putU64(b[528:], v) }
 
 // UnbondMs: time from a member's leaving until its stake is free; with both a stake and verification at least VerifyMs.
-func (b Header) UnbondMs() uint64     { return binary.LittleEndian.Uint64(b[536:]) }
-func (b Header) SetUnbondMs(v uint64) { binary.LittleEndian.PutUint64(b[536:], v) }
+func (b Header) UnbondMs() uint64     { return u64(b[536:]) }
+func (b Header) SetUnbondMs(v uint64) { putU64(b[536:], v) }
 
 // Rate: tokens that the treasury pays for a point; may be 0.
-func (b Header) Rate() uint64     { return binary.LittleEndian.Uint64(b[544:]) }
-func (b Header) SetRate(v uint64) { binary.LittleEndian.PutUint64(b[544:], v) }
+func (b Header) Rate() uint64     { return u64(b[544:]) }
+func (b Header) SetRate(v uint64) { putU64(b[544:], v) }
 
 // StateHash: merkle.BlobRoot of a fresh optimizer state; may be zero without verification.
 func (b Header) StateHash() wire.Hash     { return wire.Hash(b[552:]) }
 func (b Header) SetStateHash(v wire.Hash) { copy(b[552:], v[:]) }
 
 // Treasury: tokens of the treasury.
-func (b Header) Treasury() uint64     { return binary.LittleEndian.Uint64(b[584:]) }
-func (b Header) SetTreasury(v uint64) { binary.LittleEndian.PutUint64(b[584:], v) }
+func (b Header) Treasury() uint64     { return u64(b[584:]) }
+func (b Header) SetTreasury(v uint64) { putU64(b[584:], v) }
 
 // Escrow: tokens that the host holds for the run.
-func (b Header) Escrow() uint64     { return binary.LittleEndian.Uint64(b[592:]) }
-func (b Header) SetEscrow(v uint64) { binary.LittleEndian.PutUint64(b[592:], v) }
+func (b Header) Escrow() uint64     { return u64(b[592:]) }
+func (b Header) SetEscrow(v uint64) { putU64(b[592:], v) }
 
 // Payout: tokens that the last message paid out.
-func (b Header) Payout() uint64     { return binary.LittleEndian.Uint64(b[600:]) }
-func (b Header) SetPayout(v uint64) { binary.LittleEndian.PutUint64(b[600:], v) }
+func (b Header) Payout() uint64     { return u64(b[600:]) }
+func (b Header) SetPayout(v uint64) { putU64(b[600:], v) }
 
 // PayoutTo: the key they went to.
 func (b Header) PayoutTo() key.Public     { return key.Public(b[608:]) }
 func (b Header) SetPayoutTo(v key.Public) { copy(b[608:], v[:]) }
 
 // PointsVerified: points given for verifying.
-func (b Header) PointsVerified() uint64     { return binary.LittleEndian.Uint64(b[640:]) }
-func (b Header) SetPointsVerified(v uint64) { binary.LittleEndian.PutUint64(b[640:], v) }
+func (b Header) PointsVerified() uint64     { return u64(b[640:]) }
+func (b Header) SetPointsVerified(v uint64) { putU64(b[640:], v) }
 
 // Convictions: convictions so far.
-func (b Header) Convictions() uint32     { return binary.LittleEndian.Uint32(b[648:]) }
-func (b Header) SetConvictions(v uint32) { binary.LittleEndian.PutUint32(b[648:], v) }
+func (b Header) Convictions() uint32     { return u32(b[648:]) }
+func (b Header) SetConvictions(v uint32) { putU32(b[648:], v) }
 
 // Disputes: disputes so far.
-func (b Header) Disputes() uint32     { return binary.LittleEndian.Uint32(b[652:]) }
-func (b Header) SetDisputes(v uint32) { binary.LittleEndian.PutUint32(b[652:], v) }
+func (b Header) Disputes() uint32     { return u32(b[652:]) }
+func (b Header) SetDisputes(v uint32) { putU32(b[652:], v) }
 
 // ChecksDrawn: checks drawn so far.
-func (b Header) ChecksDrawn() uint32     { return binary.LittleEndian.Uint32(b[656:]) }
-func (b Header) SetChecksDrawn(v uint32) { binary.LittleEndian.PutUint32(b[656:], v) }
+func (b Header) ChecksDrawn() uint32     { return u32(b[656:]) }
+func (b Header) SetChecksDrawn(v uint32) { putU32(b[656:], v) }
 
 // ChecksPassed: checks passed so far.
-func (b Header) ChecksPassed() uint32     { return binary.LittleEndian.Uint32(b[660:]) }
-func (b Header) SetChecksPassed(v uint32) { binary.LittleEndian.PutUint32(b[660:], v) }
+func (b Header) ChecksPassed() uint32     { return u32(b[660:]) }
+func (b Header) SetChecksPassed(v uint32) { putU32(b[660:], v) }
 
 // Room: bit 1: Limits.Buckets; bit 2: Limits.Speeds.
 func (b Header) Room() uint8     { return b[664] }
@@ -338,56 +334,56 @@ func (b Header) Penalty() uint8     { return b[667] }
 func (b Header) SetPenalty(v uint8) { b[667] = v }
 
 // Validators: seats of validators; 0 = results are not scored.
-func (b Header) Validators() uint16     { return binary.LittleEndian.Uint16(b[668:]) }
-func (b Header) SetValidators(v uint16) { binary.LittleEndian.PutUint16(b[668:], v) }
+func (b Header) Validators() uint16     { return u16(b[668:]) }
+func (b Header) SetValidators(v uint16) { putU16(b[668:], v) }
 
 // Emission: tokens that the treasury pays in a period for scored work and for scoring it.
-func (b Header) Emission() uint64     { return binary.LittleEndian.Uint64(b[672:]) }
-func (b Header) SetEmission(v uint64) { binary.LittleEndian.PutUint64(b[672:], v) }
+func (b Header) Emission() uint64     { return u64(b[672:]) }
+func (b Header) SetEmission(v uint64) { putU64(b[672:], v) }
 
 // RegisterCost: tokens that a newcomer pays to the treasury; may be 0.
-func (b Header) RegisterCost() uint64     { return binary.LittleEndian.Uint64(b[680:]) }
-func (b Header) SetRegisterCost(v uint64) { binary.LittleEndian.PutUint64(b[680:], v) }
+func (b Header) RegisterCost() uint64     { return u64(b[680:]) }
+func (b Header) SetRegisterCost(v uint64) { putU64(b[680:], v) }
 
 // WindowBlocks: with Buckets, the length of RoundTrain in blocks of the ledger; else 0.
-func (b Header) WindowBlocks() uint32     { return binary.LittleEndian.Uint32(b[688:]) }
-func (b Header) SetWindowBlocks(v uint32) { binary.LittleEndian.PutUint32(b[688:], v) }
+func (b Header) WindowBlocks() uint32     { return u32(b[688:]) }
+func (b Header) SetWindowBlocks(v uint32) { putU32(b[688:], v) }
 
 // ScoreWindows: rounds in a period of scores, at least 2; 0 without validators.
-func (b Header) ScoreWindows() uint32     { return binary.LittleEndian.Uint32(b[692:]) }
-func (b Header) SetScoreWindows(v uint32) { binary.LittleEndian.PutUint32(b[692:], v) }
+func (b Header) ScoreWindows() uint32     { return u32(b[692:]) }
+func (b Header) SetScoreWindows(v uint32) { putU32(b[692:], v) }
 
 // Slots: members present at a time; 0 = as many as Limits.Members.
-func (b Header) Slots() uint32     { return binary.LittleEndian.Uint32(b[696:]) }
-func (b Header) SetSlots(v uint32) { binary.LittleEndian.PutUint32(b[696:], v) }
+func (b Header) Slots() uint32     { return u32(b[696:]) }
+func (b Header) SetSlots(v uint32) { putU32(b[696:], v) }
 
 // ImmuneWindows: rounds for which a newcomer cannot be replaced.
-func (b Header) ImmuneWindows() uint32     { return binary.LittleEndian.Uint32(b[700:]) }
-func (b Header) SetImmuneWindows(v uint32) { binary.LittleEndian.PutUint32(b[700:], v) }
+func (b Header) ImmuneWindows() uint32     { return u32(b[700:]) }
+func (b Header) SetImmuneWindows(v uint32) { putU32(b[700:], v) }
 
 // PhaseHeight: height at which the phase began.
-func (b Header) PhaseHeight() uint64     { return binary.LittleEndian.Uint64(b[704:]) }
-func (b Header) SetPhaseHeight(v uint64) { binary.LittleEndian.PutUint64(b[704:], v) }
+func (b Header) PhaseHeight() uint64     { return u64(b[704:]) }
+func (b Header) SetPhaseHeight(v uint64) { putU64(b[704:], v) }
 
 // Emitted: tokens ever given for scores.
-func (b Header) Emitted() uint64     { return binary.LittleEndian.Uint64(b[712:]) }
-func (b Header) SetEmitted(v uint64) { binary.LittleEndian.PutUint64(b[712:], v) }
+func (b Header) Emitted() uint64     { return u64(b[712:]) }
+func (b Header) SetEmitted(v uint64) { putU64(b[712:], v) }
 
 // Penalties: tokens ever taken back by penalties.
-func (b Header) Penalties() uint64     { return binary.LittleEndian.Uint64(b[720:]) }
-func (b Header) SetPenalties(v uint64) { binary.LittleEndian.PutUint64(b[720:], v) }
+func (b Header) Penalties() uint64     { return u64(b[720:]) }
+func (b Header) SetPenalties(v uint64) { putU64(b[720:], v) }
 
 // PeriodSettled: last period whose scores were settled.
-func (b Header) PeriodSettled() uint32     { return binary.LittleEndian.Uint32(b[728:]) }
-func (b Header) SetPeriodSettled(v uint32) { binary.LittleEndian.PutUint32(b[728:], v) }
+func (b Header) PeriodSettled() uint32     { return u32(b[728:]) }
+func (b Header) SetPeriodSettled(v uint32) { putU32(b[728:], v) }
 
 // Tail: windows since the run's end.
-func (b Header) Tail() uint32     { return binary.LittleEndian.Uint32(b[732:]) }
-func (b Header) SetTail(v uint32) { binary.LittleEndian.PutUint32(b[732:], v) }
+func (b Header) Tail() uint32     { return u32(b[732:]) }
+func (b Header) SetTail(v uint32) { putU32(b[732:], v) }
 
 // Replaced: 1 + the window of the last replacement.
-func (b Header) Replaced() Round     { return Round(binary.LittleEndian.Uint32(b[736:])) }
-func (b Header) SetReplaced(v Round) { binary.LittleEndian.PutUint32(b[736:], uint32(v)) }
+func (b Header) Replaced() Round     { return Round(u32(b[736:])) }
+func (b Header) SetReplaced(v Round) { putU32(b[736:], uint32(v)) }
 
 // Sharing: how large a member's share of a batch is: EqualShares or SpeedShares.
 func (b Header) Sharing() uint8     { return b[740] }
@@ -398,8 +394,8 @@ func (b Header) EndPending() bool     { return b[741] == 1 }
 func (b Header) SetEndPending(v bool) { b[741] = flag(v) }
 
 // NoticeMs: when the owner may resume the run, after a change that takes notice.
-func (b Header) NoticeMs() uint64     { return binary.LittleEndian.Uint64(b[744:]) }
-func (b Header) SetNoticeMs(v uint64) { binary.LittleEndian.PutUint64(b[744:], v) }
+func (b Header) NoticeMs() uint64     { return u64(b[744:]) }
+func (b Header) SetNoticeMs(v uint64) { putU64(b[744:], v) }
 
 // CheckpointWords: checkpointers that named CheckpointManifest.
 func (b Header) CheckpointWords() uint8     { return b[752] }
@@ -436,36 +432,36 @@ func (b Place) Key() key.Public     { return key.Public(b[0:]) }
 func (b Place) SetKey(v key.Public) { copy(b[0:], v[:]) }
 
 // Points: points earned.
-func (b Place) Points() uint64     { return binary.LittleEndian.Uint64(b[32:]) }
-func (b Place) SetPoints(v uint64) { binary.LittleEndian.PutUint64(b[32:], v) }
+func (b Place) Points() uint64     { return u64(b[32:]) }
+func (b Place) SetPoints(v uint64) { putU64(b[32:], v) }
 
 // JoinedMs: when it joined last.
-func (b Place) JoinedMs() uint64     { return binary.LittleEndian.Uint64(b[40:]) }
-func (b Place) SetJoinedMs(v uint64) { binary.LittleEndian.PutUint64(b[40:], v) }
+func (b Place) JoinedMs() uint64     { return u64(b[40:]) }
+func (b Place) SetJoinedMs(v uint64) { putU64(b[40:], v) }
 
 // LeftMs: when it left last.
-func (b Place) LeftMs() uint64     { return binary.LittleEndian.Uint64(b[48:]) }
-func (b Place) SetLeftMs(v uint64) { binary.LittleEndian.PutUint64(b[48:], v) }
+func (b Place) LeftMs() uint64     { return u64(b[48:]) }
+func (b Place) SetLeftMs(v uint64) { putU64(b[48:], v) }
 
 // Stake: tokens at stake.
-func (b Place) Stake() uint64     { return binary.LittleEndian.Uint64(b[56:]) }
-func (b Place) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[56:], v) }
+func (b Place) Stake() uint64     { return u64(b[56:]) }
+func (b Place) SetStake(v uint64) { putU64(b[56:], v) }
 
 // Results: accepted results.
-func (b Place) Results() uint32     { return binary.LittleEndian.Uint32(b[64:]) }
-func (b Place) SetResults(v uint32) { binary.LittleEndian.PutUint32(b[64:], v) }
+func (b Place) Results() uint32     { return u32(b[64:]) }
+func (b Place) SetResults(v uint32) { putU32(b[64:], v) }
 
 // Speed: tokens a second, as stated last.
-func (b Place) Speed() uint32     { return binary.LittleEndian.Uint32(b[68:]) }
-func (b Place) SetSpeed(v uint32) { binary.LittleEndian.PutUint32(b[68:], v) }
+func (b Place) Speed() uint32     { return u32(b[68:]) }
+func (b Place) SetSpeed(v uint32) { putU32(b[68:], v) }
 
 // JoinedEpoch: epoch in which it joined last.
-func (b Place) JoinedEpoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[72:])) }
-func (b Place) SetJoinedEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[72:], uint32(v)) }
+func (b Place) JoinedEpoch() Epoch     { return Epoch(u32(b[72:])) }
+func (b Place) SetJoinedEpoch(v Epoch) { putU32(b[72:], uint32(v)) }
 
 // LeftRound: round in which it left last.
-func (b Place) LeftRound() Round     { return Round(binary.LittleEndian.Uint32(b[76:])) }
-func (b Place) SetLeftRound(v Round) { binary.LittleEndian.PutUint32(b[76:], uint32(v)) }
+func (b Place) LeftRound() Round     { return Round(u32(b[76:])) }
+func (b Place) SetLeftRound(v Round) { putU32(b[76:], uint32(v)) }
 
 // Status: its status.
 func (b Place) Status() uint8     { return b[80] }
@@ -500,56 +496,56 @@ func (b Place) Steady() uint8     { return b[87] }
 func (b Place) SetSteady(v uint8) { b[87] = v }
 
 // Balance: tokens rewarded and not claimed.
-func (b Place) Balance() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
-func (b Place) SetBalance(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
+func (b Place) Balance() uint64     { return u64(b[88:]) }
+func (b Place) SetBalance(v uint64) { putU64(b[88:], v) }
 
 // Settled: points that no conviction takes.
-func (b Place) Settled() uint64     { return binary.LittleEndian.Uint64(b[96:]) }
-func (b Place) SetSettled(v uint64) { binary.LittleEndian.PutUint64(b[96:], v) }
+func (b Place) Settled() uint64     { return u64(b[96:]) }
+func (b Place) SetSettled(v uint64) { putU64(b[96:], v) }
 
 // Claimed: points that were paid.
-func (b Place) Claimed() uint64     { return binary.LittleEndian.Uint64(b[104:]) }
-func (b Place) SetClaimed(v uint64) { binary.LittleEndian.PutUint64(b[104:], v) }
+func (b Place) Claimed() uint64     { return u64(b[104:]) }
+func (b Place) SetClaimed(v uint64) { putU64(b[104:], v) }
 
 // ReleaseMs: when its stake is free.
-func (b Place) ReleaseMs() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
-func (b Place) SetReleaseMs(v uint64) { binary.LittleEndian.PutUint64(b[112:], v) }
+func (b Place) ReleaseMs() uint64     { return u64(b[112:]) }
+func (b Place) SetReleaseMs(v uint64) { putU64(b[112:], v) }
 
 // Passed: checks of its results that passed.
-func (b Place) Passed() uint32     { return binary.LittleEndian.Uint32(b[120:]) }
-func (b Place) SetPassed(v uint32) { binary.LittleEndian.PutUint32(b[120:], v) }
+func (b Place) Passed() uint32     { return u32(b[120:]) }
+func (b Place) SetPassed(v uint32) { putU32(b[120:], v) }
 
 // FirstRound: round of its first accepted result.
-func (b Place) FirstRound() Round     { return Round(binary.LittleEndian.Uint32(b[124:])) }
-func (b Place) SetFirstRound(v Round) { binary.LittleEndian.PutUint32(b[124:], uint32(v)) }
+func (b Place) FirstRound() Round     { return Round(u32(b[124:])) }
+func (b Place) SetFirstRound(v Round) { putU32(b[124:], uint32(v)) }
 
 // LastRound: round of its last accepted result.
-func (b Place) LastRound() Round     { return Round(binary.LittleEndian.Uint32(b[128:])) }
-func (b Place) SetLastRound(v Round) { binary.LittleEndian.PutUint32(b[128:], uint32(v)) }
+func (b Place) LastRound() Round     { return Round(u32(b[128:])) }
+func (b Place) SetLastRound(v Round) { putU32(b[128:], uint32(v)) }
 
 // Payee: the key its claims are paid to.
 func (b Place) Payee() key.Public     { return key.Public(b[136:]) }
 func (b Place) SetPayee(v key.Public) { copy(b[136:], v[:]) }
 
 // EpochPoints: points at the end of the last epoch.
-func (b Place) EpochPoints() uint64     { return binary.LittleEndian.Uint64(b[168:]) }
-func (b Place) SetEpochPoints(v uint64) { binary.LittleEndian.PutUint64(b[168:], v) }
+func (b Place) EpochPoints() uint64     { return u64(b[168:]) }
+func (b Place) SetEpochPoints(v uint64) { putU64(b[168:], v) }
 
 // Unvested: reward of the last period, which a penalty or conviction may still take.
-func (b Place) Unvested() uint64     { return binary.LittleEndian.Uint64(b[176:]) }
-func (b Place) SetUnvested(v uint64) { binary.LittleEndian.PutUint64(b[176:], v) }
+func (b Place) Unvested() uint64     { return u64(b[176:]) }
+func (b Place) SetUnvested(v uint64) { putU64(b[176:], v) }
 
 // Earned: tokens ever given for its scores.
-func (b Place) Earned() uint64     { return binary.LittleEndian.Uint64(b[184:]) }
-func (b Place) SetEarned(v uint64) { binary.LittleEndian.PutUint64(b[184:], v) }
+func (b Place) Earned() uint64     { return u64(b[184:]) }
+func (b Place) SetEarned(v uint64) { putU64(b[184:], v) }
 
 // Since: window in which it came as a newcomer.
-func (b Place) Since() Round     { return Round(binary.LittleEndian.Uint32(b[192:])) }
-func (b Place) SetSince(v Round) { binary.LittleEndian.PutUint32(b[192:], uint32(v)) }
+func (b Place) Since() Round     { return Round(u32(b[192:])) }
+func (b Place) SetSince(v Round) { putU32(b[192:], uint32(v)) }
 
 // Score: moving average of its scores + 32768; 0 = none.
-func (b Place) Score() uint16     { return binary.LittleEndian.Uint16(b[196:]) }
-func (b Place) SetScore(v uint16) { binary.LittleEndian.PutUint16(b[196:], v) }
+func (b Place) Score() uint16     { return u16(b[196:]) }
+func (b Place) SetScore(v uint16) { putU16(b[196:], v) }
 
 // SpeedSet: it has stated a speed since the epoch began.
 func (b Place) SpeedSet() bool     { return b[198] == 1 }
@@ -569,24 +565,24 @@ type Slot []byte
 const SlotBytes = 248
 
 // Number: number of the round.
-func (b Slot) Number() Round     { return Round(binary.LittleEndian.Uint32(b[0:])) }
-func (b Slot) SetNumber(v Round) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
+func (b Slot) Number() Round     { return Round(u32(b[0:])) }
+func (b Slot) SetNumber(v Round) { putU32(b[0:], uint32(v)) }
 
 // Epoch: its epoch.
-func (b Slot) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[4:])) }
-func (b Slot) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
+func (b Slot) Epoch() Epoch     { return Epoch(u32(b[4:])) }
+func (b Slot) SetEpoch(v Epoch) { putU32(b[4:], uint32(v)) }
 
 // Step: its step; 0 = drain round.
-func (b Slot) Step() Step     { return Step(binary.LittleEndian.Uint32(b[8:])) }
-func (b Slot) SetStep(v Step) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
+func (b Slot) Step() Step     { return Step(u32(b[8:])) }
+func (b Slot) SetStep(v Step) { putU32(b[8:], uint32(v)) }
 
 // Batch: sequences in its batch.
-func (b Slot) Batch() uint32     { return binary.LittleEndian.Uint32(b[12:]) }
-func (b Slot) SetBatch(v uint32) { binary.LittleEndian.PutUint32(b[12:], v) }
+func (b Slot) Batch() uint32     { return u32(b[12:]) }
+func (b Slot) SetBatch(v uint32) { putU32(b[12:], v) }
 
 // OpenedMs: when it opened.
-func (b Slot) OpenedMs() uint64     { return binary.LittleEndian.Uint64(b[16:]) }
-func (b Slot) SetOpenedMs(v uint64) { binary.LittleEndian.PutUint64(b[16:], v) }
+func (b Slot) OpenedMs() uint64     { return u64(b[16:]) }
+func (b Slot) SetOpenedMs(v uint64) { putU64(b[16:], v) }
 
 // Seed: its seed.
 func (b Slot) Seed() wire.Hash     { return wire.Hash(b[24:]) }
@@ -597,24 +593,24 @@ func (b Slot) Named() wire.Hash     { return wire.Hash(b[56:]) }
 func (b Slot) SetNamed(v wire.Hash) { copy(b[56:], v[:]) }
 
 // ActiveLen: active members.
-func (b Slot) ActiveLen() uint32     { return binary.LittleEndian.Uint32(b[88:]) }
-func (b Slot) SetActiveLen(v uint32) { binary.LittleEndian.PutUint32(b[88:], v) }
+func (b Slot) ActiveLen() uint32     { return u32(b[88:]) }
+func (b Slot) SetActiveLen(v uint32) { putU32(b[88:], v) }
 
 // ExpectedLen: members with a share.
-func (b Slot) ExpectedLen() uint32     { return binary.LittleEndian.Uint32(b[92:]) }
-func (b Slot) SetExpectedLen(v uint32) { binary.LittleEndian.PutUint32(b[92:], v) }
+func (b Slot) ExpectedLen() uint32     { return u32(b[92:]) }
+func (b Slot) SetExpectedLen(v uint32) { putU32(b[92:], v) }
 
 // AcceptedLen: accepted results.
-func (b Slot) AcceptedLen() uint32     { return binary.LittleEndian.Uint32(b[96:]) }
-func (b Slot) SetAcceptedLen(v uint32) { binary.LittleEndian.PutUint32(b[96:], v) }
+func (b Slot) AcceptedLen() uint32     { return u32(b[96:]) }
+func (b Slot) SetAcceptedLen(v uint32) { putU32(b[96:], v) }
 
 // Attests: round whose results its witnesses report; 0 = none.
-func (b Slot) Attests() Round     { return Round(binary.LittleEndian.Uint32(b[100:])) }
-func (b Slot) SetAttests(v Round) { binary.LittleEndian.PutUint32(b[100:], uint32(v)) }
+func (b Slot) Attests() Round     { return Round(u32(b[100:])) }
+func (b Slot) SetAttests(v Round) { putU32(b[100:], uint32(v)) }
 
 // FilterBits: bits in the filter of a report.
-func (b Slot) FilterBits() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
-func (b Slot) SetFilterBits(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
+func (b Slot) FilterBits() uint32     { return u32(b[104:]) }
+func (b Slot) SetFilterBits(v uint32) { putU32(b[104:], v) }
 
 // FilterHashes: hashes for an item of the filter.
 func (b Slot) FilterHashes() uint8     { return b[108] }
@@ -695,8 +691,8 @@ type Elected []byte
 const ElectedBytes = 4
 
 // Member: the member.
-func (b Elected) Member() Member     { return Member(binary.LittleEndian.Uint32(b[0:])) }
-func (b Elected) SetMember(v Member) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
+func (b Elected) Member() Member     { return Member(u32(b[0:])) }
+func (b Elected) SetMember(v Member) { putU32(b[0:], uint32(v)) }
 
 // Commit is a member's commitment in a slot, in a run that exchanges by buckets.
 type Commit []byte
@@ -715,16 +711,16 @@ type Share []byte
 const ShareBytes = 12
 
 // Speed: the speed that the share goes by.
-func (b Share) Speed() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Share) SetSpeed(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Share) Speed() uint32     { return u32(b[0:]) }
+func (b Share) SetSpeed(v uint32) { putU32(b[0:], v) }
 
 // From: first sequence of the share within the batch.
-func (b Share) From() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Share) SetFrom(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Share) From() uint32     { return u32(b[4:]) }
+func (b Share) SetFrom(v uint32) { putU32(b[4:], v) }
 
 // Count: sequences in the share.
-func (b Share) Count() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Share) SetCount(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Share) Count() uint32     { return u32(b[8:]) }
+func (b Share) SetCount(v uint32) { putU32(b[8:], v) }
 
 // Span is a span of sequences.
 type Span []byte
@@ -733,12 +729,12 @@ type Span []byte
 const SpanBytes = 16
 
 // Start: index of the first sequence.
-func (b Span) Start() uint64     { return binary.LittleEndian.Uint64(b[0:]) }
-func (b Span) SetStart(v uint64) { binary.LittleEndian.PutUint64(b[0:], v) }
+func (b Span) Start() uint64     { return u64(b[0:]) }
+func (b Span) SetStart(v uint64) { putU64(b[0:], v) }
 
 // Count: number of sequences.
-func (b Span) Count() uint32     { return binary.LittleEndian.Uint32(b[8:]) }
-func (b Span) SetCount(v uint32) { binary.LittleEndian.PutUint32(b[8:], v) }
+func (b Span) Count() uint32     { return u32(b[8:]) }
+func (b Span) SetCount(v uint32) { putU32(b[8:], v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Span) WellFormed() bool {
@@ -752,32 +748,32 @@ type Check []byte
 const CheckBytes = 104
 
 // Round: round of the result.
-func (b Check) Round() Round     { return Round(binary.LittleEndian.Uint32(b[0:])) }
-func (b Check) SetRound(v Round) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
+func (b Check) Round() Round     { return Round(u32(b[0:])) }
+func (b Check) SetRound(v Round) { putU32(b[0:], uint32(v)) }
 
 // Epoch: its epoch.
-func (b Check) Epoch() Epoch     { return Epoch(binary.LittleEndian.Uint32(b[4:])) }
-func (b Check) SetEpoch(v Epoch) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
+func (b Check) Epoch() Epoch     { return Epoch(u32(b[4:])) }
+func (b Check) SetEpoch(v Epoch) { putU32(b[4:], uint32(v)) }
 
 // Step: its step.
-func (b Check) Step() Step     { return Step(binary.LittleEndian.Uint32(b[8:])) }
-func (b Check) SetStep(v Step) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
+func (b Check) Step() Step     { return Step(u32(b[8:])) }
+func (b Check) SetStep(v Step) { putU32(b[8:], uint32(v)) }
 
 // Member: author of the result.
-func (b Check) Member() Member     { return Member(binary.LittleEndian.Uint32(b[12:])) }
-func (b Check) SetMember(v Member) { binary.LittleEndian.PutUint32(b[12:], uint32(v)) }
+func (b Check) Member() Member     { return Member(u32(b[12:])) }
+func (b Check) SetMember(v Member) { putU32(b[12:], uint32(v)) }
 
 // Verifier: member that recomputes it.
-func (b Check) Verifier() Member     { return Member(binary.LittleEndian.Uint32(b[16:])) }
-func (b Check) SetVerifier(v Member) { binary.LittleEndian.PutUint32(b[16:], uint32(v)) }
+func (b Check) Verifier() Member     { return Member(u32(b[16:])) }
+func (b Check) SetVerifier(v Member) { putU32(b[16:], uint32(v)) }
 
 // Sequences: sequences in the share.
-func (b Check) Sequences() uint32     { return binary.LittleEndian.Uint32(b[20:]) }
-func (b Check) SetSequences(v uint32) { binary.LittleEndian.PutUint32(b[20:], v) }
+func (b Check) Sequences() uint32     { return u32(b[20:]) }
+func (b Check) SetSequences(v uint32) { putU32(b[20:], v) }
 
 // DeadlineMs: when the time for a verdict ends.
-func (b Check) DeadlineMs() uint64     { return binary.LittleEndian.Uint64(b[24:]) }
-func (b Check) SetDeadlineMs(v uint64) { binary.LittleEndian.PutUint64(b[24:], v) }
+func (b Check) DeadlineMs() uint64     { return u64(b[24:]) }
+func (b Check) SetDeadlineMs(v uint64) { putU64(b[24:], v) }
 
 // Share: batch.Hash of the share.
 func (b Check) Share() wire.Hash     { return wire.Hash(b[32:]) }
@@ -812,16 +808,16 @@ const DisputeBytes = 1152
 func (b Dispute) Check() Check { return Check(b[0:][:104]) }
 
 // ID: number of the dispute.
-func (b Dispute) ID() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
-func (b Dispute) SetID(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
+func (b Dispute) ID() uint32     { return u32(b[104:]) }
+func (b Dispute) SetID(v uint32) { putU32(b[104:], v) }
 
 // Accuser: the accuser; 2^32-1 = none at the moment.
-func (b Dispute) Accuser() Member     { return Member(binary.LittleEndian.Uint32(b[108:])) }
-func (b Dispute) SetAccuser(v Member) { binary.LittleEndian.PutUint32(b[108:], uint32(v)) }
+func (b Dispute) Accuser() Member     { return Member(u32(b[108:])) }
+func (b Dispute) SetAccuser(v Member) { putU32(b[108:], uint32(v)) }
 
 // DeadlineMs: when the time for the stage or move ends.
-func (b Dispute) DeadlineMs() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
-func (b Dispute) SetDeadlineMs(v uint64) { binary.LittleEndian.PutUint64(b[112:], v) }
+func (b Dispute) DeadlineMs() uint64     { return u64(b[112:]) }
+func (b Dispute) SetDeadlineMs(v uint64) { putU64(b[112:], v) }
 
 // Stage: its stage.
 func (b Dispute) Stage() uint8     { return b[120] }
@@ -852,20 +848,20 @@ func (b Dispute) TiesLen() uint8     { return b[127] }
 func (b Dispute) SetTiesLen(v uint8) { b[127] = v }
 
 // Op: operation at which the traces differ, once known.
-func (b Dispute) Op() uint32     { return binary.LittleEndian.Uint32(b[128:]) }
-func (b Dispute) SetOp(v uint32) { binary.LittleEndian.PutUint32(b[128:], v) }
+func (b Dispute) Op() uint32     { return u32(b[128:]) }
+func (b Dispute) SetOp(v uint32) { putU32(b[128:], v) }
 
 // Tile: tile of it.
-func (b Dispute) Tile() uint32     { return binary.LittleEndian.Uint32(b[132:]) }
-func (b Dispute) SetTile(v uint32) { binary.LittleEndian.PutUint32(b[132:], v) }
+func (b Dispute) Tile() uint32     { return u32(b[132:]) }
+func (b Dispute) SetTile(v uint32) { putU32(b[132:], v) }
 
 // Slice: slice of that.
-func (b Dispute) Slice() uint32     { return binary.LittleEndian.Uint32(b[136:]) }
-func (b Dispute) SetSlice(v uint32) { binary.LittleEndian.PutUint32(b[136:], v) }
+func (b Dispute) Slice() uint32     { return u32(b[136:]) }
+func (b Dispute) SetSlice(v uint32) { putU32(b[136:], v) }
 
 // Index: index of the node among those of its depth.
-func (b Dispute) Index() uint32     { return binary.LittleEndian.Uint32(b[140:]) }
-func (b Dispute) SetIndex(v uint32) { binary.LittleEndian.PutUint32(b[140:], v) }
+func (b Dispute) Index() uint32     { return u32(b[140:]) }
+func (b Dispute) SetIndex(v uint32) { putU32(b[140:], v) }
 
 // Trace: roots of the traces of the accused and the accuser; the latter's is blind until it is opened.
 func (b Dispute) Trace(i uint32) wire.Hash       { return wire.Hash(b[144+32*i:]) }
@@ -901,8 +897,8 @@ type Tie []byte
 const TieBytes = 40
 
 // Member: the member.
-func (b Tie) Member() Member     { return Member(binary.LittleEndian.Uint32(b[0:])) }
-func (b Tie) SetMember(v Member) { binary.LittleEndian.PutUint32(b[0:], uint32(v)) }
+func (b Tie) Member() Member     { return Member(u32(b[0:])) }
+func (b Tie) SetMember(v Member) { putU32(b[0:], uint32(v)) }
 
 // Vote: its vote; 0 = none yet.
 func (b Tie) Vote() uint8     { return b[4] }
@@ -924,20 +920,20 @@ type Conviction []byte
 const ConvictionBytes = 144
 
 // Number: number of the conviction.
-func (b Conviction) Number() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Conviction) SetNumber(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Conviction) Number() uint32     { return u32(b[0:]) }
+func (b Conviction) SetNumber(v uint32) { putU32(b[0:], v) }
 
 // Round: round of the offence.
-func (b Conviction) Round() Round     { return Round(binary.LittleEndian.Uint32(b[4:])) }
-func (b Conviction) SetRound(v Round) { binary.LittleEndian.PutUint32(b[4:], uint32(v)) }
+func (b Conviction) Round() Round     { return Round(u32(b[4:])) }
+func (b Conviction) SetRound(v Round) { putU32(b[4:], uint32(v)) }
 
 // Member: the convicted member.
-func (b Conviction) Member() Member     { return Member(binary.LittleEndian.Uint32(b[8:])) }
-func (b Conviction) SetMember(v Member) { binary.LittleEndian.PutUint32(b[8:], uint32(v)) }
+func (b Conviction) Member() Member     { return Member(u32(b[8:])) }
+func (b Conviction) SetMember(v Member) { putU32(b[8:], uint32(v)) }
 
 // By: the member that proved it; 2^32-1 = none.
-func (b Conviction) By() Member     { return Member(binary.LittleEndian.Uint32(b[12:])) }
-func (b Conviction) SetBy(v Member) { binary.LittleEndian.PutUint32(b[12:], uint32(v)) }
+func (b Conviction) By() Member     { return Member(u32(b[12:])) }
+func (b Conviction) SetBy(v Member) { putU32(b[12:], uint32(v)) }
 
 // Key: key of the convicted.
 func (b Conviction) Key() key.Public     { return key.Public(b[16:]) }
@@ -952,24 +948,24 @@ func (b Conviction) Evidence() wire.Hash     { return wire.Hash(b[80:]) }
 func (b Conviction) SetEvidence(v wire.Hash) { copy(b[80:], v[:]) }
 
 // Slashed: tokens taken.
-func (b Conviction) Slashed() uint64     { return binary.LittleEndian.Uint64(b[112:]) }
-func (b Conviction) SetSlashed(v uint64) { binary.LittleEndian.PutUint64(b[112:], v) }
+func (b Conviction) Slashed() uint64     { return u64(b[112:]) }
+func (b Conviction) SetSlashed(v uint64) { putU64(b[112:], v) }
 
 // AtMs: when.
-func (b Conviction) AtMs() uint64     { return binary.LittleEndian.Uint64(b[120:]) }
-func (b Conviction) SetAtMs(v uint64) { binary.LittleEndian.PutUint64(b[120:], v) }
+func (b Conviction) AtMs() uint64     { return u64(b[120:]) }
+func (b Conviction) SetAtMs(v uint64) { putU64(b[120:], v) }
 
 // FirstRound: round of the member's first accepted result.
-func (b Conviction) FirstRound() Round     { return Round(binary.LittleEndian.Uint32(b[128:])) }
-func (b Conviction) SetFirstRound(v Round) { binary.LittleEndian.PutUint32(b[128:], uint32(v)) }
+func (b Conviction) FirstRound() Round     { return Round(u32(b[128:])) }
+func (b Conviction) SetFirstRound(v Round) { putU32(b[128:], uint32(v)) }
 
 // LastRound: round of its last.
-func (b Conviction) LastRound() Round     { return Round(binary.LittleEndian.Uint32(b[132:])) }
-func (b Conviction) SetLastRound(v Round) { binary.LittleEndian.PutUint32(b[132:], uint32(v)) }
+func (b Conviction) LastRound() Round     { return Round(u32(b[132:])) }
+func (b Conviction) SetLastRound(v Round) { putU32(b[132:], uint32(v)) }
 
 // Results: accepted results.
-func (b Conviction) Results() uint32     { return binary.LittleEndian.Uint32(b[136:]) }
-func (b Conviction) SetResults(v uint32) { binary.LittleEndian.PutUint32(b[136:], v) }
+func (b Conviction) Results() uint32     { return u32(b[136:]) }
+func (b Conviction) SetResults(v uint32) { putU32(b[136:], v) }
 
 // Offence: the offence.
 func (b Conviction) Offence() uint8     { return b[140] }
@@ -995,32 +991,32 @@ func (b Seat) Payee() key.Public     { return key.Public(b[32:]) }
 func (b Seat) SetPayee(v key.Public) { copy(b[32:], v[:]) }
 
 // Stake: tokens at stake.
-func (b Seat) Stake() uint64     { return binary.LittleEndian.Uint64(b[64:]) }
-func (b Seat) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[64:], v) }
+func (b Seat) Stake() uint64     { return u64(b[64:]) }
+func (b Seat) SetStake(v uint64) { putU64(b[64:], v) }
 
 // Balance: tokens rewarded and not claimed.
-func (b Seat) Balance() uint64     { return binary.LittleEndian.Uint64(b[72:]) }
-func (b Seat) SetBalance(v uint64) { binary.LittleEndian.PutUint64(b[72:], v) }
+func (b Seat) Balance() uint64     { return u64(b[72:]) }
+func (b Seat) SetBalance(v uint64) { putU64(b[72:], v) }
 
 // Earned: tokens ever rewarded.
-func (b Seat) Earned() uint64     { return binary.LittleEndian.Uint64(b[80:]) }
-func (b Seat) SetEarned(v uint64) { binary.LittleEndian.PutUint64(b[80:], v) }
+func (b Seat) Earned() uint64     { return u64(b[80:]) }
+func (b Seat) SetEarned(v uint64) { putU64(b[80:], v) }
 
 // SinceMs: when it registered.
-func (b Seat) SinceMs() uint64     { return binary.LittleEndian.Uint64(b[88:]) }
-func (b Seat) SetSinceMs(v uint64) { binary.LittleEndian.PutUint64(b[88:], v) }
+func (b Seat) SinceMs() uint64     { return u64(b[88:]) }
+func (b Seat) SetSinceMs(v uint64) { putU64(b[88:], v) }
 
 // Since: window in which it registered.
-func (b Seat) Since() Round     { return Round(binary.LittleEndian.Uint32(b[96:])) }
-func (b Seat) SetSince(v Round) { binary.LittleEndian.PutUint32(b[96:], uint32(v)) }
+func (b Seat) Since() Round     { return Round(u32(b[96:])) }
+func (b Seat) SetSince(v Round) { putU32(b[96:], uint32(v)) }
 
 // Trust: the chain's trust in it, 1 to 255.
 func (b Seat) Trust() uint8     { return b[100] }
 func (b Seat) SetTrust(v uint8) { b[100] = v }
 
 // Until: the last period that it scores; 0 = it stays.
-func (b Seat) Until() uint32     { return binary.LittleEndian.Uint32(b[104:]) }
-func (b Seat) SetUntil(v uint32) { binary.LittleEndian.PutUint32(b[104:], v) }
+func (b Seat) Until() uint32     { return u32(b[104:]) }
+func (b Seat) SetUntil(v uint32) { putU32(b[104:], v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Seat) WellFormed() bool {
@@ -1035,8 +1031,8 @@ type Tally []byte
 const TallyBytes = 8
 
 // Period: the period.
-func (b Tally) Period() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Tally) SetPeriod(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Tally) Period() uint32     { return u32(b[0:]) }
+func (b Tally) SetPeriod(v uint32) { putU32(b[0:], v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Tally) WellFormed() bool {
@@ -1050,20 +1046,20 @@ type Work []byte
 const WorkBytes = 24
 
 // Sequences: sequences of accepted results.
-func (b Work) Sequences() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Work) SetSequences(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Work) Sequences() uint32     { return u32(b[0:]) }
+func (b Work) SetSequences(v uint32) { putU32(b[0:], v) }
 
 // Weight: part of the members' emission, in units of 2^-30.
-func (b Work) Weight() uint32     { return binary.LittleEndian.Uint32(b[4:]) }
-func (b Work) SetWeight(v uint32) { binary.LittleEndian.PutUint32(b[4:], v) }
+func (b Work) Weight() uint32     { return u32(b[4:]) }
+func (b Work) SetWeight(v uint32) { putU32(b[4:], v) }
 
 // Amount: reward; penalty if the score is 0 or less.
-func (b Work) Amount() uint64     { return binary.LittleEndian.Uint64(b[8:]) }
-func (b Work) SetAmount(v uint64) { binary.LittleEndian.PutUint64(b[8:], v) }
+func (b Work) Amount() uint64     { return u64(b[8:]) }
+func (b Work) SetAmount(v uint64) { putU64(b[8:], v) }
 
 // Score: combined score + 32768; 0 = not scored.
-func (b Work) Score() uint16     { return binary.LittleEndian.Uint16(b[16:]) }
-func (b Work) SetScore(v uint16) { binary.LittleEndian.PutUint16(b[16:], v) }
+func (b Work) Score() uint16     { return u16(b[16:]) }
+func (b Work) SetScore(v uint16) { putU16(b[16:], v) }
 
 // Missed: a result was not accepted.
 func (b Work) Missed() bool     { return b[18] == 1 }
@@ -1082,8 +1078,8 @@ type Period []byte
 const PeriodBytes = 8
 
 // Period: the period.
-func (b Period) Period() uint32     { return binary.LittleEndian.Uint32(b[0:]) }
-func (b Period) SetPeriod(v uint32) { binary.LittleEndian.PutUint32(b[0:], v) }
+func (b Period) Period() uint32     { return u32(b[0:]) }
+func (b Period) SetPeriod(v uint32) { putU32(b[0:], v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Period) WellFormed() bool {
@@ -1105,16 +1101,16 @@ func (b Ballot) Hash() wire.Hash     { return wire.Hash(b[32:]) }
 func (b Ballot) SetHash(v wire.Hash) { copy(b[32:], v[:]) }
 
 // Stake: its stake when the period was settled.
-func (b Ballot) Stake() uint64     { return binary.LittleEndian.Uint64(b[64:]) }
-func (b Ballot) SetStake(v uint64) { binary.LittleEndian.PutUint64(b[64:], v) }
+func (b Ballot) Stake() uint64     { return u64(b[64:]) }
+func (b Ballot) SetStake(v uint64) { putU64(b[64:], v) }
 
 // Reward: its reward.
-func (b Ballot) Reward() uint64     { return binary.LittleEndian.Uint64(b[72:]) }
-func (b Ballot) SetReward(v uint64) { binary.LittleEndian.PutUint64(b[72:], v) }
+func (b Ballot) Reward() uint64     { return u64(b[72:]) }
+func (b Ballot) SetReward(v uint64) { putU64(b[72:], v) }
 
 // Agreement: its agreement, in units of 1/65535.
-func (b Ballot) Agreement() uint16     { return binary.LittleEndian.Uint16(b[80:]) }
-func (b Ballot) SetAgreement(v uint16) { binary.LittleEndian.PutUint16(b[80:], v) }
+func (b Ballot) Agreement() uint16     { return u16(b[80:]) }
+func (b Ballot) SetAgreement(v uint16) { putU16(b[80:], v) }
 
 // Trust: its trust after the period.
 func (b Ballot) Trust() uint8     { return b[82] }
