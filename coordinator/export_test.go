@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -79,26 +80,42 @@ func Mirrored(t *testing.T, n int, see func(Applied)) {
 	randomMessages(t)
 }
 
+// Kind is what makes the rounds of a run cost more or less.
+type Kind struct {
+	Checks                   uint8 // VerificationPercent
+	Overlap, Buckets, Speeds bool
+	Validators               uint16
+}
+
 // Life takes a run of many members through its life, and shows its most frequent messages, and its most expensive ones, to see.
-func Life(t *testing.T, members uint32, percent uint8, see func(what string, a Applied)) {
+func Life(t *testing.T, members uint32, kind Kind, see func(what string, a Applied)) {
 	what := ""
 	mirror = func(a Applied) { see(what, a) }
 	defer func() { mirror = nil }()
-	l := &life{large: born(t, members, percent), what: &what}
+	l := &life{large: born(t, members, kind), what: &what}
 	l.opening(t)
 	for round := Round(1); round <= 3; round++ {
 		l.round(t, round)
 	}
-	if percent > 0 {
+	if kind.Checks > 0 && !kind.Buckets {
 		l.disputes(t)
 	}
-	l.what = &what
-	l.env.Sender, what = l.s.Key(Member(members/2)), "withdraw"
+	l.denied(t, "of which every other result is held", 0xaa, 0)
+	l.denied(t, "of which no result is held", 0, 0)
+	kept, env := slices.Clone(l.s.b), l.env
+	l.denied(t, "and drops all members", 0, l.s.h().MissedMax())
+	copy(l.s.b, kept)
+	l.env = env
+	leaver := Member(members / 2)
+	for !l.s.Status(leaver).Present() {
+		leaver = (leaver + 1) % l.s.Count()
+	}
+	l.env.Sender, what = l.s.Key(leaver), "withdraw"
 	l.apply(t, Withdraw{})
 	l.env.Sender, what = l.s.Key(1), "claim"
 	_ = mirrored(l.s, l.env, Claim{})
 	what = "tick that ends the training"
-	l.tick(t, l.s.Config().RoundTrainMs)
+	l.window(t, l.s.Config().RoundTrainMs)
 	what = "tick that closes a round without reports"
 	l.tick(t, l.s.Config().RoundWitnessMs)
 }
@@ -146,21 +163,42 @@ type life struct {
 	what *string
 }
 
-// born returns a run whose table lacks one member.
-func born(t *testing.T, members uint32, percent uint8) *large {
+// Of returns the limits and the configuration of a run of many members.
+func (kind Kind) Of(members uint32) (Limits, Config) {
 	c := testConfig()
-	if percent > 0 {
+	if kind.Checks > 0 {
 		c = trusting()
-		c.VerificationPercent, c.Stake = percent, 0
+		c.VerificationPercent, c.Stake = kind.Checks, 0
+	}
+	if !kind.Overlap {
+		c.Overlap = 0
+	}
+	if kind.Buckets {
+		c.Exchange, c.WindowBlocks = Buckets, 10
+	}
+	if kind.Speeds {
+		c.Sharing = SpeedShares
+	}
+	if c.Validators = kind.Validators; c.Validators > 0 {
+		c.ScoreWindows, c.Emission = 2, 1000
 	}
 	c.BatchStart, c.BatchEnd = members, members
+	return Limits{Members: members, Witnesses: WitnessesMax, Validators: kind.Validators, Buckets: kind.Buckets, Speeds: kind.Speeds}, c
+}
+
+// born returns a run whose table lacks one member.
+func born(t *testing.T, members uint32, kind Kind) *large {
 	l := &large{env: Env{NowMs: bornMs, Seed: wire.Sum("test/large"), Referee: program{}}}
-	s, err := New(Limits{Members: members, Witnesses: WitnessesMax}, c, l.env)
+	limits, c := kind.Of(members)
+	s, err := New(limits, c, l.env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.s = s
 	l.fill(members - 1)
+	for i := range s.Count() {
+		s.place(i).SetSpeed(1000 + uint32(i)*7919%1009)
+	}
 	return l
 }
 
@@ -190,15 +228,62 @@ func (l *life) round(t *testing.T, number Round) {
 	l.tick(t, 0)
 	r, _ := l.s.At(number)
 	m, list := l.report(), r.Witnesses()
+	l.env.NowMs++ // the run notes how long a round took
+	l.commit()
 	for k, i := range list {
 		*l.what = "report"
 		if k+1 == len(list) {
+			*l.what = "tick that ends the training"
+			l.window(t, 0)
 			*l.what = "report that closes a round and opens the next"
 		}
 		l.send(t, i, m)
 	}
 	if l.s.Round() != number+1 {
 		t.Fatalf("round %d, want %d", l.s.Round(), number+1)
+	}
+}
+
+// window lets time pass, and a window's blocks.
+func (l *life) window(t *testing.T, ms uint64) {
+	l.env.Height += uint64(l.s.h().WindowBlocks())
+	l.tick(t, ms)
+}
+
+// commit puts a commitment of each member on the ledger, in a run by buckets.
+func (l *life) commit() {
+	if r := l.s.slot(l.s.Round()); l.s.l.Buckets {
+		for i := range l.s.Count() {
+			l.s.l.Commit(r.b, i).SetID(wire.Hash{1})
+		}
+	}
+}
+
+// denied is a round whose witnesses hold of every eight results those of a mask. Its members, with a
+// stake, have missed some before.
+func (l *life) denied(t *testing.T, what string, mask, missed byte) {
+	for i := range l.s.Count() {
+		b := l.s.place(i)
+		b.SetMissed(missed)
+		b.SetStake(dispute.FeeDivisor)
+	}
+	l.s.h().SetEscrow(l.s.Treasury() + dispute.FeeDivisor*uint64(l.s.Count()))
+	l.commit()
+	*l.what = "tick that ends the training"
+	l.window(t, l.s.Config().RoundTrainMs)
+	m := l.report()
+	m.Complete = false
+	for i := range m.Held {
+		m.Held[i] &= mask
+	}
+	m.Held = bytes.TrimRight(m.Held, "\x00")
+	r, _ := l.s.At(m.Round)
+	for _, i := range r.Witnesses() {
+		if !l.s.Status(i).Present() {
+			continue
+		}
+		*l.what = "report that closes a round " + what
+		l.send(t, i, m)
 	}
 }
 

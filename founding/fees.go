@@ -49,7 +49,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
 		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes),
-		PlacesMax: solana.PlacesMax(uint64(limits.Validators), config.VerificationPercent > 0), Places: limits.Members,
+		PlacesMax: solana.PlacesMax(limits, config), Places: limits.Members,
 	}
 	if config.VerificationPercent > 0 {
 		rules, err := verify.Rules(text)
@@ -62,7 +62,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	reports := uint64(witnesses)
 	// The last report ends a round, or a tick does.
 	f.Transactions = reports*solana.Transactions(len(report)) + 1
-	units := reports*uint64(solana.Asked(solana.ReportUnits(n))) + uint64(solana.Asked(solana.CloseUnits(n)))
+	units := reports*uint64(solana.Asked(solana.ReportUnits(n))) + uint64(solana.Asked(solana.CloseUnits(n, limits, config)))
 	if s.Exchange.Kind == spec.ExchangeBucket {
 		f.Transactions += n
 		units += n * uint64(solana.Asked(solana.CommitUnits))

@@ -1,6 +1,10 @@
 package solana
 
-import "github.com/entrain-network/entrain/coordinator"
+import (
+	"sort"
+
+	"github.com/entrain-network/entrain/coordinator"
+)
 
 // What the network takes, in lamports, of which 1,000,000,000 are a SOL.
 const (
@@ -25,39 +29,43 @@ func Transactions(n int) uint64 {
 	return uint64((n+WritePart-1)/WritePart) + 1
 }
 
-// ReportUnits bounds the compute units of a witness's report in a run with some members and without
-// checks of results, CloseUnits those of one after which a round ends and the next begins.
-// TestCostsOnSolana compares them with what it measures.
-func ReportUnits(members uint64) uint64 { return 14_000 + 128*members }
-func CloseUnits(members uint64) uint64  { return 50_000 + 770*members }
+// ReportUnits bounds the compute units of a witness's report in a run with some members.
+// TestCostsOnSolana compares it, and CloseUnits, with what it measures.
+func ReportUnits(members uint64) uint64 { return 14_000 + 100*members }
 
-// drawUnits bounds what drawing checks of results adds to the end of a round, for each member: most
-// at 25 % of the results, where nearly all members get one to make.
-const drawUnits = 800
-
-// SettleUnits bounds what settling a period of scores adds to the end of a round.
-func SettleUnits(members, validators uint64) uint64 {
-	if validators == 0 {
-		return 0
+// CloseUnits bounds the compute units of the report after which a round ends and the next begins,
+// with some members: whether all results are accepted, or none is and all members are dropped.
+// Members may state any speeds: where checks go by them, each may look at all members.
+func CloseUnits(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
+	each, speeds := uint64(650), c.Sharing == coordinator.SpeedShares
+	if c.Overlap == 0 {
+		each += 160
 	}
-	return 10_000 + members*(550+350*validators)
+	if c.Exchange == coordinator.Buckets {
+		each += 120
+	}
+	if speeds {
+		each += 300
+	}
+	if c.VerificationPercent > 0 {
+		each += 350
+		if speeds {
+			each += 400 + 9*members
+		}
+	}
+	units := 50_000 + each*members
+	if v := uint64(l.Validators); v > 0 { // scores may be settled, too
+		units += 10_000 + members*(550+350*v)
+	}
+	return units
 }
 
-// roundUnits is what the end of a round may take, with a margin: a run whose round cannot end in
-// one transaction would never go on, and keep its members' stakes.
-const roundUnits = UnitsMax - 100_000
-
-// PlacesMax returns how many places for members a run may have, with some validators, and checks of
-// results or not. The program refuses more.
-func PlacesMax(validators uint64, checks bool) uint64 {
-	end := func(members uint64) uint64 {
-		units := CloseUnits(members) + SettleUnits(members, validators)
-		if checks {
-			units += drawUnits * members
-		}
-		return units
-	}
-	return (roundUnits - end(0)) / (end(1) - end(0))
+// PlacesMax returns how many places for members a run may have. The program refuses more: a run
+// whose round cannot end in one transaction would never go on, and keep its members' stakes.
+func PlacesMax(l coordinator.Limits, c coordinator.Config) uint64 {
+	return uint64(sort.Search(coordinator.MembersMax, func(n int) bool {
+		return CloseUnits(uint64(n)+1, l, c) > UnitsMax-100_000
+	}))
 }
 
 // CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.

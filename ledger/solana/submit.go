@@ -301,9 +301,9 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if host.SpecHash(b.Spec) != b.Config.SpecHash {
 		return refuse(host.CodeBadSpec, "")
 	}
-	if most := solana.PlacesMax(uint64(b.Limits.Validators), b.Config.VerificationPercent > 0); uint64(b.Limits.Members) > most {
-		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; with scores.validators = %d a transaction of Solana ends a round of at most %d members",
-			b.Limits.Members, b.Limits.Validators, most))
+	if most := solana.PlacesMax(b.Limits, b.Config); uint64(b.Limits.Members) > most {
+		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; a transaction of Solana ends a round of this run with at most %d",
+			b.Limits.Members, most))
 	}
 	switch _, err := a.find(ctx, b.Config.Name); {
 	case err == nil:

@@ -146,7 +146,17 @@ func (c *call) create(r *wire.Reader) error {
 		return e
 	}
 	// chain/solana has the bounds of the units (cost.go).
-	units, end, vault := uint64(770), uint64(50_000), 5
+	each, end, vault := uint64(650), uint64(50_000), 5
+	n, speeds := uint64(l.Members), config.Sharing == coordinator.SpeedShares
+	if config.Overlap == 0 {
+		each += 160
+	}
+	if config.Exchange == coordinator.Buckets {
+		each += 120
+	}
+	if speeds {
+		each += 300
+	}
 	if config.VerificationPercent > 0 {
 		if c.n < 6 {
 			return errReferee
@@ -154,12 +164,15 @@ func (c *call) create(r *wire.Reader) error {
 		if err := c.sealRules(c.list[5], run, sender); err != nil {
 			return err
 		}
-		units, vault = 1570, 6
+		each, vault = each+350, 6
+		if speeds {
+			each += 400 + 9*n
+		}
 	}
 	if l.Validators > 0 {
-		units, end = units+550+350*uint64(l.Validators), end+10_000
+		each, end = each+550+350*uint64(l.Validators), end+10_000
 	}
-	if end+units*uint64(l.Members) > 1_300_000 {
+	if end+each*n > 1_300_000 {
 		return errPlaces
 	}
 	state, t, err := split(run, coordinator.Size(l))
