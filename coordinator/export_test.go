@@ -10,6 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -149,11 +150,18 @@ func AtSlice(state []byte, d dispute.Dispute) []byte {
 	return s.Bytes()
 }
 
-// Settle shows the message that settles a period of a run by buckets, with its members, and 8 validators that scored them all.
-func Settle(t *testing.T, members uint32, see func(Applied)) {
+// Settle shows the message that settles a period of a run by buckets, with its members, and validators that scored them all, in an order
+// that takes long to sort.
+func Settle(t *testing.T, members uint32, validators uint16, see func(Applied)) {
 	mirror = see
 	defer func() { mirror = nil }()
-	if err := mirrored(largeScored(t, members, 8), Env{NowMs: bornMs}, Tick{}); err != nil {
+	s := largeScored(t, members, validators)
+	for k := range uint32(validators) {
+		for i := range Member(members) {
+			s.buffer().Given(1, k).SetScore(i, score.Offset(int16((k*7919+uint32(i)*104729)%1009)*8))
+		}
+	}
+	if err := mirrored(s, Env{NowMs: bornMs}, Tick{}); err != nil {
 		t.Fatal(err)
 	}
 }

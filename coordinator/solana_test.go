@@ -139,19 +139,27 @@ func TestCostsOnSolana(t *testing.T) {
 	}
 	r := newReplay(t)
 	r.m.Unlimited()
-	const settles = "tick that opens a window and settles a period of 8 validators"
-	rows := []string{settles}
-	units := map[string][]uint64{settles: make([]uint64, len(sizes))}
+	var rows []string
+	units := map[string][]uint64{}
 	bounded := func(what string, used uint64, n uint32, bound uint64) {
 		if used > bound {
 			t.Errorf("%s costs %d units with %d members, and the bound is %d", what, used, n, bound)
 		}
 	}
 	for k, n := range sizes {
-		scored, c := coordinator.Kind{Overlap: true, Buckets: true, Validators: 8}.Of(n)
-		if uint64(n) <= solana.PlacesMax(scored, c) {
-			coordinator.Settle(t, n, func(s coordinator.Applied) { units[settles][k] = r.compare(t, s).Units })
-			bounded(settles, units[settles][k], n, solana.CloseUnits(uint64(n), scored, c))
+		for _, validators := range []uint16{1, 2, 4, 8, 16} {
+			what := fmt.Sprintf("tick that settles a period of %d validators", validators)
+			if units[what] == nil {
+				rows = append(rows, what)
+				units[what] = make([]uint64, len(sizes))
+			}
+			limits, config := coordinator.Kind{Overlap: true, Buckets: true, Validators: validators}.Of(n)
+			if uint64(n) <= solana.PlacesMax(limits, config) {
+				coordinator.Settle(t, n, validators, func(s coordinator.Applied) { units[what][k] = r.compare(t, s).Units })
+				plain := limits
+				plain.Validators = 0
+				bounded(what, units[what][k], n, solana.CloseUnits(uint64(n), limits, config)-solana.CloseUnits(uint64(n), plain, config))
+			}
 		}
 		for name, kind := range kinds {
 			if name != "" && (n > 2048 || n > 256 && os.Getenv("ENTRAIN_SOLANA_MEMBERS") == "") {

@@ -1,6 +1,7 @@
 package solana
 
 import (
+	"math/bits"
 	"sort"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -54,8 +55,8 @@ func CloseUnits(members uint64, l coordinator.Limits, c coordinator.Config) uint
 		}
 	}
 	units := 50_000 + each*members
-	if v := uint64(l.Validators); v > 0 { // scores may be settled, too
-		units += 10_000 + members*(550+350*v)
+	if v := uint64(l.Validators); v > 0 { // scores may be settled, too, which sorts members
+		units += 10_000 + members*(500+360*v+180*uint64(bits.Len64(members)))
 	}
 	return units
 }

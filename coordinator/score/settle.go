@@ -12,11 +12,12 @@ import (
 // voter is a validator that may score the period that is being settled.
 type voter struct {
 	seat   uint32
-	given  record.Given // the scores it revealed; all zero if it did not
-	weight uint64       // stake times trust, scaled down together
-	near   uint64       // closeness to the combined scores, summed over the members it scored
-	scored uint64       // how many of the settled members it scored
-	share  uint64       // its weight in the validators' part of the emission
+	self   record.Member // its place as a member, or NoMember
+	given  record.Given  // the scores it revealed; all zero if it did not
+	weight uint64        // stake times trust, scaled down together
+	near   uint64        // closeness to the combined scores, summed over the members it scored
+	scored uint64        // how many of the settled members it scored
+	share  uint64        // its weight in the validators' part of the emission
 }
 
 const (
@@ -101,7 +102,11 @@ func (s Book) voters(p uint32) []voter {
 	stakes := uint64(0)
 	for k := range s.SeatsMax() {
 		if s.Votes(k, p) {
-			list = append(list, voter{seat: k, given: s.Given(p, k)})
+			self, ok := s.Find(s.Seat(k).Key())
+			if !ok {
+				self = record.NoMember
+			}
+			list = append(list, voter{seat: k, self: self, given: s.Given(p, k)})
 			stakes += s.Seat(k).Stake()
 		}
 	}
@@ -134,7 +139,7 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 		list = list[:0]
 		for _, v := range voters {
 			// A member that is a validator does not score itself.
-			if u := v.given.Score(i); u != 0 && s.Seat(v.seat).Key() != m.Key() {
+			if u := v.given.Score(i); u != 0 && i != v.self {
 				list = append(list, opinion{score: uint32(u), weight: v.weight})
 			}
 		}

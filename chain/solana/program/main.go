@@ -43,6 +43,7 @@
 package main
 
 import (
+	"math/bits"
 	"unsafe"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -170,7 +171,7 @@ func (c *call) create(r *wire.Reader) error {
 		}
 	}
 	if l.Validators > 0 {
-		each, end = each+550+350*uint64(l.Validators), end+10_000
+		each, end = each+500+360*uint64(l.Validators)+180*uint64(bits.Len64(n)), end+10_000
 	}
 	if end+each*n > 1_300_000 {
 		return errPlaces

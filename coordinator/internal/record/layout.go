@@ -225,10 +225,10 @@ func (b Buffer) Given(period, k uint32) Given {
 type Given []byte
 
 // Score returns the score of member i.
-func (g Given) Score(i Member) uint16 { return uint16(g[2*i]) | uint16(g[2*i+1])<<8 }
+func (g Given) Score(i Member) uint16 { return u16(g[2*uint64(i):]) }
 
 // SetScore sets the score of member i.
-func (g Given) SetScore(i Member, v uint16) { g[2*i], g[2*i+1] = uint8(v), uint8(v>>8) }
+func (g Given) SetScore(i Member, v uint16) { putU16(g[2*uint64(i):], v) }
 
 func flag(v bool) uint8 {
 	if v {
