@@ -130,6 +130,19 @@ func TestAPageOfFewBytesHasFewValues(t *testing.T) {
 			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLEDictionary})},
 			body:   append([]byte{1}, many...), want: "values",
 		},
+		"runs behind one of nothing": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLEDictionary})},
+			body:   append([]byte{1, 0}, uvarints(1<<32-2, 0)...), want: "values",
+		},
+		"runs of integers": {
+			bounds: pageBounds{kind: parquet.Int32},
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLE})},
+			body:   append([]byte{8, 0, 0, 0}, many...), want: "damaged",
+		},
+		"runs of true": {
+			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, Encoding: format.RLE})},
+			body:   append([]byte{byte(len(many)), 0, 0, 0}, many...), want: "values",
+		},
 		"levels": {
 			bounds: pageBounds{definition: 1},
 			header: format.PageHeader{DataPageHeader: of(format.DataPageHeader{NumValues: 1, DefinitionLevelEncoding: format.RLE})},
@@ -203,8 +216,9 @@ func FuzzPage(f *testing.F) {
 			}
 		case format.RLEDictionary:
 			if len(body) > 0 && body[0] <= 32 {
-				if v, err := parquet.RLEDictionary.DecodeInt32(nil, body); err == nil && len(v) > pageValuesMax+7 {
-					t.Errorf("%x has %d values", body, len(v))
+				want, _ := runs(body[1:], int(body[0]))
+				if v, err := parquet.RLEDictionary.DecodeInt32(nil, body); err == nil && uint64(len(v)) != want {
+					t.Errorf("%x has %d values, not %d", body, len(v), want)
 				}
 			}
 		}

@@ -210,7 +210,7 @@ func (c *parquetColumn) open() error {
 	if leaf == nil {
 		return fmt.Errorf("the file is damaged: it has no column %d", c.column)
 	}
-	bounds := pageBounds{pageBytesMax, leaf.MaxRepetitionLevel(), leaf.MaxDefinitionLevel()}
+	bounds := pageBounds{pageBytesMax, leaf.Type().Kind(), leaf.MaxRepetitionLevel(), leaf.MaxDefinitionLevel()}
 	if err := bounds.check(chunk.File(), m); err != nil {
 		return err
 	}

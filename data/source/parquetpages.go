@@ -25,9 +25,11 @@ const (
 	pageValuesMax = 1 << 24
 )
 
-// pageBounds are the most bytes of a page of a column, whose values have these levels at most.
+// pageBounds are the most bytes of a page of a column, whose values are of a kind and have these
+// levels at most.
 type pageBounds struct {
 	bytes                  int64
+	kind                   parquet.Kind
 	repetition, definition int
 }
 
@@ -114,7 +116,7 @@ func (b pageBounds) first(v format.DataPageHeader, body []byte, codec format.Com
 		}
 		n := 4 + int(binary.LittleEndian.Uint32(body))
 		if of.encoding == format.RLE { // of others each level has a bit or more
-			if err := runs(body[4:n], bits.Len(uint(of.most))); err != nil {
+			if _, err := runs(body[4:n], bits.Len(uint(of.most))); err != nil {
 				return err
 			}
 		}
@@ -137,7 +139,7 @@ func (b pageBounds) second(v format.DataPageHeaderV2, body []byte, codec format.
 		levels []byte
 	}{{b.repetition, body[:repetition]}, {b.definition, body[repetition : repetition+definition]}} {
 		if of.most > 0 {
-			if err := runs(of.levels, bits.Len(uint(of.most))); err != nil {
+			if _, err := runs(of.levels, bits.Len(uint(of.most))); err != nil {
 				return err
 			}
 		}
@@ -168,9 +170,15 @@ func (b pageBounds) values(encoding format.Encoding, body []byte) error {
 		if len(body) == 0 {
 			return nil
 		}
-		return runs(body[1:], int(body[0]))
+		_, err := runs(body[1:], int(body[0]))
+		return err
 	case format.RLE:
-		return runs(body[min(4, len(body)):], 1)
+		if b.kind != parquet.Boolean || len(body) < 4 {
+			return damaged("encoding", errors.New("runs of other values than true and false"))
+		}
+		n := min(uint64(binary.LittleEndian.Uint32(body)), uint64(len(body)-4))
+		_, err := runs(body[4:4+n], 1)
+		return err
 	case format.DeltaBinaryPacked, format.DeltaLengthByteArray:
 		_, err := differences(body)
 		return err
@@ -196,32 +204,34 @@ func (b pageBounds) values(encoding format.Encoding, body []byte) error {
 	return nil
 }
 
-// runs checks runs of numbers of some bits:
+// runs checks runs of numbers of some bits, and returns how many numbers they are:
 //
 //	uvarint 2 * count     | the number, in whole bytes
 //	uvarint 2 * count + 1 | 8 * count numbers
-func runs(body []byte, width int) error {
-	for values := uint64(0); len(body) > 0; {
+//
+// The library takes a run of no number without the number.
+func runs(body []byte, width int) (numbers uint64, err error) {
+	for len(body) > 0 {
 		u, n := binary.Uvarint(body)
 		if n <= 0 {
-			return damaged("runs", io.ErrUnexpectedEOF)
+			return 0, damaged("runs", io.ErrUnexpectedEOF)
 		}
 		count, size := u>>1, uint64(width+7)/8
 		if err := tooMany(int64(count)); err != nil {
-			return err
+			return 0, err
 		}
-		if u&1 != 0 {
+		if u&1 != 0 || count == 0 {
 			count, size = 8*count, count*uint64(width)
 		}
-		if values += count; values > pageValuesMax+7 { // of the last eight some may be no values
-			return tooMany(int64(values))
+		if numbers += count; numbers > pageValuesMax+7 { // of the last eight some may be no values
+			return 0, tooMany(int64(numbers))
 		}
 		if size > uint64(len(body)-n) {
-			return damaged("runs", io.ErrUnexpectedEOF)
+			return 0, damaged("runs", io.ErrUnexpectedEOF)
 		}
 		body = body[n+int(size):]
 	}
-	return nil
+	return numbers, nil
 }
 
 // differences checks numbers that are stored as differences, and returns what follows them:
