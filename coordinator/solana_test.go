@@ -158,7 +158,8 @@ func TestCostsOnSolana(t *testing.T) {
 				coordinator.Settle(t, n, validators, func(s coordinator.Applied) { units[what][k] = r.compare(t, s).Units })
 				plain := limits
 				plain.Validators = 0
-				bounded(what, units[what][k], n, solana.CloseUnits(uint64(n), limits, config)-solana.CloseUnits(uint64(n), plain, config))
+				bounded(what, units[what][k], n, solana.CloseUnits(uint64(n), limits, config)-
+					(solana.CloseUnits(uint64(n), plain, config)-solana.CloseUnits(0, plain, config)))
 			}
 		}
 		for name, kind := range kinds {
