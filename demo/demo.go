@@ -280,6 +280,8 @@ func (s Settings) Specification() spec.Spec {
 	// processes are killed at once; short warmups let it notice.
 	round := 5 * time.Minute
 	switch {
+	case s.Device != "" && !s.buckets():
+		round = time.Minute // a device proves itself in the warmup, and may be slower than the processor
 	case s.Preset == "nano" && !s.buckets():
 		round = 10 * time.Second
 	case s.Preset == "nano" || s.Preset == "tiny":
