@@ -123,16 +123,12 @@ const statesMax = 16
 
 // Shares implements client.Common.
 func (c *common) Shares(r coordinator.RoundState) *client.Shares {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return once(c.shares, r.Seed(), func() *client.Shares { return c.Alone.Shares(r) })
+	return once(&c.mu, c.shares, r.Seed(), func() *client.Shares { return c.Alone.Shares(r) })
 }
 
 // Roster implements client.Common.
 func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Roster {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := once(c.rosters, &s.Bytes()[0], func() *client.Roster {
+	now := once(&c.mu, c.rosters, &s.Bytes()[0], func() *client.Roster {
 		c.last = c.Alone.Roster(s, c.last)
 		return c.last
 	})
@@ -144,13 +140,19 @@ func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Rost
 
 // Docket implements client.Common.
 func (c *common) Docket(s coordinator.State) *client.Docket {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return once(c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
+	return once(&c.mu, c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
 }
 
 // once returns the answer to a question, which it computes if it does not remember it.
-func once[Q comparable, A any](answers map[Q]*A, q Q, compute func() *A) *A {
+func once[Q comparable, A any](mu *sync.RWMutex, answers map[Q]*A, q Q, compute func() *A) *A {
+	mu.RLock()
+	a := answers[q]
+	mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	mu.Lock()
+	defer mu.Unlock()
 	if answers[q] == nil {
 		if len(answers) >= statesMax {
 			clear(answers)
