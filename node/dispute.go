@@ -203,7 +203,7 @@ func (n *Node) watchDisputes() {
 	for i := range docket.Disputes {
 		d := &docket.Disputes[i]
 		if last, ok := n.disputes[d.ID]; !ok || last != docket.Positions[d.ID] {
-			n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.disputeText(*d)})
+			n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.told(docket, d)})
 		}
 	}
 	n.disputes = docket.Positions
@@ -216,6 +216,16 @@ func (n *Node) watchDisputes() {
 		}
 		n.convicted = total
 	}
+}
+
+// told is disputeText, which a process with many members writes once for all.
+func (n *Node) told(docket *client.Docket, d *dispute.Dispute) string {
+	if once, ok := n.cfg.Common.(interface {
+		Text(*client.Docket, uint32, func() string) string
+	}); ok {
+		return once.Text(docket, d.ID, func() string { return n.disputeText(*d) })
+	}
+	return n.disputeText(*d)
 }
 
 // disputeText describes the stage of a dispute in one line.

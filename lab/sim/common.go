@@ -25,6 +25,13 @@ type common struct {
 	rosters map[*byte]*client.Roster     // by state
 	last    *client.Roster
 	dockets map[*byte]*client.Docket // by state
+	texts   map[said]string          // about disputes
+}
+
+// said is a dispute in a state.
+type said struct {
+	docket  *client.Docket
+	dispute uint32
 }
 
 // rememberMin is the least number of answers and the like that are remembered, and rememberRounds
@@ -35,7 +42,7 @@ func newCommon(cfg Config) *common {
 	return &common{
 		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[wire.Hash][]answer{},
 		records: map[string]*gossip.Authored{}, good: map[*gossip.Authored]bool{},
-		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{},
+		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, texts: map[said]string{},
 	}
 }
 
@@ -141,6 +148,24 @@ func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Rost
 // Docket implements client.Common.
 func (c *common) Docket(s coordinator.State) *client.Docket {
 	return once(&c.mu, c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
+}
+
+// Text returns what is told of a dispute, which all tell alike.
+func (c *common) Text(docket *client.Docket, dispute uint32, write func() string) string {
+	c.mu.RLock()
+	text, known := c.texts[said{docket, dispute}]
+	c.mu.RUnlock()
+	if known {
+		return text
+	}
+	text = write()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.texts) >= c.most {
+		clear(c.texts)
+	}
+	c.texts[said{docket, dispute}] = text
+	return text
 }
 
 // once returns the answer to a question, which it computes if it does not remember it.

@@ -46,7 +46,7 @@ func (n *network) note(e Event) {
 }
 
 // appendBody appends what follows the time and the client in the line of an event. All who learn of
-// a state report the same, so that is written once.
+// a state or of a dispute report the same, so that is written once.
 func (p *part) appendBody(dst []byte, ev event.Event) []byte {
 	var shared any
 	switch ev := ev.(type) {
@@ -56,6 +56,8 @@ func (p *part) appendBody(dst []byte, ev event.Event) []byte {
 		}
 	case event.Committed:
 		return appendCommitted(dst, ev)
+	case event.Dispute:
+		shared = ev
 	case event.State:
 		ev.Snapshot = nil
 		shared = ev
