@@ -50,7 +50,7 @@ func (n *Node) ownUpdate(c dispute.Commitment) []byte {
 // saveBegun keeps the optimizer state from which the own training of a round begins, nil for the
 // fresh one, if others may check the result.
 func (n *Node) saveBegun(round coordinator.Round, v *blobs.Version) {
-	if n.cfg.Store == nil || n.stateless() || v == nil || n.state.Config().VerificationPercent == 0 || n.state.Present() <= 1 {
+	if n.cfg.Store == nil || n.stateless() || v == nil || n.state.Config().VerificationPercent == 0 || n.roster.Present() <= 1 {
 		return
 	}
 	v.Uses++
@@ -123,5 +123,5 @@ func (n *Node) takeBackOwn(list []ownResult, state wire.Hash) (signed []dispute.
 // costs a round, and is not checked.
 func (n *Node) answersFor(o ownResult, state wire.Hash) bool {
 	cfg, prev := n.state.Config(), o.Commitment.Prev
-	return n.stateless() || cfg.VerificationPercent == 0 || n.state.Present() <= 1 || prev == cfg.StateHash || prev == state || o.begun != nil
+	return n.stateless() || cfg.VerificationPercent == 0 || n.roster.Present() <= 1 || prev == cfg.StateHash || prev == state || o.begun != nil
 }
