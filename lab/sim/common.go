@@ -150,6 +150,9 @@ func (c *common) Docket(s coordinator.State) *client.Docket {
 	return once(&c.mu, c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
 }
 
+// textsMax bounds the texts that are remembered, each of which keeps the docket of a state.
+const textsMax = 1 << 13
+
 // Text returns what is told of a dispute, which all tell alike.
 func (c *common) Text(docket *client.Docket, dispute uint32, write func() string) string {
 	c.mu.RLock()
@@ -161,7 +164,7 @@ func (c *common) Text(docket *client.Docket, dispute uint32, write func() string
 	text = write()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.texts) >= c.most {
+	if len(c.texts) >= textsMax {
 		clear(c.texts)
 	}
 	c.texts[said{docket, dispute}] = text
