@@ -1,6 +1,7 @@
 package founding
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -286,6 +287,39 @@ func TestAHostPreparesConversations(t *testing.T) {
 			t.Errorf("%s: masked %t, template %q, %v", h.Data, set.Masked, set.Chat, err)
 		}
 	}
+}
+
+// The home of a hosted run can be moved, also one that was made when host.json had absolute paths.
+func TestAHostedHomeCanBeMoved(t *testing.T) {
+	at := t.TempDir()
+	home, moved, given := filepath.Join(at, "home"), filepath.Join(at, "elsewhere", "moved"), filepath.Join(at, "book.txt")
+	for _, dir := range []string{home, filepath.Dir(moved)} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, err := json.Marshal(hostedSource{Data: filepath.Join(home, "data"), Given: given, From: filepath.Join(home, "from"), IP: "203.0.113.7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, sourceFile), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settled := func(h Hosting, ip string) {
+		t.Helper()
+		want := hostedSource{Data: filepath.Join(h.Home, "data"), Given: given, From: filepath.Join(h.Home, "from"), IP: ip}
+		if s, err := h.settle(t.Context()); err != nil || s != want {
+			t.Errorf("it has %+v, %v, want %+v", s, err, want)
+		}
+	}
+	settled(Hosting{Home: home}, "203.0.113.7")
+	if err := os.Rename(home, moved); err != nil {
+		t.Fatal(err)
+	}
+	settled(Hosting{Home: moved, Data: given, From: filepath.Join(moved, "from"), PublicIP: "203.0.113.8"}, "203.0.113.8")
+	settled(Hosting{Home: moved}, "203.0.113.8")
+	_, err = Hosting{Home: moved, From: filepath.Join(home, "from")}.settle(t.Context())
+	says(t, "the place that it left", err, "another --from ("+moved)
 }
 
 func TestHostingNamesTheFlagAtFault(t *testing.T) {

@@ -1,6 +1,7 @@
 package founding
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -33,7 +34,8 @@ import (
 )
 
 // Hosting is a run with all that others need to join it, on one machine: a chain of one replica,
-// the run on it, and a server of its data. Everything is in one directory:
+// the run on it, and a server of its data. Everything is in one directory, which can be moved while
+// no process uses it:
 //
 //	host.json     what the run was made from; written last at set-up
 //	run.toml      the run's specification, complete
@@ -81,7 +83,7 @@ type Hosted struct {
 // supply is the tokens of a hosted chain: all of them the owner's.
 const supply = 1_000_000_000
 
-// hostedSource is the content of host.json.
+// hostedSource is the content of host.json. There, paths in the home are relative to it.
 type hostedSource struct {
 	Draft wire.Hash `json:"specification"` // hash of the text as its author wrote it
 	Data  string    `json:"data"`          // as in Hosted
@@ -202,6 +204,12 @@ func (h Hosting) settle(ctx context.Context) (s hostedSource, err error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
 	}
+	s.paths(func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(h.Home, path)
+	})
 	differs := ""
 	switch {
 	case h.text != nil && wire.Sum("entrain/hosted", h.text) != s.Draft:
@@ -212,11 +220,8 @@ func (h Hosting) settle(ctx context.Context) (s hostedSource, err error) {
 		differs = fmt.Sprintf("--from (%s)", s.From)
 	default:
 		h.say("continuing the run in %s", h.Home)
-		if h.PublicIP != "" && h.PublicIP != s.IP {
-			s.IP = h.PublicIP
-			return s, s.write(path)
-		}
-		return s, nil
+		s.IP = cmp.Or(h.PublicIP, s.IP)
+		return s, s.write(h.Home)
 	}
 	return s, fmt.Errorf("%q has a run that was made with another %s: host a new run under another name or with --home DIR, or continue that one without the flag", h.Home, differs)
 }
@@ -276,15 +281,28 @@ func (h Hosting) setUp(ctx context.Context) (s hostedSource, err error) {
 	if err := atomicfile.WriteBytes(filepath.Join(h.Home, specFile), 0o644, text); err != nil {
 		return s, err
 	}
-	return s, s.write(filepath.Join(h.Home, sourceFile))
+	return s, s.write(h.Home)
 }
 
-func (s hostedSource) write(path string) error {
+// paths replaces each path p by as(p).
+func (s *hostedSource) paths(as func(string) string) {
+	for _, p := range []*string{&s.Data, &s.Given, &s.From} {
+		*p = as(*p)
+	}
+}
+
+func (s hostedSource) write(home string) error {
+	s.paths(func(path string) string {
+		if in, err := filepath.Rel(home, path); path != "" && err == nil && filepath.IsLocal(in) {
+			return in
+		}
+		return path
+	})
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(path, 0o644, append(b, '\n'))
+	return atomicfile.WriteBytes(filepath.Join(home, sourceFile), 0o644, append(b, '\n'))
 }
 
 // listenAt returns where the chain will serve clients, once it has seen that all ports are free.

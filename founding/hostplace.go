@@ -84,7 +84,7 @@ func (h *Hosting) Place() (err error) {
 	return nil
 }
 
-// absolute returns a path as host.json has it; "" stays.
+// absolute returns a path as Hosted has it; "" stays.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,11 +108,15 @@ func TestAHostedRunIsJoinedWithItsTicket(t *testing.T) {
 
 	s.fails([]string{"host", "-f", writeFile(t, filepath.Join(dir, "other.toml"), hostedRun+"epoch = \"1h\"\n")}, "another specification", "--home DIR")
 	s.fails([]string{"host", "-f", file, "--data", file}, "another --data")
-	again, stop := startHost(t, s.console, "--home", home)
+	moved := filepath.Join(dir, "moved")
+	if err := os.Rename(home, moved); err != nil {
+		t.Fatal(err)
+	}
+	again, stop := startHost(t, s.console, "--home", moved)
 	if again != ticket {
 		t.Errorf("the ticket changed from %s to %s", ticket, again)
 	}
-	if later := fetchFinished(t, filepath.Join(home, "run.ticket")); later != fetched {
+	if later := fetchFinished(t, filepath.Join(moved, "run.ticket")); later != fetched {
 		t.Errorf("a host that starts after the finish serves %s, before it served %s", later, fetched)
 	}
 	if err := stop(); err != nil {
