@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -44,11 +45,18 @@ func (p *Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// Check is as Options.Check.
-func (o *ValidatorOptions) Check() error {
+// Check is as Options.Check, and asks the subnet, if there is one.
+func (o *ValidatorOptions) Check(ctx context.Context) (err error) {
 	errs := []error{CheckMachine(o.Workers, o.Device), checkPool(o.Pool)}
 	if o.Stake == 0 {
 		errs = append(errs, errors.New("--stake 0: a seat takes at least 1 token"))
 	}
-	return errors.Join(errs...)
+	if err = errors.Join(errs...); err != nil || o.NetUID == 0 || o.weigher != nil {
+		return err
+	}
+	if o.weigher, err = NewWeigher(ctx, o.Getenv, o.NetUID); err != nil {
+		return fmt.Errorf("--bittensor %d: %w", o.NetUID, err)
+	}
+	o.weigher.Tell = o.Tell
+	return nil
 }

@@ -48,6 +48,8 @@ type ValidatorOptions struct {
 	NetUID    uint16 // subnet of Bittensor whose weights are set by the run's scores; 0: none
 	Observe   func(ValidatorEvent)
 	Scored    func(Scored) // takes evaluations
+
+	weigher *Weigher // of NetUID, once Check found it
 }
 
 // Validator scores the miners of a run.
@@ -78,12 +80,10 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 			err = errors.Join(err, v.Close())
 		}
 	}()
-	if o.NetUID > 0 {
-		if v.weigher, err = NewWeigher(ctx, o.Getenv, o.NetUID); err != nil {
-			return nil, fmt.Errorf("--bittensor %d: %w", o.NetUID, err)
-		}
-		v.weigher.Tell = o.Tell
+	if err := o.Check(ctx); err != nil {
+		return nil, err
 	}
+	v.weigher = o.weigher
 	client, on, err := onchain.Open(ctx, o.Endpoints, onchain.DialOptions{Remember: o.Remember}, o.Target)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A validator that could not set a subnet's weights takes no seat. The error uses btcli's names.
+// A validator that could not set a subnet's weights makes no key and takes no seat. The error uses btcli's names.
 func TestValidateForASubnetSaysWhatIsMissing(t *testing.T) {
 	s := newShell(t)
 	wallets := t.TempDir()
@@ -25,4 +25,9 @@ func TestValidateForASubnetSaysWhatIsMissing(t *testing.T) {
 	defer stranger.Close()
 	s.env["BT_SUBTENSOR_CHAIN_ENDPOINT"] = strings.Replace(stranger.URL, "http", "ws", 1)
 	s.fails(args, "--bittensor 12", "BT_SUBTENSOR_CHAIN_ENDPOINT", "not an endpoint of a Bittensor chain")
+	s.env["ENTRAIN_CACHE_MAX"] = "much"
+	s.fails(args, "ENTRAIN_CACHE_MAX")
+	if left, err := os.ReadDir(s.console.places.Config); len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
 }

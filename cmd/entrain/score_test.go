@@ -16,7 +16,7 @@ func TestValidateRefusesWhatItCannotDo(t *testing.T) {
 		{validateOptions{ValidatorOptions: participant.ValidatorOptions{Workers: 1}}, "--stake"},
 		{validateOptions{ValidatorOptions: participant.ValidatorOptions{Workers: 1, Stake: 1, Pool: "No Pool"}}, "--pool"},
 	} {
-		if err := c.o.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := c.o.Check(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}

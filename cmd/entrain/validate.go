@@ -81,14 +81,18 @@ const lossSequences = 4
 
 // validate scores until the run has finished and all of it is paid, or until ctx ends.
 func (c console) validate(ctx context.Context, o validateOptions) (err error) {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	o.Decisions = validator.Config{Sample: o.sample, Losses: lossSequences, Register: true}
 	if o.Decisions.Payee, err = optionalKey("payee", o.payee); err != nil {
 		return err
 	}
-	if o.Key, _, err = c.ownKey(o.keyFile); err != nil {
+	o.Endpoints, o.Remember, o.Getenv, o.Tell = c.endpoints(o.Endpoints), c.remembered(), c.env, c.tell
+	if o.Kept, err = c.places.Chunks(c.env, o.Tell); err != nil {
+		return err
+	}
+	if err := o.Check(ctx); err != nil {
+		return err
+	}
+	if o.Key, _, err = c.ownKey(o.keyFile); err != nil { // which may make one
 		return err
 	}
 	var unlock func()
@@ -96,12 +100,7 @@ func (c console) validate(ctx context.Context, o validateOptions) (err error) {
 		return err
 	}
 	defer unlock()
-	o.Endpoints, o.Remember, o.Getenv = c.endpoints(o.Endpoints), c.remembered(), c.env
 	o.Observe, o.Scored = c.validatorShown(o.asJSON)
-	o.Tell = c.tell
-	if o.Kept, err = c.places.Chunks(c.env, o.Tell); err != nil {
-		return err
-	}
 	v, err := participant.NewValidator(ctx, o.ValidatorOptions)
 	if err != nil {
 		return err
