@@ -78,7 +78,7 @@ func Mirrored(t *testing.T, n int, see func(Applied)) {
 		t.Fatal(err)
 	}
 	defer checks.Value.Set(before)
-	randomMessages(t)
+	randomMessages(t, new(seen))
 }
 
 // Kind is what makes the rounds of a run cost more or less.

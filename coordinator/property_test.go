@@ -19,12 +19,16 @@ import (
 // The shape of a run is drawn by rapid, which shrinks it; the moves come from a seed, since rapid's own draws favour small
 // numbers, that is, the first kinds of moves.
 func TestRandomMessages(t *testing.T) {
-	if saw := randomMessages(t); saw != (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
-		t.Errorf("the random runs are too tame: %+v", saw)
+	var saw seen
+	for range 5 { // what is rarest happens in nearly all hundreds of runs, not in all
+		if randomMessages(t, &saw); saw == (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
+			return
+		}
 	}
+	t.Errorf("the random runs are too tame: %+v", saw)
 }
 
-func randomMessages(t *testing.T) (saw seen) {
+func randomMessages(t *testing.T, saw *seen) {
 	const moves = 250
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -41,7 +45,6 @@ func randomMessages(t *testing.T) (saw seen) {
 		p.w.replay()
 		p.w.settle()
 	})
-	return saw
 }
 
 // seen is what random runs must have brought about to be worth anything.

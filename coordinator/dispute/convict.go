@@ -37,11 +37,13 @@ func (s Cases) Convict(env Env, c Charge) {
 	if c.Offence.Lesser() {
 		slashed = stake / FeeDivisor
 	}
-	// The first accuser is rewarded: otherwise the member could choose to lose to an accomplice.
-	first, id := s.accuser(c.Member)
-	accused := first != NoMember && !c.Offence.unproven()
-	if accused && (c.By == NoMember || c.Dispute == 0 || id < c.Dispute) {
-		c.By = first
+	accused := false
+	if !c.Offence.unproven() { // a round's end may charge all members with absence
+		// The first accuser is rewarded: otherwise the member could choose to lose to an accomplice.
+		first, id := s.accuser(c.Member)
+		if accused = first != NoMember; accused && (c.By == NoMember || c.Dispute == 0 || id < c.Dispute) {
+			c.By = first
+		}
 	}
 	reward := uint64(0)
 	rewarded := c.By != NoMember && c.By != c.Member && !s.Place(c.By).Ejected()
