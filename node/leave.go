@@ -37,13 +37,13 @@ func (n *Node) owes() bool {
 	return n.cfg.Loop.Now().Sub(n.leaveAt) < most
 }
 
-// silentAfter is how long a leaving node waits for news from the ledger: after a phase should have
-// ended, or since the last news if the ledger did not answer a message either. Then it takes the
-// ledger for gone, without which nothing can be seen through.
+// silentAfter is how long a leaving node waits for the ledger: for news after a phase should have
+// ended, or for the answer to any message. Then it takes the ledger for gone, without which nothing
+// can be seen through.
 const silentAfter = time.Minute
 
 func (n *Node) ledgerSilent() bool {
-	if n.unanswered && n.cfg.Loop.Now().Sub(n.newsAt) > silentAfter {
+	if !n.silentSince.IsZero() && n.cfg.Loop.Now().Sub(n.silentSince) > silentAfter {
 		return true
 	}
 	deadline := n.state.Deadline()

@@ -224,8 +224,7 @@ type Node struct {
 	convicted   uint32                     // number of the last conviction that was told of
 	save        saver
 	clock       loop.Monotonic // the machine's
-	newsAt      time.Time      // of the last state
-	unanswered  bool           // since then the ledger was silent on a message
+	silentSince time.Time      // of the ledger, on the messages sent to it; zero: it answers
 	leaveAt     time.Time      // when a node that leaves does not wait for the ledger any more
 	stopped     bool
 	onStop      func()
@@ -317,7 +316,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 	}
 	first := n.height == 0
 	before := n.state
-	n.state, n.height, n.newsAt, n.unanswered = s.State, s.Height, n.cfg.Loop.Now(), false
+	n.state, n.height, n.silentSince = s.State, s.Height, time.Time{}
 	if first || before.Round() != s.State.Round() {
 		n.entered(s.State.Round())
 	}

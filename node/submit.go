@@ -70,12 +70,14 @@ func (n *Node) patience(m coordinator.Message) time.Duration {
 }
 
 func (n *Node) submitted(m coordinator.Message, err error) {
-	if errors.Is(err, errSubmitTimeout) {
-		if !n.unanswered {
-			n.unanswered = true
-			n.note("the chain does not answer: trying until it does")
-		}
-	} else if err != nil && !n.late(m, err) {
+	silent := errors.Is(err, errSubmitTimeout)
+	if !silent {
+		n.silentSince = time.Time{}
+	} else if n.silentSince.IsZero() {
+		n.silentSince = n.cfg.Loop.Now().Add(-submitFor)
+		n.note("the chain does not answer: trying until it does")
+	}
+	if err != nil && !silent && !n.late(m, err) {
 		n.observe(event.Refused{Text: coordinator.Name(m) + ": " + err.Error()})
 	}
 	n.step(client.Submitted{Message: m, Err: err})

@@ -338,3 +338,33 @@ func TestWhoLeavesDoesNotWaitForALedgerThatIsGone(t *testing.T) {
 	w.hosts[3].Stop(3*time.Second, func() { stopped = true })
 	w.until(limit, func() bool { return stopped })
 }
+
+// A ledger that had nothing to tell for long is not gone because it is slow to take one message.
+func TestWhoLeavesStaysWhileTheLedgerIsOnlySlow(t *testing.T) {
+	w := newWorld(t, 60, 3, verified(0), func(c *coordinator.Config) {
+		c.VerificationPercent, c.VerifyMs, c.DisputeMs = 100, 600_000, 3_600_000
+		c.RoundTrainMs, c.EpochMs = 600_000, 3_600_000
+	})
+	for i := range 4 {
+		w.start(i)
+	}
+	w.until(time.Minute, func() bool { return w.state().Step() >= 10 })
+	for i := range 3 {
+		w.crash(i)
+	}
+	quiet := w.clock.Now().Add(3 * silentAfter) // nobody ends the round
+	w.until(4*silentAfter, func() bool { return w.clock.Now().After(quiet) })
+	w.chain.Outage(true)
+	stopped := false
+	w.hosts[3].Stop(3*time.Second, func() { stopped = true })
+	slow := w.clock.Now().Add(submitFor + 2*time.Second)
+	w.until(silentAfter, func() bool { return w.clock.Now().After(slow) })
+	w.chain.Outage(false)
+	if stopped {
+		t.Fatal("the member left while the ledger was only slow")
+	}
+	w.until(silentAfter, func() bool { return !w.member(3).Status.Present() })
+	if stopped {
+		t.Error("the member left before its last results were checked")
+	}
+}
