@@ -10,15 +10,22 @@ import (
 
 // Paced returns l, whose connections together send at most limit bytes a second; 0 means no limit.
 // Addresses that want to send get equal parts, however many connections each has.
-func Paced(l net.Listener, limit uint64) net.Listener {
+func Paced(l net.Listener, limit uint64) net.Listener { return paced(l, limit, false) }
+
+// PacedBeyond is Paced for the connections of other machines: those of this one send at once, and
+// so must not be those of a web server.
+func PacedBeyond(l net.Listener, limit uint64) net.Listener { return paced(l, limit, true) }
+
+func paced(l net.Listener, limit uint64, beyond bool) net.Listener {
 	if limit == 0 {
 		return l
 	}
-	return &pacedListener{Listener: l, limiter: rate.NewLimiter(rate.Limit(limit), pacedPiece), turns: map[string]*turn{}}
+	return &pacedListener{Listener: l, beyond: beyond, limiter: rate.NewLimiter(rate.Limit(limit), pacedPiece), turns: map[string]*turn{}}
 }
 
 type pacedListener struct {
 	net.Listener
+	beyond  bool          // only connections of other machines
 	limiter *rate.Limiter // of bytes; it serves those that wait in order
 
 	mu    sync.Mutex // guards what follows
@@ -36,7 +43,11 @@ func (l *pacedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := Network(Host(c.RemoteAddr().String()))
+	remote := Host(c.RemoteAddr().String())
+	if l.beyond && remote == Host(c.LocalAddr().String()) {
+		return c, nil
+	}
+	from := Network(remote)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.turns[from]

@@ -68,6 +68,11 @@ func (c from) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.addr), 1))
 }
 
+// here is the address that connections come to.
+const here = "198.51.100.1"
+
+func (c from) LocalAddr() net.Addr { return from{addr: here}.RemoteAddr() }
+
 // An address with a hundred connections that read without end, all in one IPv6 network, leaves half of
 // the rate to another one.
 func TestPacedSharesByAddress(t *testing.T) {
@@ -107,6 +112,46 @@ func TestPacedSharesByAddress(t *testing.T) {
 			t.Errorf("%d bytes at half of %d a second took %v", size, rate, took)
 		}
 		for _, c := range append(all, c) {
+			_ = c.Close()
+		}
+		synctest.Wait()
+	})
+}
+
+// What a machine sends to itself waits for no stranger, however many addresses wait for their turn.
+func TestPacedBeyondThisMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := make(dialed, 1)
+		l := httpserve.PacedBeyond(d, 16<<10)
+		accept := func(remote string) net.Conn {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			d <- from{ours, remote}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		var all []net.Conn
+		for i := range 20 {
+			c := accept(fmt.Sprint("192.0.2.", i+1))
+			all = append(all, c)
+			go func() { _, _ = c.Write(make([]byte, 1<<20)) }()
+		}
+		synctest.Wait()
+		for remote, want := range map[string]time.Duration{here: 0, "192.0.2.200": 10 * time.Second} {
+			c := accept(remote)
+			all = append(all, c)
+			began := time.Now()
+			if _, err := c.Write(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took < want || want == 0 && took > 0 {
+				t.Errorf("%s waited for %v", remote, took)
+			}
+		}
+		for _, c := range all {
 			_ = c.Close()
 		}
 		synctest.Wait()

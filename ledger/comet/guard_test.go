@@ -1,10 +1,13 @@
 package comet
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +35,8 @@ func TestTheListenerBoundsAnAddress(t *testing.T) {
 	}
 }
 
-// What a replica sends is bounded, whoever asks, and however often.
+// What a replica sends to other machines is bounded, whoever asks, and however often. This one is
+// another machine at its second address.
 func TestThePaceBoundsTheAPI(t *testing.T) {
 	const limit, asked = 32 << 10, 6 // bytes a second, requests
 	r, err := Open(replicaDir(t, Options{}), nil, nil)
@@ -42,9 +46,15 @@ func TestThePaceBoundsTheAPI(t *testing.T) {
 	r.Pace(limit)
 	run(t, r)
 	path := r.Endpoint() + "/" + strings.Repeat("a", 8<<10) // the refusal repeats it
+	elsewhere := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}
+	defer elsewhere.CloseIdleConnections()
+	client := http.Client{Transport: elsewhere}
 	got, began := 0, time.Now()
 	for range asked {
-		answer, err := http.Get(path)
+		answer, err := client.Get(path)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Skip("this machine has one address: ", err)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

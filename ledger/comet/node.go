@@ -34,9 +34,9 @@ type Replica struct {
 	log      *slog.Logger
 }
 
-// Pace bounds what the API sends to all clients together, in bytes a second; 0 means no limit. Call
-// it before Run.
-func (r *Replica) Pace(limit uint64) { r.listener = httpserve.Paced(r.listener, limit) }
+// Pace bounds what the API sends to all clients on other machines together, in bytes a second; 0
+// means no limit. Call it before Run.
+func (r *Replica) Pace(limit uint64) { r.listener = httpserve.PacedBeyond(r.listener, limit) }
 
 // Open reads a replica's directory, which Init made, and opens the API's port, so that a damaged
 // directory or a port in use is found before anything runs. Call Run next; it also closes the
