@@ -85,12 +85,12 @@ func (r *Reader) once(ctx context.Context, s Store, w Want) ([]byte, error) {
 		return &Error{Op: "get", At: w.Location.String(), Key: w.Name.Path(), Kind: kind, Cause: cause}
 	}
 	most := w.most()
-	object, size, err := s.Get(ctx, w.Name.Path(), 0, int64(most+EnvelopeBytes))
+	object, whole, err := s.Get(ctx, w.Name.Path(), 0, int64(most+EnvelopeBytes))
 	if err != nil {
 		return nil, err
 	}
-	if size > int64(most+EnvelopeBytes) {
-		return nil, fault(ErrTooLarge, fmt.Errorf("%d bytes, more than %d", size, most+EnvelopeBytes))
+	if whole.Bytes > int64(most+EnvelopeBytes) {
+		return nil, fault(ErrTooLarge, fmt.Errorf("%d bytes, more than %d", whole.Bytes, most+EnvelopeBytes))
 	}
 	n, body, err := Open(object)
 	switch {

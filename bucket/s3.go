@@ -118,7 +118,7 @@ func (s *s3) Put(ctx context.Context, key string, body io.ReaderAt, size int64, 
 }
 
 // Get reads a part of an object. See Store.
-func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, Object, error) {
 	if n <= 0 || offset < 0 {
 		panic("bucket: an empty range is asked for")
 	}
@@ -129,25 +129,34 @@ func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, int6
 	ctx = allow(ctx, 1, n+replyBytesMax)
 	body, info, header, err := s.core.GetObject(ctx, s.at.Bucket, s.at.key(key), o)
 	if err != nil {
-		if offset == 0 && minio.ToErrorResponse(err).StatusCode == http.StatusRequestedRangeNotSatisfiable {
-			return nil, 0, nil // an empty object has no first byte
+		if minio.ToErrorResponse(err).StatusCode == http.StatusRequestedRangeNotSatisfiable {
+			whole, err := s.Stat(ctx, key) // it ends before offset, or is empty
+			return nil, whole, err
 		}
-		return nil, 0, s.fault(ctx, "get", key, err)
+		return nil, Object{}, s.fault(ctx, "get", key, err)
 	}
 	defer body.Close()
 	size := info.Size
 	if r := header.Get("Content-Range"); r != "" {
 		if size, err = rangeSize(r, offset); err != nil {
-			return nil, 0, s.fault(ctx, "get", key, err)
+			return nil, Object{}, s.fault(ctx, "get", key, err)
 		}
 	} else if offset > 0 {
-		return nil, 0, s.fault(ctx, "get", key, errors.New("it sent the whole object instead of a part"))
+		return nil, Object{}, s.fault(ctx, "get", key, errors.New("it sent the whole object instead of a part"))
 	}
 	if size < 0 {
-		return nil, 0, s.fault(ctx, "get", key, errors.New("it did not send the object's size"))
+		return nil, Object{}, s.fault(ctx, "get", key, errors.New("it did not send the object's size"))
 	}
 	b, err := readExactly(body, min(n, max(size-offset, 0)))
-	return b, size, s.fault(ctx, "get", key, err)
+	return b, Object{key, size, version(info)}, s.fault(ctx, "get", key, err)
+}
+
+// version returns the entity tag of an object, quoted; "" if there is none or it is weak.
+func version(info minio.ObjectInfo) string {
+	if info.ETag == "" || strings.HasPrefix(info.ETag, "W/") {
+		return ""
+	}
+	return strconv.Quote(info.ETag)
 }
 
 // readExactly reads n bytes. Its allocation grows with the received data, as a store may claim any
@@ -196,7 +205,7 @@ func (s *s3) Stat(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return Object{}, s.fault(ctx, "stat", key, err)
 	}
-	return Object{key, info.Size}, nil
+	return Object{key, info.Size, version(info)}, nil
 }
 
 // List returns a page of objects. See Store.
@@ -218,7 +227,7 @@ func (s *s3) List(ctx context.Context, prefix, after string, most int) ([]Object
 		if !ok {
 			return nil, s.fault(ctx, "list", prefix, fmt.Errorf("it lists %.300q", info.Key))
 		}
-		if page = append(page, Object{name, info.Size}); len(page) == most {
+		if page = append(page, Object{Key: name, Bytes: info.Size}); len(page) == most {
 			break
 		}
 	}

@@ -204,31 +204,36 @@ func testObjects(t *testing.T, s bucket.Store) {
 	ctx := t.Context()
 	body := bytes.Repeat([]byte("0123456789"), 1000)
 	put(t, s, "a/b", body)
+	old, err := s.Stat(ctx, "a/b")
+	if err != nil || old.Key != "a/b" || old.Bytes != 10_000 || old.Version == "" {
+		t.Errorf("stat: %+v, %v", old, err)
+	}
 	for _, c := range []struct{ offset, n, want int64 }{{0, 10_000, 10_000}, {0, 20_000, 10_000}, {0, 1, 1}, {9_990, 100, 10}, {5, 10, 10}} {
-		b, size, err := s.Get(ctx, "a/b", c.offset, c.n)
-		if err != nil || size != 10_000 || !bytes.Equal(b, body[c.offset:c.offset+c.want]) {
-			t.Errorf("%d bytes from %d on: %d bytes of %d, %v", c.n, c.offset, len(b), size, err)
+		b, whole, err := s.Get(ctx, "a/b", c.offset, c.n)
+		if err != nil || whole != old || !bytes.Equal(b, body[c.offset:c.offset+c.want]) {
+			t.Errorf("%d bytes from %d on: %d bytes of %+v, %v", c.n, c.offset, len(b), whole, err)
 		}
 	}
-	if o, err := s.Stat(ctx, "a/b"); err != nil || o != (bucket.Object{Key: "a/b", Bytes: 10_000}) {
-		t.Errorf("stat: %v, %v", o, err)
-	}
 	put(t, s, "a/b", []byte("new"))
-	if b, size, err := s.Get(ctx, "a/b", 0, 10); string(b) != "new" || size != 3 || err != nil {
-		t.Errorf("after it was replaced: %q of %d, %v", b, size, err)
+	b, replaced, err := s.Get(ctx, "a/b", 0, 10)
+	if string(b) != "new" || replaced.Bytes != 3 || replaced.Version == old.Version || replaced.Version == "" || err != nil {
+		t.Errorf("after it was replaced: %q of %+v, %v", b, replaced, err)
+	}
+	if b, whole, err := s.Get(ctx, "a/b", 9_000, 10); len(b) > 0 || whole != replaced || err != nil {
+		t.Errorf("behind its end: %q of %+v, %v", b, whole, err)
 	}
 	expectKind(t, s.Put(ctx, "a/b", strings.NewReader("x"), 1, true), bucket.ErrExists)
 	if err := s.Put(ctx, "a/c", strings.NewReader("x"), 1, true); err != nil {
 		t.Errorf("put if absent: %v", err)
 	}
 	put(t, s, "empty", nil)
-	if b, size, err := s.Get(ctx, "empty", 0, 10); len(b) != 0 || size != 0 || err != nil {
-		t.Errorf("the empty object: %q of %d, %v", b, size, err)
+	if b, whole, err := s.Get(ctx, "empty", 0, 10); len(b) != 0 || whole.Bytes != 0 || err != nil {
+		t.Errorf("the empty object: %q of %+v, %v", b, whole, err)
 	}
 	if err := s.Delete(ctx, "a/b", "a/b", "never", "empty", "a/c"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	_, _, err := s.Get(ctx, "a/b", 0, 1)
+	_, _, err = s.Get(ctx, "a/b", 0, 1)
 	expectKind(t, err, bucket.ErrMissing)
 	_, err = s.Stat(ctx, "a/b")
 	expectKind(t, err, bucket.ErrMissing)

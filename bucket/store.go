@@ -9,6 +9,10 @@ import (
 type Object struct {
 	Key   string
 	Bytes int64
+
+	// Version is the store's entity tag: the same one means the same bytes. Listings have none, and
+	// some stores state none.
+	Version string
 }
 
 // A Store is one bucket. Its methods may be called from any goroutine; their errors are *[Error]. A
@@ -20,9 +24,9 @@ type Store interface {
 	// replaces it.
 	Put(ctx context.Context, key string, body io.ReaderAt, size int64, ifAbsent bool) error
 
-	// Get returns n bytes starting at offset, or fewer if the object ends first, and the size of
-	// the whole object. It reads at most n bytes, whatever the store sends.
-	Get(ctx context.Context, key string, offset, n int64) (b []byte, size int64, err error)
+	// Get returns n bytes starting at offset, or fewer if the object ends first, and describes the
+	// whole object. It reads at most n bytes, whatever the store sends.
+	Get(ctx context.Context, key string, offset, n int64) (b []byte, whole Object, err error)
 
 	// Stat describes one object.
 	Stat(ctx context.Context, key string) (Object, error)

@@ -85,8 +85,8 @@ func (w *Writer) Put(ctx context.Context, n Name, body []byte) error {
 // same reports whether the bucket holds the object as it should be. Names are hashes, but someone
 // else may have write access, or an interrupted process may have left other contents.
 func (w *Writer) same(ctx context.Context, path string, object []byte) bool {
-	b, size, err := w.store.Get(ctx, path, 0, int64(len(object)))
-	return err == nil && size == int64(len(object)) && bytes.Equal(b, object)
+	b, whole, err := w.store.Get(ctx, path, 0, int64(len(object)))
+	return err == nil && whole.Bytes == int64(len(object)) && bytes.Equal(b, object)
 }
 
 // DeleteBefore removes the member's own objects of a run from windows before the given one, except

@@ -23,8 +23,8 @@ func (s *s3) rangeOf(ctx context.Context, file string, offset, size uint64, b []
 	switch {
 	case err != nil:
 		return lasting(err)
-	case uint64(has) != size:
-		return permanentError{fmt.Errorf("%s of %s has %d bytes, want %d", file, s, has, size)}
+	case uint64(has.Bytes) != size:
+		return permanentError{fmt.Errorf("%s of %s has %d bytes, want %d", file, s, has.Bytes, size)}
 	case copy(b, got) < len(b):
 		return fmt.Errorf("%s of %s ended after %d of %d bytes", file, s, len(got), len(b))
 	}

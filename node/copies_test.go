@@ -19,9 +19,9 @@ type blind struct {
 	kind bucket.Kind
 }
 
-func (s blind) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (s blind) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
 	if name, err := bucket.ParseName(key); err == nil && name.Kind == s.kind {
-		return nil, 0, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrMissing}
+		return nil, bucket.Object{}, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrMissing}
 	}
 	return s.Store.Get(ctx, key, offset, n)
 }

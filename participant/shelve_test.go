@@ -32,10 +32,10 @@ type meter struct {
 	bytes           int64
 }
 
-func (m *meter) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
-	b, size, err := m.Store.Get(ctx, key, offset, n)
+func (m *meter) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
+	b, whole, err := m.Store.Get(ctx, key, offset, n)
 	m.requests, m.bytes = m.requests+1, m.bytes+int64(len(b))
-	return b, size, err
+	return b, whole, err
 }
 
 func (m *meter) Stat(ctx context.Context, key string) (bucket.Object, error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type World struct {
 
 	mu      sync.Mutex // guards what follows
 	random  prng.Source
+	puts    uint64 // so far
 	buckets map[place]*contents
 }
 
@@ -57,8 +59,9 @@ type contents struct {
 }
 
 type object struct {
-	body []byte
-	seen time.Time // visible from this time
+	body    []byte
+	seen    time.Time // visible from this time
+	version uint64
 }
 
 // New returns a world without buckets. now returns the current time, which decides when an object
@@ -191,24 +194,25 @@ func (s *store) Put(ctx context.Context, key string, body io.ReaderAt, size int6
 		return s.fault("put", key, bucket.ErrExists, nil)
 	}
 	if !s.world.chance(c.faults.Lost) {
-		c.objects[path] = object{b, s.time(ctx).Add(c.faults.Appear)}
+		s.world.puts++
+		c.objects[path] = object{b, s.time(ctx).Add(c.faults.Appear), s.world.puts}
 	}
 	return nil
 }
 
 // Get reads a part of an object.
-func (s *store) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (s *store) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
 	if n <= 0 || offset < 0 {
 		panic("mem: an empty range is asked for")
 	}
 	c, err := s.begin(ctx, "get", key)
 	if err != nil {
-		return nil, 0, err
+		return nil, bucket.Object{}, err
 	}
 	defer s.world.mu.Unlock()
 	b := s.look(ctx, c, s.path(key))
 	if b == nil {
-		return nil, 0, s.fault("get", key, bucket.ErrMissing, nil)
+		return nil, bucket.Object{}, s.fault("get", key, bucket.ErrMissing, nil)
 	}
 	b = slices.Clone(b)
 	if s.world.chance(c.faults.Cut) {
@@ -219,7 +223,7 @@ func (s *store) Get(ctx context.Context, key string, offset, n int64) ([]byte, i
 	}
 	size := int64(len(b))
 	from := min(offset, size)
-	return b[from:min(from+n, size)], size, nil
+	return b[from:min(from+n, size)], bucket.Object{Key: key, Bytes: size, Version: c.version(s.path(key))}, nil
 }
 
 // look returns what the bucket has, or claims to have, under a key at the time.
@@ -234,6 +238,11 @@ func (s *store) look(ctx context.Context, c *contents, path string) []byte {
 	return b
 }
 
+// version returns the entity tag of an object.
+func (c *contents) version(path string) string {
+	return strconv.Quote(strconv.FormatUint(c.objects[path].version, 10))
+}
+
 // Stat describes one object.
 func (s *store) Stat(ctx context.Context, key string) (bucket.Object, error) {
 	c, err := s.begin(ctx, "stat", key)
@@ -245,7 +254,7 @@ func (s *store) Stat(ctx context.Context, key string) (bucket.Object, error) {
 	if b == nil {
 		return bucket.Object{}, s.fault("stat", key, bucket.ErrMissing, nil)
 	}
-	return bucket.Object{Key: key, Bytes: int64(len(b))}, nil
+	return bucket.Object{Key: key, Bytes: int64(len(b)), Version: c.version(s.path(key))}, nil
 }
 
 // List lists objects.

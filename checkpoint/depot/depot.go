@@ -125,8 +125,9 @@ type place interface {
 	// prune removes all but the newest checkpoints.
 	prune(ctx context.Context, keep int) error
 
-	// source returns where to read the newest checkpoint, or the only one.
-	source(ctx context.Context) (source, error)
+	// source returns where to read the newest checkpoint, or the only one; with foreign, a model that
+	// is none if there is no checkpoint.
+	source(ctx context.Context, foreign bool) (source, error)
 }
 
 // errReadOnly is the error of writing to a read-only place.
@@ -261,4 +262,4 @@ func (d directory) upload(context.Context, upload) error { return errReadOnly }
 
 func (d directory) prune(context.Context, int) error { return errReadOnly }
 
-func (d directory) source(context.Context) (source, error) { return &d.web, nil }
+func (d directory) source(context.Context, bool) (source, error) { return &d.web, nil }

@@ -64,7 +64,7 @@ func (d *Depot) Manifest(ctx context.Context) (checkpoint.Manifest, error) {
 func (d *Depot) manifest(ctx context.Context) (m checkpoint.Manifest, f *fetching, err error) {
 	asking, cancel := d.options.bounded(ctx)
 	defer cancel()
-	from, err := d.place.source(asking)
+	from, err := d.place.source(asking, false)
 	if err != nil {
 		return m, nil, err
 	}
@@ -337,6 +337,11 @@ func (w *web) ask(r *response, n int64) error {
 		if _, err := io.CopyN(io.Discard, r.body, r.at); err != nil {
 			return fmt.Errorf("%s ended before byte %d: %w", r.file, r.at, err)
 		}
+	case http.StatusRequestedRangeNotSatisfiable:
+		if r.at > 0 { // there were bytes here
+			return permanent{fmt.Errorf("%s: %w", r.file, errChanged)}
+		}
+		return statusError(r.file, answer)
 	default:
 		return statusError(r.file, answer)
 	}

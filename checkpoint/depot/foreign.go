@@ -24,7 +24,7 @@ func (d *Depot) FetchModel(ctx context.Context, dir string) error {
 }
 
 func (d *Depot) fetchModel(ctx context.Context, dir string) error {
-	from, err := d.place.source(ctx)
+	from, err := d.place.source(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (h *hub) web() *web {
 	return &web{base: h.base + "/" + h.model + "/resolve/" + h.revision + "/", token: h.token, shown: h.String(), options: h.options}
 }
 
-func (h *hub) source(context.Context) (source, error) { return h.web(), nil }
+func (h *hub) source(context.Context, bool) (source, error) { return h.web(), nil }
 
 // api sends a request to the hub and decodes the answer into reply, unless that is nil.
 func (h *hub) api(ctx context.Context, method, path, contentType string, body []byte, reply any) error {

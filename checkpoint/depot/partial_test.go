@@ -19,6 +19,9 @@ import (
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/bucket"
+	"github.com/entrain-network/entrain/bucket/mem"
+	"github.com/entrain-network/entrain/bucket/serve"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -259,6 +262,7 @@ func TestOnlyWhatIsTheSameIsContinued(t *testing.T) {
 		"a weak ETag":         {weak, func(s *largeServer) { s.put(2) }, largeBytes},
 		"no ETag":             {nil, func(s *largeServer) { s.put(2) }, largeBytes},
 		"no longer an ETag":   {etag, func(s *largeServer) { s.tag = nil }, largeBytes},
+		"a smaller file":      {etag, func(s *largeServer) { b := content(2)[:testPiece]; s.weights.Store(&b) }, testPiece},
 		"no ranges":           {etag, func(s *largeServer) { s.whole = true }, largeBytes},
 		"no ranges, another":  {etag, func(s *largeServer) { s.whole = true; s.put(2) }, largeBytes},
 		"the same under both": {linked, func(*largeServer) {}, largeBytes - 2*testPiece},
@@ -325,6 +329,106 @@ func TestAFileThatChangesIsBegunAgain(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(within, "x", checkpoint.WeightsFile)); err != nil || !bytes.Equal(b, content(2)) {
 		t.Errorf("the weights are not the new ones: %v", err)
 	}
+}
+
+// A model in a bucket is no checkpoint, and an interrupted fetch of it continues as long as the store
+// has the same object.
+func TestAModelInABucketIsFetchedAndContinued(t *testing.T) {
+	server, err := serve.Start(t.Context(), serve.Config{Dir: t.TempDir(), Addr: "127.0.0.1:0", Secret: "root-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	client, memory := bucket.NewClient(bucket.S3Options{}), mem.New(time.Now, 1)
+	defer client.Close()
+	for kind, open := range map[string]bucket.Opener{"served": client.Open, "in memory": memory.Open} {
+		for name, c := range map[string]struct {
+			put  []byte // meanwhile
+			want int64  // bytes that the second fetch reads
+		}{
+			"the same":          {nil, largeBytes - 2*testPiece},
+			"replaced":          {content(2), largeBytes + testPiece}, // of the piece that shows it, nothing is kept
+			"cut short":         {content(2)[:testPiece+1], testPiece + 1},
+			"put a second time": {content(1), 0}, // a store may call this the same or not
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				own := bucket.Location{Endpoint: "memory", Bucket: "models", AccessKey: "key", SecretKey: "secret"}
+				if kind == "served" {
+					if own, _, err = server.Make("models"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				memory.Make(own)
+				own.Prefix = "model"
+				store, err := open(own)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put := func(file string, b []byte) {
+					t.Helper()
+					if err := store.Put(t.Context(), file, bytes.NewReader(b), int64(len(b)), false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				from, _ := write(t, 100, 1, checkpoint.Options{})
+				for _, file := range []string{checkpoint.ConfigFile, checkpoint.TokenizerFile} {
+					b, err := os.ReadFile(filepath.Join(from, file))
+					if err != nil {
+						t.Fatal(err)
+					}
+					put(file, b)
+				}
+				put(checkpoint.WeightsFile, content(1))
+
+				within, told, want := t.TempDir(), "", content(1)
+				fetch := func(end int64) (dir string, read int64, err error) {
+					dir = filepath.Join(within, "fetched")
+					opener := func(bucket.Location) (bucket.Store, error) { return cutStore{store, end, &read}, nil }
+					o := Options{S3: opener, piece: testPiece, Partial: within, Attempts: 1, Say: func(format string, args ...any) { told += fmt.Sprintf(format, args...) }}
+					err = mustOpen(t, own.URL(), o).FetchModel(t.Context(), dir)
+					return dir, read, err
+				}
+				if _, read, err := fetch(2*testPiece + 1); err == nil || read != 2*testPiece {
+					t.Fatalf("%d bytes came, %v", read, err)
+				}
+				if c.put != nil {
+					want = c.put
+					put(checkpoint.WeightsFile, want)
+				}
+				dir, read, err := fetch(1 << 40)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b, err := os.ReadFile(filepath.Join(dir, checkpoint.WeightsFile)); err != nil || !bytes.Equal(b, want) {
+					t.Errorf("the weights are not those of the store: %v", err)
+				}
+				if c.want > 0 && read != c.want {
+					t.Errorf("%d bytes were read, want %d; told %q", read, c.want, told)
+				}
+				if strings.Contains(told, "continuing model.safetensors after 2 MB") != (c.put == nil) && c.want > 0 {
+					t.Errorf("it was told %q", told)
+				}
+			})
+		}
+	}
+}
+
+// cutStore is a bucket that breaks at a byte of the weights. It counts those that were read.
+type cutStore struct {
+	bucket.Store
+	end  int64
+	read *int64
+}
+
+func (s cutStore) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
+	if key == checkpoint.WeightsFile && offset+n > s.end {
+		return nil, bucket.Object{}, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrUnreachable}
+	}
+	b, whole, err := s.Store.Get(ctx, key, offset, n)
+	if key == checkpoint.WeightsFile {
+		*s.read += int64(len(b))
+	}
+	return b, whole, err
 }
 
 // What lies on the disk is not trusted: wrong bytes are found by the hash of their piece, and by

@@ -111,7 +111,7 @@ func (b *inBucket) prune(ctx context.Context, keep int) error {
 }
 
 // source returns the checkpoint at the location, or the newest below it.
-func (b *inBucket) source(ctx context.Context) (source, error) {
+func (b *inBucket) source(ctx context.Context, foreign bool) (source, error) {
 	_, err := b.store.Stat(ctx, checkpoint.ManifestFile)
 	if err == nil {
 		return objects{b.store, ""}, nil
@@ -126,6 +126,9 @@ func (b *inBucket) source(ctx context.Context) (source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(whole) == 0 && foreign {
+		return objects{b.store, ""}, nil
+	}
 	if len(whole) == 0 {
 		return nil, permanent{fmt.Errorf("it has no %s, and no checkpoint below it", checkpoint.ManifestFile)}
 	}
@@ -139,8 +142,11 @@ type objects struct {
 }
 
 func (o objects) read(ctx context.Context, file string, offset, n int64) (extent, error) {
-	b, size, err := o.store.Get(ctx, o.dir+file, offset, n)
-	return extent{bytes: b, size: size}, err
+	b, whole, err := o.store.Get(ctx, o.dir+file, offset, n)
+	if len(whole.Version) > versionBytesMax {
+		whole.Version = ""
+	}
+	return extent{b, whole.Bytes, whole.Version}, err
 }
 
 func (objects) close() {}

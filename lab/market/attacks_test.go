@@ -112,9 +112,9 @@ type hidden struct {
 	every coordinator.Round
 }
 
-func (h hidden) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (h hidden) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
 	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindReveal && name.Window%h.every == 0 {
-		return nil, 0, bucket.ErrMissing
+		return nil, bucket.Object{}, bucket.ErrMissing
 	}
 	return h.Store.Get(ctx, key, offset, n)
 }

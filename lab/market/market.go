@@ -339,9 +339,9 @@ type filtered struct {
 	allow func(bucket.Name) bool
 }
 
-func (s filtered) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (s filtered) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
 	if name, err := bucket.ParseName(key); err == nil && !s.allow(name) {
-		return nil, 0, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrMissing}
+		return nil, bucket.Object{}, &bucket.Error{Op: "get", Key: key, Kind: bucket.ErrMissing}
 	}
 	return s.Store.Get(ctx, key, offset, n)
 }

@@ -76,9 +76,9 @@ func TestALateMinerIsNotConvicted(t *testing.T) {
 // secretive is a bucket whose owner shows its commitments to some members only.
 type secretive struct{ bucket.Store }
 
-func (s secretive) Get(ctx context.Context, key string, offset, n int64) ([]byte, int64, error) {
+func (s secretive) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
 	if name, err := bucket.ParseName(key); err == nil && name.Kind == bucket.KindCommitment {
-		return nil, 0, bucket.ErrMissing
+		return nil, bucket.Object{}, bucket.ErrMissing
 	}
 	return s.Store.Get(ctx, key, offset, n)
 }
