@@ -91,7 +91,11 @@ func (g *BucketGuest) Params(ctx context.Context, s coordinator.State, round coo
 }
 
 // Commitment returns the commitment of a member to a window, of which the chain has the identity.
+// It waits little: a gang whose buckets do not answer could have an auditor come too late for the
+// results of the others.
 func (g *BucketGuest) Commitment(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member) (dispute.Signed, error) {
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
 	id, ok := r.Committed(member)
 	if !ok {
 		return dispute.Signed{}, errors.New("it committed to no result")

@@ -21,6 +21,7 @@ import (
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/runlog"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -270,7 +271,8 @@ func (e *Ear) Run(ctx context.Context) (err error) {
 }
 
 // read gets the commitments that the chain has and that were not heard yet from the members'
-// buckets. A bucket that does not answer delays the others' by its time limit.
+// buckets, in another order each time: those of buckets that do not answer would keep it from all
+// that come after them.
 func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader) {
 	var wants []bucket.Want
 	var peers map[key.Public]bucket.Location
@@ -301,6 +303,10 @@ func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader
 	}
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
+	var seed wire.Hash
+	_, _ = rand.Read(seed[:]) // never fails
+	order := prng.New(seed, "ear")
+	order.Shuffle(len(wants), func(i, j int) { wants[i], wants[j] = wants[j], wants[i] })
 	from.Fetch(ctx, wants, func(i int, body []byte, err error) {
 		author := wants[i].Name.Member
 		if signed, fault := dispute.ParseSigned(body); err == nil && fault == nil && signed.Commitment.ID() == wants[i].Name.Content && signed.Verify(author) {
@@ -309,5 +315,5 @@ func (e *Ear) read(ctx context.Context, s coordinator.State, from *bucket.Reader
 	})
 }
 
-// readFor bounds reading the commitments of a window.
+// readFor bounds reading the commitments of a window, or one of them.
 const readFor = 5 * time.Second
