@@ -55,7 +55,7 @@ func TestMinersOfAdaptersNeedNoCopyOfTheModel(t *testing.T) {
 		}
 		return chain(name)
 	}
-	create(t, s, fmt.Sprintf(minedAdapters, corpus), imported)
+	create(t, s, fmt.Sprintf(minedAdapters, corpus, 4), imported)
 	s.console.env = chain
 	file := func(l bucket.Location) string {
 		return writeFile(t, filepath.Join(t.TempDir(), "location"), l.Under("miner").URL())
