@@ -18,8 +18,15 @@ const (
 	top, bottom   = 52, 48
 )
 
+// small is the style of a picture that is shown at half of its size, on a phone. The caption there
+// names the vertical axis.
+const small = `@media (max-width: 480px) { text { font-size: 20px } .axis { display: none } .line { stroke-width: 3 } }`
+
 // inks are the colours of a chart's lines. They stay apart in grey and for colour-blind readers.
 var inks = []string{"#0f6d64", "#b4541a"}
+
+// legendSpace is the room between labels of a legend, in letters.
+const legendSpace = 6
 
 // paint draws a chart as SVG: a line for the mean of each bucket, over a band for its range.
 // The geometry is that of the web's chart.js.
@@ -37,11 +44,12 @@ func paint(c Chart) []byte {
 	}
 	put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" `+
 		`font-family="sans-serif" font-size="12" fill="#333" text-anchor="middle">`, width, height)
+	put(`<style>%s</style>`, small)
 	put(`<rect width="%d" height="%d" fill="#fff"/>`, width, height)
 	label(width/2, 20, ` font-size="16"`, c.Title)
 	label(left+(width-left-right)/2, height-8, "", "tokens")
 	middle := top + float64(height-top-bottom)/2
-	label(16, middle, fmt.Sprintf(` transform="rotate(-90 16 %.1f)"`, middle), c.Axis)
+	label(16, middle, fmt.Sprintf(` class="axis" transform="rotate(-90 16 %.1f)"`, middle), c.Axis)
 	for _, t := range ticks(y0, y1, 5) {
 		put(`<path d="M%d %.1fH%d" stroke="#ddd"/>`, left, y(t), width-right)
 		label(left-8, y(t)+4, ` text-anchor="end"`, short(t))
@@ -51,17 +59,21 @@ func paint(c Chart) []byte {
 		label(x(t), height-bottom+19, "", short(t))
 	}
 	put(`<path d="M%d %dV%dH%d" fill="none" stroke="#999"/>`, left, top, height-bottom, width-right)
+	at, letters := float64(left), 0 // of the legend, whose labels have room by their letters
+	for _, l := range c.Lines {
+		letters += len(l.Label) + legendSpace
+	}
 	for i, l := range c.Lines {
 		ink := inks[i%len(inks)]
 		if ranged(l.Curve) {
 			put(`<path d="%sZ" fill="%s" fill-opacity="0.16"/>`, band(l.Curve, x, y), ink)
 		}
-		put(`<path d="%s" fill="none" stroke="%s" stroke-width="1.8" stroke-linejoin="round"/>`,
+		put(`<path class="line" d="%s" fill="none" stroke="%s" stroke-width="1.8" stroke-linejoin="round"/>`,
 			line(l.Curve, x, y), ink)
 		if len(c.Lines) > 1 {
-			at := float64(left + i*(width-left-right)/len(c.Lines))
 			put(`<path d="M%.1f 40h18" stroke="%s" stroke-width="3"/>`, at, ink)
 			label(at+24, 44, ` text-anchor="start"`, l.Label)
+			at += float64((width - left - right) * (len(l.Label) + legendSpace) / letters)
 		}
 	}
 	put("</svg>")

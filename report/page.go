@@ -169,7 +169,7 @@ func (p *page) curves(r view.Run, charts []Chart) {
 	p.add("<h2>Curves</h2>\n")
 	for _, c := range charts {
 		p.add(`<figure><img src="%v.svg" alt="%v, %v, against tokens" width="672" height="346">`, c.File, c.Title, c.Axis)
-		p.add(`<figcaption>%v: <a href="%v.svg">SVG</a>. The band is the range of each stretch of steps.`, c.Title, c.File)
+		p.add(`<figcaption>%v, %v: <a href="%v.svg">SVG</a>. The band is the range of each stretch of steps.`, c.Title, c.Axis, c.File)
 		p.add("</figcaption></figure>\n")
 	}
 	if len(charts) == 0 {

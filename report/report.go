@@ -53,7 +53,7 @@ func Charts(r view.Run) []Chart {
 			{"train/loss", "training, median of what members state", r.Loss}, {"eval/loss", "held-out", r.HeldOut}}},
 		{File: "throughput", Title: "Throughput", Axis: "accepted tokens per second", Zero: true,
 			Lines: []Line{{"perf/tokens_per_sec", "network", r.Speed}}},
-		{File: "learning-rate", Title: "Learning rate", Axis: "learning rate", Zero: true,
+		{File: "learning-rate", Title: "Learning rate", Axis: "step size", Zero: true,
 			Lines: []Line{{"train/lr", "learning rate", r.LR}}},
 		{File: "grad-norm", Title: "Gradient norm", Axis: "norm before clipping", Zero: true,
 			Lines: []Line{{"train/grad_norm", "shares of one participant", r.GradNorm}}},

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +126,30 @@ func TestReportOfARunThatHasNotBegun(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	if err != nil || !strings.Contains(string(b), "There are no curves") {
 		t.Errorf("page %q, %v", b, err)
+	}
+}
+
+// A legend's labels do not meet, in the letters of 20 units that a phone gets either.
+func TestLegendsHaveRoomOnPhones(t *testing.T) {
+	const letter = 9.6
+	legends := 0
+	for _, c := range Charts(sample()) {
+		marks := regexp.MustCompile(`M(\S+) 40h18`).FindAllSubmatch(paint(c), -1)
+		end := 0.0
+		for i, m := range marks {
+			at, err := strconv.ParseFloat(string(m[1]), 64)
+			if err != nil || at < end {
+				t.Errorf("%s: label %d begins at %s, the one before ends at %.0f, %v", c.Title, i, m[1], end, err)
+			}
+			end = at + 24 + letter*float64(len(c.Lines[i].Label))
+			legends++
+		}
+		if end > width {
+			t.Errorf("%s: the legend ends at %.0f of %d", c.Title, end, width)
+		}
+	}
+	if legends < 4 {
+		t.Errorf("%d labels", legends)
 	}
 }
 
