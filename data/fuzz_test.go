@@ -34,7 +34,7 @@ func FuzzParseResume(f *testing.F) {
 
 // An address is read as that of a directory, and shown without its password.
 func FuzzParseWeb(f *testing.F) {
-	for _, s := range []string{"https://host/directory", "http://user:a-secret@host:80/d/", "https://user:a-secret@host/%zz", "ftp://host/", "https:///x", "https://host/?a=b"} {
+	for _, s := range []string{"https://host/directory", "http://user:a-secret@host:80/d/", "https://user:a-secret@host/%zz", "ftp://host/", "https:///x", "https://host/?a=b", "/://:cret@"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

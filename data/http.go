@@ -58,13 +58,16 @@ func (w web) String() string {
 
 // parseWeb checks the address of a directory.
 func parseWeb(address string) (base string, err error) {
+	const want = "want https://host/directory"
 	u, err := url.Parse(address)
 	if err != nil {
-		// err may show a password
-		return "", errors.New("address of the data: want https://host/directory")
+		return "", errors.New("address of the data: " + want) // err may show a password
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("address of the data %q: want https://host/directory", u.Redacted())
+		if u.User == nil && strings.Contains(address, "@") { // a password may be where it is not looked for
+			return "", errors.New("address of the data: " + want)
+		}
+		return "", fmt.Errorf("address of the data %q: %s", u.Redacted(), want)
 	}
 	return strings.TrimSuffix(address, "/") + "/", nil
 }
