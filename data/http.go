@@ -61,10 +61,11 @@ func parseWeb(address string) (base string, err error) {
 	const want = "want https://host/directory"
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", errors.New("address of the data: " + want) // err may show a password
+		// err may show a password
+		return "", errors.New("address of the data: " + want)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		if u.User == nil && strings.Contains(address, "@") { // a password may be where it is not looked for
+		if u.User == nil && strings.Contains(address, "@") { // a password elsewhere
 			return "", errors.New("address of the data: " + want)
 		}
 		return "", fmt.Errorf("address of the data %q: %s", u.Redacted(), want)
