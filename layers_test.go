@@ -26,7 +26,7 @@ coordinator/internal/record
 coordinator/score
 coordinator/dispute
 coordinator
-host
+host chain/solana/units
 exact
 exact8
 tensor canonical tokenizer merkle/parallel data/order

@@ -1,9 +1,9 @@
 package solana
 
 import (
-	"math/bits"
 	"sort"
 
+	"github.com/entrain-network/entrain/chain/solana/units"
 	"github.com/entrain-network/entrain/coordinator"
 )
 
@@ -34,39 +34,14 @@ func Transactions(n int) uint64 {
 // TestCostsOnSolana compares it, and CloseUnits, with what it measures.
 func ReportUnits(members uint64) uint64 { return 14_000 + 100*members }
 
-// CloseUnits bounds the compute units of the report after which a round ends and the next begins,
-// with some members: whether all results are accepted, or none is and all members are dropped.
-// Members may state any speeds: where checks go by them, each may look at all members.
+// CloseUnits bounds the compute units of the end of a round, as package units has it.
 func CloseUnits(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
-	each, speeds := uint64(650), c.Sharing == coordinator.SpeedShares
-	if c.Overlap == 0 {
-		each += 160
-	}
-	if c.Exchange == coordinator.Buckets {
-		each += 120
-	}
-	if speeds {
-		each += 300
-	}
-	if c.VerificationPercent > 0 {
-		each += 350
-		if speeds {
-			each += 400 + 9*members
-		}
-	}
-	units := 50_000 + each*members
-	if v := uint64(l.Validators); v > 0 { // scores may be settled, too, which sorts members
-		units += 10_000 + members*(500+360*v+180*uint64(bits.Len64(members)))
-	}
-	return units
+	return units.Close(members, &l, &c)
 }
 
-// PlacesMax returns how many places for members a run may have. The program refuses more: a run
-// whose round cannot end in one transaction would never go on, and keep its members' stakes.
+// PlacesMax returns how many places for members a run may have. The program refuses more.
 func PlacesMax(l coordinator.Limits, c coordinator.Config) uint64 {
-	return uint64(sort.Search(coordinator.MembersMax, func(n int) bool {
-		return CloseUnits(uint64(n)+1, l, c) > UnitsMax-100_000
-	}))
+	return uint64(sort.Search(coordinator.MembersMax, func(n int) bool { return !units.Fits(uint64(n)+1, &l, &c) }))
 }
 
 // CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.
@@ -74,4 +49,4 @@ const CommitUnits = 100_000
 
 // Asked returns the compute units that ledger/solana asks for a message that took some alone.
 // Another one before it may join, or end a phase.
-func Asked(units uint64) uint32 { return uint32(min(UnitsMax, 2*units+100_000)) }
+func Asked(alone uint64) uint32 { return uint32(min(UnitsMax, 2*alone+100_000)) }

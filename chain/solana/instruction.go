@@ -3,23 +3,24 @@ package solana
 import (
 	"encoding/binary"
 
+	"github.com/entrain-network/entrain/chain/solana/units"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/trace"
 )
 
 // Limits of a transaction on Solana.
 const (
-	UnitsMax     = 1_400_000 // compute units
+	UnitsMax     = units.Max // compute units
 	heapBytes    = 256 << 10
 	accountsSize = 64 << 20 // bytes of all accounts
 )
 
 // Budget asks for compute units, at a price in millionths of a lamport each, and for the most heap
 // and loaded accounts that a transaction may have.
-func Budget(units uint32, price uint64) []Instruction {
+func Budget(most uint32, price uint64) []Instruction {
 	le := binary.LittleEndian
 	return []Instruction{
-		{Program: budgetProgram, Data: le.AppendUint32([]byte{2}, units)},
+		{Program: budgetProgram, Data: le.AppendUint32([]byte{2}, most)},
 		{Program: budgetProgram, Data: le.AppendUint64([]byte{3}, price)},
 		{Program: budgetProgram, Data: le.AppendUint32([]byte{1}, heapBytes)},
 		{Program: budgetProgram, Data: le.AppendUint32([]byte{4}, accountsSize)},

@@ -43,9 +43,9 @@
 package main
 
 import (
-	"math/bits"
 	"unsafe"
 
+	"github.com/entrain-network/entrain/chain/solana/units"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -146,18 +146,7 @@ func (c *call) create(r *wire.Reader) error {
 	if e := r.Done(); e != wire.OK {
 		return e
 	}
-	// chain/solana has the bounds of the units (cost.go).
-	each, end, vault := uint64(650), uint64(50_000), 5
-	n, speeds := uint64(l.Members), config.Sharing == coordinator.SpeedShares
-	if config.Overlap == 0 {
-		each += 160
-	}
-	if config.Exchange == coordinator.Buckets {
-		each += 120
-	}
-	if speeds {
-		each += 300
-	}
+	vault := 5
 	if config.VerificationPercent > 0 {
 		if c.n < 6 {
 			return errReferee
@@ -165,15 +154,9 @@ func (c *call) create(r *wire.Reader) error {
 		if err := c.sealRules(c.list[5], run, sender); err != nil {
 			return err
 		}
-		each, vault = each+350, 6
-		if speeds {
-			each += 400 + 9*n
-		}
+		vault = 6
 	}
-	if l.Validators > 0 {
-		each, end = each+500+360*uint64(l.Validators)+180*uint64(bits.Len64(n)), end+10_000
-	}
-	if end+each*n > 1_300_000 {
+	if !units.Fits(uint64(l.Members), &l, &config) {
 		return errPlaces
 	}
 	state, t, err := split(run, coordinator.Size(l))
