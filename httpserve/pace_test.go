@@ -104,7 +104,7 @@ func TestPacedSharesByAddress(t *testing.T) {
 			c, _ := write(fmt.Sprintf("2001:db8::%x", i+1), true)
 			all = append(all, c)
 		}
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // of the virtual clock: the limiter's first burst is spent
 		began := time.Now()
 		c, done := write("192.0.2.1", false)
 		<-done

@@ -278,8 +278,8 @@ func TestOnlyWhatIsTheSameIsContinued(t *testing.T) {
 	}
 }
 
-// A server that ignores ranges sends a file once, not again for every piece, and a fetch that fails
-// ends what it still sends.
+// The depot asks a server that ignores ranges for each file once, and closes the open response when
+// a fetch fails.
 func TestAServerWithoutRangesSendsAFileOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

@@ -91,7 +91,7 @@ verification_percent = 0
 func TestARunOnSolanaAcrossTheInternet(t *testing.T) {
 	long(t)
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip(err)
+		t.Skip("the test asks the cluster with curl: ", err)
 	}
 	s := newStage(t, 5)
 	c := s.machine("chain", "45.0.0.1", Home).cluster()
