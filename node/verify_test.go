@@ -322,8 +322,9 @@ func TestWhoLeavesServesUntilItsLastResultsAreChecked(t *testing.T) {
 	}
 }
 
-// Nobody can be checked, or answer, where there are no blocks, however long the phase would last.
-func TestWhoLeavesDoesNotWaitForALedgerThatIsGone(t *testing.T) {
+// inLongRounds returns a run of four members, after ten of its steps, whose rounds may last ten
+// minutes and in which every result is checked.
+func inLongRounds(t *testing.T) *world {
 	w := newWorld(t, 60, 3, verified(0), func(c *coordinator.Config) {
 		c.VerificationPercent, c.VerifyMs, c.DisputeMs = 100, 600_000, 3_600_000
 		c.RoundTrainMs, c.EpochMs = 600_000, 3_600_000
@@ -332,6 +333,12 @@ func TestWhoLeavesDoesNotWaitForALedgerThatIsGone(t *testing.T) {
 		w.start(i)
 	}
 	w.until(time.Minute, func() bool { return w.state().Step() >= 10 })
+	return w
+}
+
+// Nobody can be checked, or answer, where there are no blocks, however long the phase would last.
+func TestWhoLeavesDoesNotWaitForALedgerThatIsGone(t *testing.T) {
+	w := inLongRounds(t)
 	w.chain.Outage(true)
 	limit := 2 * silentAfter
 	stopped := false
@@ -341,14 +348,7 @@ func TestWhoLeavesDoesNotWaitForALedgerThatIsGone(t *testing.T) {
 
 // A ledger that had nothing to tell for long is not gone because it is slow to take one message.
 func TestWhoLeavesStaysWhileTheLedgerIsOnlySlow(t *testing.T) {
-	w := newWorld(t, 60, 3, verified(0), func(c *coordinator.Config) {
-		c.VerificationPercent, c.VerifyMs, c.DisputeMs = 100, 600_000, 3_600_000
-		c.RoundTrainMs, c.EpochMs = 600_000, 3_600_000
-	})
-	for i := range 4 {
-		w.start(i)
-	}
-	w.until(time.Minute, func() bool { return w.state().Step() >= 10 })
+	w := inLongRounds(t)
 	for i := range 3 {
 		w.crash(i)
 	}
