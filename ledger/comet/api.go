@@ -125,12 +125,12 @@ func runStatus(v host.View) ledger.RunStatus {
 	}
 }
 
-func (a *api) runs(w http.ResponseWriter, _ *http.Request) {
+func (a *api) runs(w http.ResponseWriter, r *http.Request) {
 	list := []ledger.RunStatus{}
 	a.app.hostMu.RLock()
 	names := a.app.host.Runs()
 	a.app.hostMu.RUnlock()
-	if len(names) > 0 && a.unproven(w) {
+	if len(names) > 0 && !a.started(w, r) {
 		return
 	}
 	for _, name := range names {
@@ -157,23 +157,27 @@ func (a *api) state(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *api) view(w http.ResponseWriter, r *http.Request) (host.View, bool) {
+	if !a.started(w, r) {
+		return host.View{}, false
+	}
 	v, ok := a.app.hub.view(r.PathValue("run"))
-	if !ok && !a.unproven(w) {
+	if !ok {
 		a.noRun(w, r)
 	}
 	return v, ok
 }
 
-// unproven refuses a request if no header has proven a state since the replica started: which runs
-// there are shows with the next block.
-func (a *api) unproven(w http.ResponseWriter) bool {
-	height, _ := a.app.hub.now()
-	_, wait := a.app.hub.newest()
-	if height == 0 || wait == nil {
-		return false
+// started waits until a header has proven a state since the replica started, and refuses the
+// request if none does for long: which runs there are shows with the first.
+func (a *api) started(w http.ResponseWriter, r *http.Request) bool {
+	if height, _ := a.app.hub.now(); height == 0 {
+		return true
 	}
-	fail(w, http.StatusServiceUnavailable, "the state at height %d awaits the block that proves it: try again, or another replica", height)
-	return true
+	_, err := a.waitFor(r, a.app.hub.newest)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "%v", err)
+	}
+	return err == nil
 }
 
 func (a *api) noRun(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package comet
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -179,20 +180,30 @@ func TestARestartedReplicaDoesNotDenyItsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.listener.Close()
-	routes := (&api{app: r.app}).routes()
-	asked := func(path string) (status int, body string) {
+	routes := (&api{app: r.app, ending: t.Context()}).routes()
+	asked := func(ctx context.Context, path string) (status int, body string) {
 		w := httptest.NewRecorder()
-		routes.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		routes.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", path, nil))
 		return w.Code, w.Body.String()
 	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
 	for _, path := range []string{"/v1/runs", "/v1/runs/demo", "/v1/runs/demo/state", "/v1/runs/none"} {
-		if status, body := asked(path); status != http.StatusServiceUnavailable {
+		if status, body := asked(gone, path); status != http.StatusServiceUnavailable {
 			t.Errorf("%s before a header: %d %s", path, status, body)
 		}
 	}
+	waited := make(chan int)
+	go func() {
+		status, _ := asked(t.Context(), "/v1/runs/demo")
+		waited <- status
+	}()
 	r.app.hub.confirm(r.app.hash, r.app.host.Height()+1)
+	if status := <-waited; status != http.StatusOK {
+		t.Errorf("asked before a header, answered after it: %d", status)
+	}
 	for path, want := range map[string]int{"/v1/runs": http.StatusOK, "/v1/runs/demo": http.StatusOK, "/v1/runs/none": http.StatusNotFound} {
-		if status, body := asked(path); status != want || path == "/v1/runs" && !strings.Contains(body, `"demo"`) {
+		if status, body := asked(t.Context(), path); status != want || path == "/v1/runs" && !strings.Contains(body, `"demo"`) {
 			t.Errorf("%s after a header: %d %s", path, status, body)
 		}
 	}
