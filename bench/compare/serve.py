@@ -117,7 +117,8 @@ def clocks(pid):
 
 
 def entrain(program, checkpoint, texts, env, processors):
-    """Seconds on the clock and of processors in which entrain answers as many requests at a time, over HTTP, and the tokens of the answers."""
+    """Seconds on the clock and of processors in which entrain answers as many requests at a time, over HTTP, beyond those for answers of a single
+    token, and how many more tokens these are."""
     server = start([program, "model", "serve", checkpoint, "--parallel", str(texts), "--addr", "127.0.0.1:0"], env, processors)
     try:
         line = server.stderr.readline()
@@ -134,18 +135,23 @@ def entrain(program, checkpoint, texts, env, processors):
             return answer["usage"]["completion_tokens"]
 
         with concurrent.futures.ThreadPoolExecutor(texts) as pool:
-            list(pool.map(lambda seed: ask(seed, 2), range(texts)))  # warms up
-            before = clocks(server.pid)
-            tokens = sum(pool.map(lambda seed: ask(seed, ANSWER), range(texts, 2 * texts)))
-            after = clocks(server.pid)
-            return after[0] - before[0], after[1] - before[1], tokens
+
+            def answers(most):
+                before = clocks(server.pid)
+                tokens = sum(pool.map(lambda seed: ask(seed, most), range(texts)))
+                after = clocks(server.pid)
+                return after[0] - before[0], after[1] - before[1], tokens
+
+            answers(ANSWER)  # warms up
+            long, short = answers(ANSWER + 1), answers(1)
+            return tuple(a - b for a, b in zip(long, short))
     finally:
         server.terminate()
         server.communicate()
 
 
 def llama(program, gguf, texts, env, processors):
-    """The same of llama.cpp, which draws no tokens and goes through no server: what a run takes beyond one of a single token."""
+    """The same of llama.cpp, which draws no tokens and goes through no server."""
     threads = str(len(processors))
 
     def run(tokens):
