@@ -128,6 +128,12 @@ func TestRelativesOfLlamaAreRead(t *testing.T) {
 			func(c *Config) { c.Bias = true }},
 		"qwen2, whose window reaches all": {other("qwen2", "Qwen2ForCausalLM", `"sliding_window": 8192, "use_sliding_window": true,`),
 			func(c *Config) { c.Bias = true }},
+		"qwen2, none of whose layers has a window": {other("qwen2", "Qwen2ForCausalLM", `"sliding_window": 512, "use_sliding_window": true, "max_window_layers": 30,`),
+			func(c *Config) { c.Bias = true }},
+		"qwen2, whose layers are all full": {other("qwen2", "Qwen2ForCausalLM", `"sliding_window": 512, "use_sliding_window": true, "layer_types": ["full_attention"],`),
+			func(c *Config) { c.Bias = true }},
+		"qwen2, which has biases anyway": {strings.Replace(other("qwen2", "Qwen2ForCausalLM", ``), `"attention_bias": false`, `"attention_bias": true`, 1),
+			func(c *Config) { c.Bias = true }},
 		"qwen3": {other("qwen3", "Qwen3ForCausalLM", `"sliding_window": null, "layer_types": ["full_attention"],`),
 			func(c *Config) { c.QKNorm, c.HeadDim = true, 128 }},
 		"mistral":           {other("mistral", "MistralForCausalLM", `"sliding_window": 1024,`), func(c *Config) { c.Window = 1024 }},
@@ -138,6 +144,14 @@ func TestRelativesOfLlamaAreRead(t *testing.T) {
 			func(c *Config) { c.Rope = Rope{32, 1, 4, 8192} }},
 		"llama 3, transformers 5": {strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`, "rope_theta": 100000.0}`, 1),
 			func(c *Config) { c.Rope = Rope{32, 1, 4, 8192} }},
+		"llama 3, its first context beside": {strings.Replace(smol, `"rope_scaling": null`,
+			`"original_max_position_embeddings": 4096, "rope_scaling": `+strings.TrimSuffix(llama3, `, "original_max_position_embeddings": 8192`)+"}", 1),
+			func(c *Config) { c.Rope = Rope{32, 1, 4, 4096} }},
+		"llama 3, without its first context": {strings.Replace(smol, `"rope_scaling": null`,
+			`"rope_scaling": `+strings.TrimSuffix(llama3, `, "original_max_position_embeddings": 8192`)+"}", 1),
+			func(c *Config) { c.Rope = Rope{32, 1, 4, 8192} }},
+		"theta in rope_scaling": {strings.Replace(smol, `"rope_scaling": null, "rope_theta": 100000`, `"rope_scaling": {"type": "linear", "factor": 2, "rope_theta": 5000}`, 1),
+			func(c *Config) { c.Theta, c.Rope = 5000, linearRope(2) }},
 	} {
 		got, err := ParseConfig([]byte(c.text))
 		if err != nil {
@@ -157,10 +171,15 @@ func TestRelativesOfLlamaAreRead(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "sliding_window": 512,`):                                                 "Mistral and Phi-3 only",
-		other("mistral", "MistralForCausalLM", `"sliding_window": 512, "layer_types": ["full_attention"],`):                                      "same in every layer",
-		strings.Replace(other("qwen3", "Qwen3ForCausalLM", ``), `"attention_bias": false`, `"attention_bias": true`, 1):                          "Qwen2's",
-		strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`}, "rope_scaling": {"rope_type": "llama3", "factor": 2}`, 1): "differ",
+		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "sliding_window": 512,`):                                                       "Mistral and Phi-3 only",
+		other("mistral", "MistralForCausalLM", `"sliding_window": 512, "layer_types": ["full_attention"],`):                                            "same in every layer",
+		strings.Replace(other("qwen3", "Qwen3ForCausalLM", ``), `"attention_bias": false`, `"attention_bias": true`, 1):                                "Qwen2's",
+		strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": `+llama3+`}, "rope_scaling": {"rope_type": "llama3", "factor": 2}`, 1):       "differ",
+		strings.Replace(smol, `"rope_scaling": null`, `"rope_parameters": {"rope_theta": 100000}, "rope_scaling": {"type": "linear", "factor": 2}`, 1): "delete the one",
+		strings.Replace(smol, `"rope_scaling": null`, `"rope_scaling": {"type": "linear", "factor": 2, "rope_theta": 5}`, 1):                           "5 beside rope_type",
+		strings.Replace(smol, `"rope_scaling": null`, `"original_max_position_embeddings": 4096, "rope_scaling": `+llama3+`}`, 1):                      "8192 beside",
+		other("mistral", "MistralForCausalLM", `"use_sliding_window": false, "sliding_window": 512,`):                                                  "to null",
+		other("qwen2", "Qwen2ForCausalLM", `"use_sliding_window": true, "max_window_layers": 0,`):                                                      "4096 tokens",
 	} {
 		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)

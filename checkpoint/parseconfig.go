@@ -18,7 +18,10 @@ type readRope struct {
 	Theta   *float64 `json:"rope_theta"`
 	Type    string   `json:"rope_type"`
 	OldType string   `json:"type"`
-	Partial *float64 `json:"partial_rotary_factor"` // of Phi-3; Llama and the others ignore it
+	Partial *float64 `json:"partial_rotary_factor"`
+
+	Full    json.RawMessage `json:"full_attention"` // parameters of some layers
+	Sliding json.RawMessage `json:"sliding_attention"`
 }
 
 // name returns the type of scaling.
@@ -32,6 +35,21 @@ func (r *readRope) name() string {
 // plain reports whether the angles are not scaled.
 func (r *readRope) plain() bool {
 	return r == nil || (r.Type == "" || r.Type == "default") && (r.OldType == "" || r.OldType == "default")
+}
+
+// same reports whether r and o, whose missing theta is theta, say the same.
+func (r *readRope) same(o *readRope, theta *float64) bool {
+	var thetas [2]float64
+	for i, t := range []*float64{r.Theta, o.Theta} {
+		if t == nil {
+			t = theta
+		}
+		if t != nil {
+			thetas[i] = *t
+		}
+	}
+	return r.plain() == o.plain() && (r.plain() || r.name() == o.name()) && thetas[0] == thetas[1] &&
+		r.Factor == o.Factor && r.Low == o.Low && r.High == o.High && r.Original == o.Original
 }
 
 // fill sets fields that are missing in b where transformers has other defaults than Llama's.
@@ -57,8 +75,20 @@ func (r *readConfig) fill(b []byte) {
 	switch {
 	case r.ModelType == mistral && !window:
 		r.Window = new(4096)
-	case strings.HasPrefix(r.ModelType, "qwen") && r.UseWindow == nil:
-		r.Window = nil // the missing use_sliding_window is false
+	case r.ModelType == "llama" && r.UseWindow != nil && !*r.UseWindow:
+		r.Window = nil
+	case strings.HasPrefix(r.ModelType, "qwen"):
+		if r.UseWindow == nil || !*r.UseWindow {
+			r.Window = nil
+		} else if !window {
+			r.Window = new(4096)
+		}
+		if r.WindowsFrom == nil {
+			r.WindowsFrom = new(28)
+		}
+		if len(r.LayerTypes) == 0 && *r.WindowsFrom >= r.Layers || len(r.LayerTypes) > 0 && !slices.Contains(r.LayerTypes, slidingLayer) {
+			r.Window = nil // of no layer
+		}
 	}
 }
 
@@ -81,6 +111,7 @@ type readConfig struct {
 	Theta         *float64        `json:"rope_theta"`
 	Rope          *readRope       `json:"rope_parameters"`
 	RopeScaling   *readRope       `json:"rope_scaling"`
+	Original      *int            `json:"original_max_position_embeddings"` // beside rope_parameters
 	Tied          bool            `json:"tie_word_embeddings"`
 	BOS           *uint32         `json:"bos_token_id"`
 	EOS           json.RawMessage `json:"eos_token_id"` // one id, several, or null
@@ -91,9 +122,14 @@ type readConfig struct {
 	Architectures []string        `json:"architectures"`
 	Window        *int            `json:"sliding_window"`
 	UseWindow     *bool           `json:"use_sliding_window"`
+	WindowsFrom   *int            `json:"max_window_layers"`
 	LayerTypes    []string        `json:"layer_types"`
 	Quantization  json.RawMessage `json:"quantization_config"`
 	PartialRotary *float64        `json:"partial_rotary_factor"`
+	Causal        *bool           `json:"is_causal"`
+	Code          struct {
+		Model string `json:"AutoModelForCausalLM"`
+	} `json:"auto_map"`
 }
 
 // The values of model_type with windows. A Phi-3 is a Mistral some of whose matrices are joined in
@@ -101,6 +137,12 @@ type readConfig struct {
 const (
 	mistral = "mistral"
 	phi3    = "phi3"
+)
+
+// The values of layer_types that are known.
+const (
+	fullLayer    = "full_attention"
+	slidingLayer = "sliding_attention"
 )
 
 // classes are the known values of model_type, and their classes in transformers.
@@ -111,33 +153,51 @@ var classes = map[string]string{
 
 // window returns the sliding window, or 0.
 func (r *readConfig) window() int {
-	if r.Window == nil || r.UseWindow != nil && !*r.UseWindow {
+	if r.Window == nil {
 		return 0
 	}
 	return *r.Window
 }
 
-// rope returns how angles are scaled.
-func (r *readConfig) rope() (Rope, error) {
-	var found []Rope
-	for _, x := range []*readRope{r.Rope, r.RopeScaling} {
-		switch {
-		case x.plain() || x.name() == ropeDynamic:
-		case x.name() == ropeLinear:
-			found = append(found, linearRope(x.Factor))
-		default:
-			found = append(found, Rope{x.Factor, x.Low, x.High, x.Original})
+// rope returns how angles are scaled, and rope_theta. Of the two places that have both, each
+// version of transformers prefers another, so they may not differ.
+func (r *readConfig) rope() (scaled Rope, theta float64, err error) {
+	said, theta := r.Rope, 10000.0
+	if r.RopeScaling != nil {
+		if said = r.RopeScaling; r.Rope != nil && !r.Rope.same(said, r.Theta) {
+			return Rope{}, 0, errors.New("config.json: rope_parameters and rope_scaling differ: delete the one that is wrong")
 		}
 	}
-	switch {
-	case len(found) == 0:
-		return Rope{}, nil
-	case found[0] == Rope{}:
-		return Rope{}, fmt.Errorf("config.json: rope_type is %q without its factors", ropeLlama3)
-	case len(found) == 2 && found[0] != found[1]:
-		return Rope{}, errors.New("config.json: rope_parameters and rope_scaling differ")
+	if r.Theta != nil {
+		theta = *r.Theta
 	}
-	return found[0], nil
+	if said == nil {
+		return Rope{}, theta, nil
+	}
+	if said.Theta != nil {
+		if r.Theta != nil && *r.Theta != *said.Theta {
+			return Rope{}, 0, fmt.Errorf("config.json: rope_theta is %v, and %v beside rope_type", *r.Theta, *said.Theta)
+		}
+		theta = *said.Theta
+	}
+	switch {
+	case said.plain() || said.name() == ropeDynamic:
+		return Rope{}, theta, nil
+	case said.name() == ropeLinear:
+		return linearRope(said.Factor), theta, nil
+	}
+	scaled = Rope{said.Factor, said.Low, said.High, said.Original}
+	switch {
+	case scaled == Rope{}:
+		return Rope{}, 0, fmt.Errorf("config.json: rope_type is %q without its factors", ropeLlama3)
+	case r.Original != nil && scaled.Original != 0 && scaled.Original != *r.Original:
+		return Rope{}, 0, fmt.Errorf("config.json: original_max_position_embeddings is %d, and %d beside rope_type", *r.Original, scaled.Original)
+	case r.Original != nil:
+		scaled.Original = *r.Original
+	case scaled.Original == 0:
+		scaled.Original = r.Context
+	}
+	return scaled, theta, nil
 }
 
 // unsupported returns every feature that entrain does not compute.
@@ -149,28 +209,43 @@ func (r *readConfig) unsupported() error {
 		}
 	}
 	class, known := classes[r.ModelType]
-	fault(!known, "model_type is %.80q; known are llama, mistral, phi3, qwen2 and qwen3", r.ModelType)
+	fault(!known, "model_type is %.80q; entrain computes llama, mistral, phi3, qwen2 and qwen3: choose a model of these", r.ModelType)
 	fault(known && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, class),
 		"architectures is %.80q, only %q is known", r.Architectures, class)
-	fault(r.Act != "silu", "hidden_act is %.80q, only %q is known", r.Act, "silu")
+	code := r.Code.Model[strings.LastIndexByte(r.Code.Model, '.')+1:]
+	fault(known && code != "" && code != class, "auto_map: the model has code of its own, %.80q, which may compute what %s does not; if it does not, delete auto_map", code, class)
+	fault(r.Act != "silu" && r.Act != "swish", "hidden_act is %.80q, only %q is known", r.Act, "silu")
 	fault(known && r.ModelType != "llama" && r.KVHeads == nil, "num_key_value_heads is missing")
-	fault(r.AttentionBias, "attention_bias: of layers with biases only Qwen2's are known")
+	fault(r.AttentionBias && r.ModelType != "qwen2", "attention_bias: of layers with biases only Qwen2's are known")
 	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
+	fault(r.Causal != nil && !*r.Causal, "is_causal: a model whose tokens see those after them writes no text")
 	for _, rope := range []*readRope{r.Rope, r.RopeScaling} {
+		if rope == nil {
+			continue
+		}
 		if !rope.plain() && !slices.Contains([]string{ropeLlama3, ropeLinear, ropeDynamic}, rope.name()) {
-			fault(true, "rotary embeddings scaled by %.80q are not known, only by %q, %q and %q", rope.name(), ropeLlama3, ropeLinear, ropeDynamic)
+			short := ""
+			if rope.name() == "yarn" {
+				short = "; if the model's card says that short texts need no scaling, as Qwen's do, delete it and set max_position_embeddings to the context without it"
+			}
+			fault(true, "rotary embeddings scaled by %.80q are not known, only by %q, %q and %q%s", rope.name(), ropeLlama3, ropeLinear, ropeDynamic, short)
 			break
 		}
-	}
-	if r.ModelType == phi3 && r.Rope != nil && r.Rope.Partial != nil {
-		r.PartialRotary = r.Rope.Partial
+		fault(len(rope.Full) > 0 || len(rope.Sliding) > 0, "rope_parameters differ by layers: only the same in all layers are known")
+		if rope.Partial != nil {
+			r.PartialRotary = rope.Partial
+		}
 	}
 	fault(r.PartialRotary != nil && *r.PartialRotary != 1, "partial_rotary_factor: only heads that are turned as a whole are known")
-	full := r.ModelType != mistral && r.ModelType != phi3 && r.window() > 0 && r.window() < r.Context
-	some := slices.ContainsFunc(r.LayerTypes, func(t string) bool {
-		return t != "full_attention" && (t != "sliding_attention" || r.window() == 0)
-	}) || r.window() > 0 && slices.Contains(r.LayerTypes, "full_attention")
-	fault(full || some, "sliding windows are known in Mistral and Phi-3 only, and the same in every layer")
+	w, windows := r.window(), r.ModelType == mistral || r.ModelType == phi3
+	for _, t := range r.LayerTypes {
+		fault(t != fullLayer && t != slidingLayer, "layer_types: %.80q is not known", t)
+	}
+	fault(w == 0 && slices.Contains(r.LayerTypes, slidingLayer), "layer_types has sliding windows, but sliding_window says no width")
+	fault(w > 0 && w < r.Context && (!windows || slices.Contains(r.LayerTypes, fullLayer)),
+		"sliding windows are known in Mistral and Phi-3 only, and the same in every layer; in texts of up to %d tokens they change nothing: set max_position_embeddings to that", w)
+	fault(w > 0 && w < r.Context && windows && r.UseWindow != nil && !*r.UseWindow,
+		"use_sliding_window is false, which transformers ignores in a %s: set sliding_window to null", r.ModelType)
 	if q := strings.TrimSpace(string(r.Quantization)); q != "" && q != "null" {
 		fault(true, "quantization_config: take the weights as they were before they were quantized")
 	}
@@ -198,14 +273,14 @@ func ParseConfig(b []byte) (Config, error) {
 	}
 	c := Config{
 		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS, Numerics: r.Numerics, LoRA: r.LoRA,
-		KVHeads: r.Heads, Theta: 10000, Eps: 1e-6,
+		KVHeads: r.Heads, Eps: 1e-6,
 	}
 	c.Bias, c.QKNorm = r.ModelType == "qwen2", r.ModelType == "qwen3"
 	if w := r.window(); w < c.Context {
 		c.Window = w
 	}
 	var err error
-	if c.Rope, err = r.rope(); err != nil {
+	if c.Rope, c.Theta, err = r.rope(); err != nil {
 		return Config{}, err
 	}
 	if r.KVHeads != nil {
@@ -218,15 +293,6 @@ func ParseConfig(b []byte) (Config, error) {
 		c.HeadDim = *r.HeadDim
 	} else if c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads
-	}
-	if r.Theta != nil {
-		c.Theta = *r.Theta
-	}
-	if r.Rope != nil && r.Rope.Theta != nil {
-		if r.Theta != nil && *r.Theta != *r.Rope.Theta {
-			return Config{}, fmt.Errorf("config.json: rope_theta is %v and in rope_parameters %v", *r.Theta, *r.Rope.Theta)
-		}
-		c.Theta = *r.Rope.Theta
 	}
 	if len(r.EOS) > 0 {
 		if err := json.Unmarshal(r.EOS, &c.EOS); err != nil {

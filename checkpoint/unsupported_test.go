@@ -9,18 +9,25 @@ import (
 func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 	with := func(field string) []byte { return []byte(strings.Replace(smol, "{", "{"+field+",", 1)) }
 	for field, want := range map[string]string{
-		`"sliding_window": 4096`:                                 "sliding windows",
-		`"layer_types": ["full_attention", "sliding_attention"]`: "sliding windows",
-		`"quantization_config": {"bits": 4}`:                     "quantized",
-		`"partial_rotary_factor": 0.5`:                           "partial_rotary_factor",
-		`"mlp_bias": true`:                                       "mlp_bias",
+		`"sliding_window": 4096`:                                                                "sliding windows",
+		`"layer_types": ["full_attention", "sliding_attention"]`:                                "sliding windows",
+		`"quantization_config": {"bits": 4}`:                                                    "quantized",
+		`"partial_rotary_factor": 0.5`:                                                          "partial_rotary_factor",
+		`"mlp_bias": true`:                                                                      "mlp_bias",
+		`"is_causal": false`:                                                                    "is_causal",
+		`"layer_types": ["chunked_attention"]`:                                                  "chunked_attention",
+		`"layer_types": ["sliding_attention"]`:                                                  "says no width",
+		`"auto_map": {"AutoModelForCausalLM": "modeling_my.MyForCausalLM"}`:                     "MyForCausalLM",
+		`"rope_parameters": {"full_attention": {"rope_type": "default"}}`:                       "differ by layers",
+		`"rope_parameters": {"rope_type": "linear", "factor": 2, "partial_rotary_factor": 0.5}`: "partial_rotary_factor",
 	} {
 		if _, err := ParseConfig(with(field)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", field, err, want)
 		}
 	}
 	for _, field := range []string{`"sliding_window": null`, `"sliding_window": 4096, "use_sliding_window": false`, `"quantization_config": null`,
-		`"layer_types": ["full_attention"]`, `"partial_rotary_factor": 1.0`,
+		`"layer_types": ["full_attention"]`, `"hidden_act": "swish"`,
+		`"auto_map": {"AutoConfig": "configuration_my.MyConfig", "AutoModelForCausalLM": "modeling_my.LlamaForCausalLM"}`, `"is_causal": true`, `"partial_rotary_factor": 1.0`,
 		`"rope_scaling": {"type": "dynamic", "factor": 2.0}`, `"rope_scaling": {"type": "linear", "factor": 2.0}`} {
 		if _, err := ParseConfig(with(field)); err != nil {
 			t.Errorf("%s: %v", field, err)

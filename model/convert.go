@@ -79,6 +79,13 @@ func Import(dir, name string) (checkpoint.Model, error) {
 	if err := saved.Params(m.Layout, m.Params); err != nil {
 		return fault(err)
 	}
+	for _, t := range m.Layout.Tensors() {
+		for _, v := range t.Of(m.Params) {
+			if v-v != 0 {
+				return fault(fmt.Errorf("tensor %q has an element that is %v: the model is damaged, or was trained until it broke", t.Name, v))
+			}
+		}
+	}
 	return m, nil
 }
 

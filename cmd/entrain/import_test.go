@@ -143,6 +143,14 @@ func TestImportSaysWhatItCannotDo(t *testing.T) {
 		s.fails([]string{"model", "import", from, "-o", out}, "Foreign_Llama", c.want)
 		restore()
 	}
+	shards, _ := filepath.Glob(filepath.Join(from, "model-*.safetensors"))
+	b, err := os.ReadFile(shards[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, shards[0], string(b[:len(b)-2])+"\xc0\x7f") // a NaN in BF16
+	s.fails([]string{"model", "import", from, "-o", out}, "NaN", "damaged")
+	writeFile(t, shards[0], string(b))
 	if _, err := os.Stat(out); err == nil {
 		t.Error("something was left of an import that failed")
 	}
