@@ -34,6 +34,7 @@ func (e *CorruptError) Error() string {
 type Saved struct {
 	Config   Config
 	Manifest Manifest // zero for an import
+	Ends     []uint32 // the tokens that end a text, of which Config has one; nil but for an import
 
 	fsys    fs.FS
 	weights []File // their hashes are zero for an import
@@ -94,6 +95,10 @@ func Import(fsys fs.FS) (*Saved, error) {
 	if s.Config, err = ParseConfig(b); err != nil {
 		return nil, fmt.Errorf("import model: %w", err)
 	}
+	s.Ends = ends(b)
+	if b, err := readFile(fsys, GenerationFile, ConfigBytesMax); err == nil {
+		s.Ends = append(s.Ends, ends(b)...)
+	}
 	names := []string{WeightsFile}
 	b, err = readFile(fsys, IndexFile, IndexBytesMax)
 	if err == nil {
@@ -115,6 +120,20 @@ func Import(fsys fs.FS) (*Saved, error) {
 		s.weights = append(s.weights, File{File: name, Bytes: uint64(info.Size())})
 	}
 	return s, nil
+}
+
+// ends returns the token or tokens that a file of JSON has under eos_token_id.
+func ends(b []byte) []uint32 {
+	var several struct {
+		EOS []uint32 `json:"eos_token_id"`
+	}
+	var one struct {
+		EOS *uint32 `json:"eos_token_id"`
+	}
+	if json.Unmarshal(b, &several) != nil && json.Unmarshal(b, &one) == nil && one.EOS != nil {
+		return []uint32{*one.EOS}
+	}
+	return several.EOS
 }
 
 // Shards returns the files of weights that an index, model.safetensors.index.json, names.

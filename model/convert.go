@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
@@ -63,8 +64,8 @@ func Import(dir, name string) (checkpoint.Model, error) {
 	if m.Chat, err = chat.Source(template, tokens); err != nil {
 		return fault(err)
 	}
-	if m.Config.EOS == nil {
-		end := words.End()
+	// Files of other programs may have one token only: of several, the one that ends an answer.
+	if end := chat.End(m.Chat, words); m.Config.EOS == nil || m.Chat != "" && slices.Contains(saved.Ends, end) {
 		m.Config.EOS = &end
 	}
 	whole, err := filepath.Abs(dir)

@@ -35,7 +35,7 @@ func (d *Depot) fetchModel(ctx context.Context, dir string) error {
 		name string
 		most int
 	}{{checkpoint.ConfigFile, checkpoint.ConfigBytesMax}, {checkpoint.IndexFile, checkpoint.IndexBytesMax}, {checkpoint.TokenizerFile, tokenizer.JSONBytesMax},
-		{checkpoint.TokenizerConfigFile, tokenizer.JSONBytesMax}, {checkpoint.ChatFile, checkpoint.ChatBytesMax}} {
+		{checkpoint.TokenizerConfigFile, tokenizer.JSONBytesMax}, {checkpoint.ChatFile, checkpoint.ChatBytesMax}, {checkpoint.GenerationFile, checkpoint.ConfigBytesMax}} {
 		b, err := f.small(ctx, file.name, file.most)
 		if missing(err) && file.name != checkpoint.ConfigFile && file.name != checkpoint.TokenizerFile {
 			continue
