@@ -98,9 +98,13 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 		}
 		// Members serve their states only for a while, so these are fetched first, as many as fit.
 		ahead := max(1, auditAheadBytes/max(1, 4*a.trainer.Engine.StateLen()))
+		if a.buckets != nil {
+			ahead = len(members) // they have one model in common, and no states
+		}
 		for from := 0; from < len(members); from += ahead {
 			var all []*inputs
 			late := true
+			a.hear(ctx, r, members[from:min(from+ahead, len(members))]...)
 			for _, m := range members[from:min(from+ahead, len(members))] {
 				in := a.gather(ctx, r, m)
 				late = late && in.report.Verdict == NotAudited
@@ -251,6 +255,7 @@ func (a *auditor) watch(ctx context.Context) (Tally, error) {
 // archive.
 func (a *auditor) goAlong(ctx context.Context, s coordinator.State, r coordinator.RoundState) error {
 	drawn := drawAccepted(s, r)
+	a.hear(ctx, r, drawn)
 	first := a.gather(ctx, r, drawn)
 	if a.options.Archive != "" {
 		all := []*inputs{first}

@@ -41,6 +41,8 @@ type auditor struct {
 	paramsAt   coordinator.Round // at the start of which they were agreed on
 	params     []float32
 
+	heard map[coordinator.Member]heard // what buckets have of the members that are audited now
+
 	archived   *node.ArchivedRound // what is audited, in place of members
 	archivedAt coordinator.Round   // its number
 }
@@ -213,14 +215,32 @@ const askedMax = 8
 // auditAskEvery is the pause between two turns of asking.
 const auditAskEvery = 250 * time.Millisecond
 
+// heard is a member's commitment from its bucket, or why there is none.
+type heard struct {
+	signed dispute.Signed
+	err    error
+}
+
+// hear reads the commitments of members to a window from their buckets, if they have any, for
+// gather.
+func (a *auditor) hear(ctx context.Context, r coordinator.RoundState, members ...coordinator.Member) {
+	if a.buckets == nil {
+		return
+	}
+	a.heard = map[coordinator.Member]heard{}
+	a.buckets.Commitments(ctx, a.state(), r, members, func(m coordinator.Member, signed dispute.Signed, err error) {
+		a.heard[m] = heard{signed, err}
+	})
+}
+
 // commitments asks members for one member's commitments to a round, until one has them.
 func (a *auditor) commitments(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member) ([]dispute.Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	round := r.Number()
 	if a.buckets != nil {
-		signed, err := a.buckets.Commitment(ctx, s, r, member)
-		return []dispute.Signed{signed}, err
+		h := a.heard[member]
+		return []dispute.Signed{h.signed}, h.err
 	}
 	if a.archived != nil {
 		if found := commitmentsOf(a.archived, round, member); len(found) > 0 {

@@ -3,7 +3,7 @@ package participant
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
@@ -90,33 +90,61 @@ func (g *BucketGuest) Params(ctx context.Context, s coordinator.State, round coo
 	}
 }
 
-// Commitment returns the commitment of a member to a window, of which the chain has the identity.
-// It waits little: a gang whose buckets do not answer could have an auditor come too late for the
-// results of the others.
-func (g *BucketGuest) Commitment(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member) (dispute.Signed, error) {
-	ctx, cancel := context.WithTimeout(ctx, readFor)
-	defer cancel()
+// Commitments calls each with the commitment of each of the members to a window, of which the
+// chain has the identity, or with why there is none; never concurrently. It waits little for a
+// bucket, and asks many at once: a gang whose buckets do not answer could have an auditor come too
+// late for the results of the others.
+func (g *BucketGuest) Commitments(ctx context.Context, s coordinator.State, r coordinator.RoundState, members []coordinator.Member, each func(coordinator.Member, dispute.Signed, error)) {
+	var at map[key.Public]bucket.Location
+	asking, cancel := context.WithTimeout(ctx, readFor)
+	peers, err := peersOf(asking, g.client, g.run)
+	cancel()
+	if err == nil {
+		at = bucketsOf(peers)
+	}
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	slots := make(chan struct{}, guestParallel)
+	for _, m := range members {
+		slots <- struct{}{}
+		work.Go(func() {
+			signed, err := dispute.Signed{}, err
+			if err == nil {
+				signed, err = g.commitment(ctx, s, r, m, at)
+			}
+			<-slots
+			mu.Lock()
+			defer mu.Unlock()
+			each(m, signed, err)
+		})
+	}
+	work.Wait()
+}
+
+// guestParallel is how many buckets a guest asks for a commitment at once.
+const guestParallel = 64
+
+// commitment returns the commitment of a member to a window from its bucket, one of those at.
+func (g *BucketGuest) commitment(ctx context.Context, s coordinator.State, r coordinator.RoundState, member coordinator.Member, at map[key.Public]bucket.Location) (dispute.Signed, error) {
 	id, ok := r.Committed(member)
 	if !ok {
 		return dispute.Signed{}, errors.New("it committed to no result")
 	}
-	peers, err := peersOf(ctx, g.client, g.run)
-	if err != nil {
-		return dispute.Signed{}, err
-	}
 	author := s.Key(member)
-	at, ok := bucketsOf(peers)[author]
+	where, ok := at[author]
 	if !ok {
 		return dispute.Signed{}, errors.New("it has announced no bucket")
 	}
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
 	name := bucket.Name{Run: s.ID(), Window: r.Number(), Kind: bucket.KindCommitment, Member: author, Content: id}
-	body, err := g.reader.Get(ctx, bucket.Want{Location: at, Name: name, Max: dispute.SignedBytes})
+	body, err := g.reader.Get(ctx, bucket.Want{Location: where, Name: name, Max: dispute.SignedBytes})
 	if err != nil {
 		return dispute.Signed{}, err
 	}
 	signed, err := dispute.ParseSigned(body)
 	if err == nil && (signed.Commitment.ID() != id || !signed.Verify(author)) {
-		err = fmt.Errorf("its bucket has another commitment than the chain")
+		err = errors.New("its bucket has another commitment than the chain")
 	}
 	return signed, err
 }

@@ -103,21 +103,31 @@ func TestAnEarHearsOthersThanThoseThatStall(t *testing.T) {
 	})
 }
 
-// An auditor gives a bucket that does not answer a moment: those of a gang must not keep it from the
-// others until these have deleted what it needs.
+// An auditor gives buckets that do not answer a moment, and the same one: those of a gang must not
+// keep it from the others until these have deleted what it needs.
 func TestAGuestLeavesBucketsThatStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStalling(t, 1, 2)
+		const stalled, members = 60, 180
+		s := newStalling(t, stalled, members)
 		g := &BucketGuest{client: s, run: "r", reader: bucket.NewReader(s.open, bucket.Options{})}
 		r, _ := s.state.At(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		began := time.Now()
-		if _, err := g.Commitment(ctx, s.state, r, 0); err == nil || time.Since(began) > readFor {
-			t.Errorf("%v after %v", err, time.Since(began))
+		var all []coordinator.Member
+		for i := range coordinator.Member(members) {
+			all = append(all, i)
 		}
-		if c, err := g.Commitment(ctx, s.state, r, 1); err != nil || c.Commitment.Member != 1 {
-			t.Errorf("%v: %v", c, err)
+		began, found, missed := time.Now(), 0, 0
+		g.Commitments(ctx, s.state, r, all, func(m coordinator.Member, c dispute.Signed, err error) {
+			switch {
+			case m < stalled && err != nil:
+				missed++
+			case err == nil && c.Commitment.Member == m:
+				found++
+			}
+		})
+		if missed != stalled || found != members-stalled || time.Since(began) > readFor {
+			t.Errorf("%d of %d commitments found, %d missed, after %v", found, members-stalled, missed, time.Since(began))
 		}
 	})
 }
