@@ -1,6 +1,7 @@
 package founding
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -340,5 +341,23 @@ func TestHostingNamesTheFlagAtFault(t *testing.T) {
 	}
 	if ms, err := milliseconds("1m30s"); err != nil || ms != uint64(90*time.Second/time.Millisecond) {
 		t.Errorf("%d ms, %v", ms, err)
+	}
+}
+
+// A full disk stops the chain, and the member with it, whose error says less.
+func TestAHostNamesTheServerThatFailed(t *testing.T) {
+	chain, log := errors.New("the chain has halted"), errors.New("the log was not written")
+	for _, c := range []struct{ cause, member, servers, want error }{
+		{chain, log, chain, chain},
+		{chain, context.Canceled, chain, chain},
+		{context.Canceled, log, nil, log},
+		{context.Canceled, log, chain, log},
+		{context.Canceled, nil, nil, nil},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(c.cause)
+		if got := causeOf(ctx, c.member, errors.Join(c.servers)); !errors.Is(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

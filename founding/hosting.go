@@ -158,9 +158,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 	})
 	defer func() {
 		stop()
-		if failed := errors.Join(<-ended, <-ended); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
-			err = failed
-		}
+		err = causeOf(taking, err, errors.Join(<-ended, <-ended))
 	}()
 	hosted := Hosted{
 		File: filepath.Join(h.Home, ticketFile), At: ips[0], Port: int(api.Port()), PublicIP: h.PublicIP,
@@ -174,6 +172,15 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 		return err
 	}
 	return take(taking, hosted)
+}
+
+// causeOf returns why a host has ended: what the member says of it, or what failed in the servers,
+// if that ended the member too, by canceling ctx.
+func causeOf(ctx context.Context, member, servers error) error {
+	if servers != nil && (member == nil || errors.Is(member, context.Canceled) || errors.Is(servers, context.Cause(ctx))) {
+		return servers
+	}
+	return member
 }
 
 // above returns the n-th port above an address.
