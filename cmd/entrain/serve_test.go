@@ -63,7 +63,6 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 // they verify its answers, and it verifies theirs.
 func TestADeviceAnswersLikeTheProcessors(t *testing.T) {
 	needDevice(t)
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for the proof
 	s := newShell(t)
 	from, _ := writeForeign(t)
 	writeFile(t, filepath.Join(from, "tokenizer_config.json"), `{"chat_template":"{% for m in messages %}{{ m.content }}{% endfor %}"}`)
