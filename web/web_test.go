@@ -19,10 +19,11 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/tests/browser"
 	"github.com/entrain-network/entrain/view"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(browser.Main{M: m}) }
 
 // serve runs a server on the stage, which ends with the test or with stop. At is "" for any port.
 func serve(t testing.TB, o Options, at string) (url string, stop func()) {

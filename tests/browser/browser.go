@@ -29,7 +29,48 @@ type Tab struct {
 // A Step is an action on a page.
 type Step = chromedp.Action[chromedp.Void]
 
-// Open starts Chromium with an empty page until the test ends, or skips the test.
+// Main runs a package's tests, and then ends the browser that they share. Packages whose tests call
+// [Open] have a TestMain that runs it.
+type Main struct{ *testing.M }
+
+// Run runs the tests and returns the exit status.
+func (m Main) Run() int {
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}()
+	return m.M.Run()
+}
+
+var (
+	mu      sync.Mutex      // guards what follows
+	started context.Context // of the browser; nil before it starts
+	ends    []func()        // end the browser, the last first
+)
+
+// start returns the browser at path, which it starts at the first call.
+func start(path string) (context.Context, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if started != nil {
+		return started, nil
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(ctx)
+	ends = append(ends, cancel, end)
+	err := chromedp.Do(ctx) // the browser ends with this first context
+	if err == nil {
+		started = ctx
+	}
+	return ctx, err
+}
+
+// Open opens an empty page in Chromium until the test ends, or skips the test. The tests of a
+// package share the browser, which takes half a second of a processor to start.
 func Open(t testing.TB) *Tab {
 	t.Helper()
 	path := ""
@@ -42,12 +83,13 @@ func Open(t testing.TB) *Tab {
 	if path == "" {
 		t.Skip("no Chromium here; install it (Debian: apt-get install chromium) to test the pages")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	ctx, end := chromedp.NewContext(ctx)
+	shared, err := start(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := chromedp.NewContext(shared)
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil { // the browser ends with this first context
+	if err := chromedp.Do(ctx); err != nil { // the page lives as long as this first context
 		t.Fatal(err)
 	}
 	b := &Tab{t: t, ctx: ctx, patience: 20 * time.Second}

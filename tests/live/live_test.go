@@ -18,6 +18,8 @@ import (
 	"github.com/entrain-network/entrain/tests/browser"
 )
 
+func TestMain(m *testing.M) { os.Exit(browser.Main{M: m}.Run()) }
+
 // program is the entrain that ENTRAIN_PROGRAM names, or one built for this test.
 func program(t *testing.T) string {
 	t.Helper()
