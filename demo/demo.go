@@ -77,7 +77,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 type Settings struct {
 	Clients int    `json:"clients" flag:"clients"`
 	Rounds  uint32 `json:"rounds" flag:"rounds"` // that train; by buckets: windows
-	Text    string `json:"text" flag:"text"`     // file to train on
+	Text    string `json:"text" flag:"text"`     // file to train on; "" for Newton's Opticks
 	Preset  string `json:"preset" flag:"preset"` // of the model
 	// Chain is "" for a replica of entrain's own chain, or Solana.
 	Chain string `json:"chain,omitempty" flag:"chain"`
@@ -137,7 +137,7 @@ const (
 )
 
 // Default returns the settings of a demo on a chain with an exchange and a kind of cheat, or "".
-// Text is not set: see [Opticks].
+// Text is not set, and so Newton's Opticks.
 func Default(chain, exchange, adversary string) Settings {
 	s := Settings{Chain: chain, Clients: 4, Rounds: 240, Preset: "nano", Adversary: adversary, Verification: verification, Exchange: exchange}
 	switch {

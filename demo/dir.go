@@ -19,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/internal/opticks"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/ledger/comet"
@@ -173,8 +174,14 @@ func (d *directory) setUp(ctx context.Context, o Options) error {
 		return err
 	}
 	d.set.Settings = o.Settings
-	m, err := data.Prepare(ctx, d.file("data"), []string{o.Text}, data.PrepareOptions{
-		Name: data.PlainName(filepath.Base(o.Text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
+	text, err := o.Text, error(nil)
+	if text == "" {
+		if text, err = opticks.Write(d.path); err != nil {
+			return err
+		}
+	}
+	m, err := data.Prepare(ctx, d.file("data"), []string{text}, data.PrepareOptions{
+		Name: data.PlainName(filepath.Base(text)), Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille,
 	})
 	if err != nil {
 		return err

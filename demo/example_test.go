@@ -19,10 +19,6 @@ func ExampleRun() {
 		return
 	}
 	opts := demo.Options{Settings: demo.Default("", demo.Peers, "sign-flip"), Program: program}
-	if opts.Text, err = demo.Opticks(ctx); err != nil {
-		fmt.Println(err)
-		return
-	}
 	fold := view.New("")
 	opts.Member = fold.Name
 	opts.Record = func(r runlog.Record) {

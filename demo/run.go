@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -294,7 +295,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 		chain = "a cluster of Solana (litesvm)"
 	}
 	d.say("training a Llama of %s parameters on %s: %d clients and %s, each a process of its own, %d rounds; all of it in %s",
-		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), d.Text, d.Clients, chain, d.Rounds, d.dir.path)
+		view.Thousands(uint64(d.trainer.Engine.ParamsLen())), cmp.Or(d.Text, "Newton's Opticks"), d.Clients, chain, d.Rounds, d.dir.path)
 	if d.buckets() {
 		d.say("a window takes %v and never closes early: with the scores of the last ones the demo takes about %v on an idle machine",
 			d.Window, d.Takes())

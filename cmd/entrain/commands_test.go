@@ -197,11 +197,6 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestDemoWithoutItsTextSaysWhatToDo(t *testing.T) {
-	t.Setenv("GOROOT", t.TempDir())
-	newShell(t).fails([]string{"demo"}, "Newton's Opticks", "Isaac.Newton-Opticks.txt", "--text FILE")
-}
-
 // All that is wrong with a specification is reported at once.
 func TestFaultsOfASpecificationAreReportedTogether(t *testing.T) {
 	s := newShell(t)

@@ -37,7 +37,7 @@ func demoCommand(c console) *cobra.Command {
 		Short: "Train a small Llama with a whole network on this machine",
 		Long: `Starts a whole network on this machine, each part a process with its own key and state: one replica
 of a chain, and clients that find each other through it, train a small Llama together, and agree on
-its parameters, hash for hash, after every round. The text is Newton's Opticks, which comes with Go.
+its parameters, hash for hash, after every round. The text is Newton's Opticks.
 
 Try kill -9 on any of the processes: the run continues, and the demo restarts it.
 
@@ -67,7 +67,7 @@ everything, and the same command continues from there.`,
   entrain demo --chain solana`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.settle(cmd.Context(), cmd.Flags().Changed); err != nil {
+			if err := o.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return c.demo(cmd.Context(), o)
@@ -81,7 +81,7 @@ everything, and the same command continues from there.`,
 	f.IntVar(&o.Validators, "validators", 2, "with --exchange bucket: `number` of validators")
 	f.DurationVar(&o.Window, "window", time.Second, "with --exchange bucket: window `duration`; results not finished by then are discarded")
 	f.Uint32Var(&o.Rounds, "rounds", o.Rounds, "`number` of rounds that train; with --exchange bucket, windows")
-	f.StringVar(&o.Text, "text", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Text, "text", "", "text `file` to train on (default: Newton's Opticks)")
 	f.StringVar(&o.keep, "keep", "", "`directory` in which to keep everything")
 	f.StringVar(&o.Preset, "preset", o.Preset, "`name` of the model: nano (1 million parameters), a larger preset, or tiny, for a quick look")
 	f.StringVar(&o.Adversary, "adversary", "", "let the last client cheat; `kind` is listed above")
@@ -99,7 +99,7 @@ everything, and the same command continues from there.`,
 }
 
 // settle fills in defaults and checks the flags.
-func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) error {
+func (o *demoOptions) settle(given func(flag string) bool) error {
 	if len(o.chain) > 0 {
 		o.Chain = strings.Join(o.chain, " ")
 	}
@@ -110,13 +110,7 @@ func (o *demoOptions) settle(ctx context.Context, given func(flag string) bool) 
 	if err != nil || kept {
 		return err
 	}
-	if err := vulkan.Check(o.Device); err != nil {
-		return err
-	}
-	if o.Text == "" {
-		o.Text, err = demo.Opticks(ctx)
-	}
-	return err
+	return vulkan.Check(o.Device)
 }
 
 // demo runs the demo and shows it.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/lab/study"
 	"github.com/entrain-network/entrain/view"
 )
@@ -59,25 +58,22 @@ func runFlags(cmd *cobra.Command, o *study.LearningOptions) {
 	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
 	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
-	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks)")
 	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagFilename("results", "jsonl")
 }
 
-// prepareRuns checks what runFlags set, and fills in the text and the progress.
-func (c console) prepareRuns(ctx context.Context, o *study.LearningOptions) (err error) {
+// prepareRuns checks what runFlags set, and fills in the progress.
+func (c console) prepareRuns(o *study.LearningOptions) error {
 	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax {
 		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, numberMax)
 	}
 	if err := checkThreads(o.Threads); err != nil {
 		return err
 	}
-	if o.Text == "" {
-		o.Text, err = demo.Opticks(ctx)
-	}
 	o.Progress = func(what string) { c.say("training: %s", what) }
-	return err
+	return nil
 }
 
 func (c console) learning(ctx context.Context, o learningFlags) error {
@@ -85,7 +81,7 @@ func (c console) learning(ctx context.Context, o learningFlags) error {
 	if o.vary {
 		o.Rows = study.LearningVariations()
 	}
-	if err := c.prepareRuns(ctx, &o.LearningOptions); err != nil {
+	if err := c.prepareRuns(&o.LearningOptions); err != nil {
 		return err
 	}
 	r, err := study.MeasureLearning(ctx, o.LearningOptions)

@@ -58,7 +58,7 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	if o.Model, err = llama.Preset(o.preset); err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}
-	if err := c.prepareRuns(ctx, &o.LearningOptions); err != nil {
+	if err := c.prepareRuns(&o.LearningOptions); err != nil {
 		return err
 	}
 	if o.Rows, err = o.rows(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/codec/slice"
-	"github.com/entrain-network/entrain/demo"
 	"github.com/entrain-network/entrain/lab/study"
 	"github.com/entrain-network/entrain/view"
 )
@@ -49,7 +48,7 @@ and shows what members upload for models of several sizes.`,
 	f.IntVar(&o.Windows, "windows", 300, "`windows` to train")
 	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a window, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
-	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks, from the Go installation)")
+	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks)")
 	f.UintSliceVar(&o.compressions, "compression", nil, "compare only distro and slices of this `compression`; may be repeated")
 	f.BoolVar(&o.rejected, "rejected", false, "also measure rules that were not adopted")
 	f.BoolVar(&o.bytes, "bytes", false, "show the bytes of slices of several models; train nothing")
@@ -68,12 +67,6 @@ func (c console) slices(ctx context.Context, o sliceFlags) error {
 	}
 	if err := checkThreads(o.Threads); err != nil {
 		return err
-	}
-	if o.Text == "" {
-		var err error
-		if o.Text, err = demo.Opticks(ctx); err != nil {
-			return err
-		}
 	}
 	o.Rows = study.SliceRows(o.Batch, o.rejected)
 	if len(o.compressions) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/internal/opticks"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
@@ -47,6 +48,11 @@ func newGround(ctx context.Context, text string, model llama.Config, sequence in
 	}()
 	if g.dir, err = os.MkdirTemp("", "entrain-bench-"); err != nil {
 		return g, err
+	}
+	if text == "" {
+		if text, err = opticks.Write(g.dir); err != nil {
+			return g, err
+		}
 	}
 	m, err := data.Prepare(ctx, g.dir, []string{text}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // LearningOptions configure a comparison of codecs. Zero values give the comparison in the
 // documentation.
 type LearningOptions struct {
-	Text    string // file to train on
+	Text    string // file to train on; "" for Newton's Opticks
 	Model   llama.Config
 	Seed    string // of the first parameters
 	Steps   int    // training steps of Batch sequences each

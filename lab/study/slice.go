@@ -18,7 +18,7 @@ import (
 // SliceOptions configure a comparison of slices with whole updates. Zero values give the comparison
 // in the documentation.
 type SliceOptions struct {
-	Text     string // file to train on
+	Text     string // file to train on; "" for Newton's Opticks
 	Members  int
 	Windows  int // of Batch sequences; rows with another batch have more or fewer, for equal tokens
 	Batch    int // sequences of a window, over all members
