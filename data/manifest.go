@@ -1,8 +1,10 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,12 +155,32 @@ func plainName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
+// absentError says that there is no data set at a path. It is fs.ErrNotExist.
+type absentError string
+
+func (e absentError) Error() string      { return string(e) }
+func (absentError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// notDataSet says what dir is if its manifest cannot be opened because of err.
+func notDataSet(dir string, err error) error {
+	info, missing := os.Stat(dir)
+	switch {
+	case missing == nil && !info.IsDir():
+		return fmt.Errorf("%q is a file, not a data set: make one from it with: entrain data prepare -o DIR %q", dir, dir)
+	case missing == nil && errors.Is(err, fs.ErrNotExist):
+		return absentError(fmt.Sprintf("%q is not a data set: it holds no %s", dir, ManifestFile))
+	case errors.Is(missing, fs.ErrNotExist):
+		return absentError(fmt.Sprintf("there is no data set %q", dir))
+	}
+	return fmt.Errorf("read manifest: %w", err)
+}
+
 // ReadManifest reads the manifest of the data set in dir, or the summary of the mix there.
 func ReadManifest(dir string) (Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
 	f, err := os.Open(path)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("read manifest: %w", err)
+		return Manifest{}, notDataSet(dir, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, ManifestBytesMax+1))

@@ -141,7 +141,7 @@ func fillData(s *spec.Spec, dataDir string, words tokenizer.Tokenizer) (bool, er
 	case errors.Is(err, fs.ErrNotExist) && s.Data.Manifest != "":
 		return false, nil // the owner need not have the data
 	case errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o %q FILE", err, dataDir)
+		return false, fmt.Errorf("data: %w; make a data set with: entrain data prepare -o DIR FILE", err)
 	case err != nil:
 		return false, fmt.Errorf("data: %w", err)
 	case s.Data.Manifest != "" && s.Data.Manifest != m.Hash().String():

@@ -112,7 +112,7 @@ Megatron) it shows what "data prepare" would find in it.`,
 			}
 			m, err := data.ReadManifest(args[0])
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%w: %q is not a data set; make one with: entrain data prepare -o %q FILE", err, args[0], args[0])
+				return fmt.Errorf("%w; make a data set with: entrain data prepare -o %q FILE", err, args[0])
 			}
 			if err != nil {
 				return err

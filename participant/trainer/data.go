@@ -23,8 +23,8 @@ func OpenData(ctx context.Context, at data.Place, manifest wire.Hash, o data.Opt
 	}
 	set, err := data.Open(ctx, at.Location, manifest, o)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; %q is not a data set: name the run's, a directory or an address, with --data; "+
-			"entrain data prepare makes it from the same files", err, at.Location)
+		err = fmt.Errorf("%w: name the run's data set, a directory or an address, with --data; "+
+			"entrain data prepare makes it from the same files", err)
 	}
 	return set, err
 }
