@@ -167,9 +167,13 @@ func (a Applicant) Asked(ctx context.Context, client ledger.Chain, s ledger.Snap
 	case errors.Is(err, coordinator.ErrEjected):
 		return []Obstacle{{Kind: obstacleEjected, Reason: a.Conviction(s.State)}}, nil
 	case errors.Is(err, coordinator.ErrStake):
-		want := st.Config().Stake
-		return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("run %q wants a stake of %s, and %s would have %s in it: %s are missing; say --stake %d",
-			name, view.Tokens(want), a.Key, view.Tokens(max(held, a.stake)), view.Tokens(want-min(want, max(held, a.stake))), want)}}, nil
+		want, has, why := st.Config().Stake, max(held, a.stake), ""
+		if has > 0 {
+			why = fmt.Sprintf(", and %s would have %s in it: %s are missing", a.Key, view.Tokens(has), view.Tokens(want-min(want, has)))
+		}
+		list := []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("run %q wants a stake of %s%s; say --stake %d", name, view.Tokens(want), why, want)}}
+		short, err := a.purse(ctx, client, want-min(want, held)+st.JoinCost(a.Key))
+		return append(list, short...), err
 	case err != nil && !errors.Is(err, coordinator.ErrPayee): // the pool's payee is not known here
 		return []Obstacle{{Kind: obstacleRefused, Reason: fmt.Sprintf("run %q would refuse: %v", name, err)}}, nil
 	}
@@ -198,7 +202,7 @@ func (a Applicant) purse(ctx context.Context, client ledger.Chain, missing uint6
 	if has >= missing {
 		return nil, nil
 	}
-	return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("the stake takes %s out of %s, which has %s: %s are missing; have them sent with: entrain wallet send %s %d",
+	return []Obstacle{{Kind: obstacleStake, Reason: fmt.Sprintf("taking part takes %s out of %s, which has %s: %s are missing; have them sent with: entrain wallet send %s %d",
 		view.Tokens(missing), whose, view.Tokens(has), view.Tokens(missing-has), a.Key, missing-has)}}, nil
 }
 
@@ -231,6 +235,10 @@ func (p *Options) admitted(ctx context.Context, client ledger.Chain, on onchain.
 			continue
 		}
 		errs = append(errs, errors.New(o.Reason))
+	}
+	if on.Spec.Buckets() {
+		_, _, err := p.Mining.Places(p.Getenv)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -39,7 +39,7 @@ type CheckOptions struct {
 type Report struct {
 	Run       string        `json:"run"`
 	Chain     string        `json:"chain"`
-	Key       string        `json:"key"` // "" if there is none yet
+	Key       string        `json:"key"`
 	Can       bool          `json:"can"`
 	Obstacles []Obstacle    `json:"obstacles"`
 	Needs     trainer.Sizes `json:"needs"`

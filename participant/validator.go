@@ -153,19 +153,20 @@ func (o ValidatorOptions) seat(ctx context.Context, client ledger.Chain, on onch
 		return nil
 	}
 	err = st.Apply(coordinator.Env{NowMs: on.Snapshot.TimeMs, Height: on.Snapshot.Height, Sender: a.Key, Value: o.Stake}, coordinator.RegisterValidator{})
+	var low error
 	switch {
 	case errors.Is(err, coordinator.ErrStake):
-		return fmt.Errorf("run %q wants a stake of %s for a seat: say --stake %d", o.Target.Run, view.Tokens(st.Config().Stake), st.Config().Stake)
+		low = fmt.Errorf("run %q wants a stake of %s for a seat: say --stake %d", o.Target.Run, view.Tokens(st.Config().Stake), st.Config().Stake)
 	case errors.Is(err, coordinator.ErrEjected):
 		return errors.New(a.Conviction(on.Snapshot.State))
 	case err != nil:
 		return nil // the run has finished, or a seat may become free
 	}
-	missing, err := a.purse(ctx, client, o.Stake)
+	missing, err := a.purse(ctx, client, max(o.Stake, st.Config().Stake))
 	if err == nil && len(missing) > 0 {
 		err = errors.New(missing[0].Reason)
 	}
-	return err
+	return errors.Join(low, err)
 }
 
 func (v *Validator) Close() error {

@@ -42,12 +42,13 @@ where. Without its state directory, or with an older backup, join leaves out the
 Where nobody who is online holds the run's model, join says so from time to time, and waits. With --from
 DIR you bring it: a checkpoint of the parameters that the run agreed on last, or of its last checkpoint.
 
-With --check it changes nothing. It reports whether this machine and this key can take part now, or
-each obstacle and how to remove it: the run is finished, paused or full; stake is missing; the key
-was ejected; the data or the bucket cannot be read; the model needs more memory; the clock is wrong.
+With --check it makes your key, if there is none, and nothing else. It reports whether this machine and
+this key can take part now, or each obstacle and how to remove it: the run is finished, paused or full;
+stake is missing; the key was ejected; the data or the bucket cannot be read; the model needs more
+memory; the clock is wrong.
 The exit status is 0 for yes and 1 for no. Without RUN, --check tests only the bucket.
 
-join creates a key if there is none. No port needs to be open. On a terminal a window shows the run.
+No port needs to be open. On a terminal a window shows the run.
 The state directory records what happens, for entrain watch and other tools.`,
 		Example: `  entrain join my-run --check --data ./corpus
   entrain join my-run --data ./corpus

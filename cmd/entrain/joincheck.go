@@ -3,12 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
 
-	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/key/keyfile"
 	"github.com/entrain-network/entrain/participant"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // errCannotJoin ends join --check with status 1 once it has printed the reasons.
@@ -20,26 +16,16 @@ func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 		Target: o.Target, Endpoints: c.endpoints(o.Endpoints), Data: o.Data, Stake: o.Stake, Pool: o.Pool, Memory: o.Memory,
 		Mining: o.Mining, Remember: c.remembered(), Program: version().Version, Getenv: c.env,
 	}
-	path, err := c.keyPath(o.keyFile)
+	k, _, err := c.ownKey(o.keyFile) // tokens may be sent to it
 	if err != nil {
 		return err
 	}
-	own := ""
-	switch k, err := keyfile.Load(path, c.passphrase); {
-	case err == nil:
-		check.Key = k.Public()
-		own = check.Key.String()
-	case errors.Is(err, fs.ErrNotExist): // join will create a key; use one that nobody has
-		check.Key = key.Public(wire.Sum("entrain/can-join", []byte(o.Target.Run)))
-	default:
-		return err
-	}
+	check.Key = k.Public()
 	check.State, check.Checkpoints = c.places.StateDir(participant.MemberState, o.Target.Run, o.State, check.Key), o.Checkpoints
 	r, err := check.Check(ctx)
 	if err != nil {
 		return err
 	}
-	r.Key = own
 	if err = c.print(o.asJSON, r, r.Write); !r.Can {
 		err = errors.Join(err, errCannotJoin)
 	}
