@@ -208,14 +208,13 @@ func (r *readConfig) unsupported() error {
 			faults = append(faults, fmt.Errorf("config.json: "+format, args...))
 		}
 	}
-	class, known := classes[r.ModelType]
-	fault(!known, "model_type is %.80q; entrain computes llama, mistral, phi3, qwen2 and qwen3: choose a model of these", r.ModelType)
-	fault(known && len(r.Architectures) > 0 && !slices.Contains(r.Architectures, class),
+	class := classes[r.ModelType]
+	fault(len(r.Architectures) > 0 && !slices.Contains(r.Architectures, class),
 		"architectures is %.80q, only %q is known", r.Architectures, class)
 	code := r.Code.Model[strings.LastIndexByte(r.Code.Model, '.')+1:]
-	fault(known && code != "" && code != class, "auto_map: the model has code of its own, %.80q, which may compute what %s does not; if it does not, delete auto_map", code, class)
+	fault(code != "" && code != class, "auto_map: the model has code of its own, %.80q, which may compute what %s does not; if it does not, delete auto_map", code, class)
 	fault(r.Act != "silu" && r.Act != "swish", "hidden_act is %.80q, only %q is known", r.Act, "silu")
-	fault(known && r.ModelType != "llama" && r.KVHeads == nil, "num_key_value_heads is missing")
+	fault(r.ModelType != "llama" && r.KVHeads == nil, "num_key_value_heads is missing")
 	fault(r.AttentionBias && r.ModelType != "qwen2", "attention_bias: of layers with biases only Qwen2's are known")
 	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
 	fault(r.Causal != nil && !*r.Causal, "is_causal: a model whose tokens see those after them writes no text")
@@ -254,11 +253,19 @@ func (r *readConfig) unsupported() error {
 
 // ParseConfig reads a config.json, from entrain or another program, of a model that entrain can
 // compute: a Llama, Mistral, Phi-3, Qwen2 or Qwen3 with SiLU, and angles that are not scaled,
-// scaled as in Llama 3, or all by one factor. Its error lists every difference. A window as wide as
-// the context is none, and so is a scaling that begins behind the context (dynamic).
+// scaled as in Llama 3, or all by one factor. Its error lists every difference of a model of these
+// classes. A window as wide as the context is none, and so is a scaling that begins behind the
+// context (dynamic).
 func ParseConfig(b []byte) (Config, error) {
 	if len(b) > ConfigBytesMax {
 		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)
+	}
+	var kind struct {
+		ModelType string `json:"model_type"`
+	}
+	// Of another class, fields may have other types: only its name matters.
+	if json.Unmarshal(b, &kind) == nil && classes[kind.ModelType] == "" {
+		return Config{}, fmt.Errorf("config.json: model_type is %.80q; entrain computes llama, mistral, phi3, qwen2 and qwen3: choose a model of these", kind.ModelType)
 	}
 	r := readConfig{Act: "silu"}
 	if err := json.Unmarshal(b, &r); err != nil {

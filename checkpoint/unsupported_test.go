@@ -33,11 +33,15 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	_, err := ParseConfig([]byte(`{"model_type": "gemma", "attention_bias": true, "hidden_act": "gelu", "rope_scaling": {"type": "yarn"}, "sliding_window": 7}`))
-	for _, want := range []string{"gemma", "attention_bias", "gelu", "yarn", "sliding"} {
+	_, err := ParseConfig([]byte(`{"model_type": "llama", "attention_bias": true, "hidden_act": "gelu", "rope_scaling": {"type": "yarn"}, "sliding_window": 7}`))
+	for _, want := range []string{"attention_bias", "gelu", "yarn", "sliding"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, without %q", err, want)
 		}
+	}
+	_, err = ParseConfig([]byte(`{"model_type": "gemma3n_text", "intermediate_size": [8, 8], "hidden_act": "gelu"}`))
+	if err == nil || !strings.Contains(err.Error(), "gemma3n_text") || strings.Contains(err.Error(), "gelu") {
+		t.Errorf("a class that is not known: %v", err)
 	}
 	phi := strings.NewReplacer("LlamaForCausalLM", "Phi3ForCausalLM", `"model_type": "llama"`, `"model_type": "phi3"`,
 		`"rope_scaling": null`, `"rope_parameters": {"partial_rotary_factor": 0.75}`).Replace(smol)
