@@ -62,6 +62,11 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 	}
 	a.client = client
 	a.latest.s = on.Snapshot
+	if o.Member != "" && o.Archive == "" && !o.Watch { // a mistyped one would be waited for
+		if _, err := FindMember(on.Snapshot.State, o.Member); err != nil {
+			return nil, err
+		}
+	}
 	if on.Spec.Buckets() {
 		switch {
 		case on.Spec.Trust.VerificationPercent == 0:

@@ -182,6 +182,7 @@ func TestAuditByBuckets(t *testing.T) {
 	for name := range want {
 		keys[strings.TrimSpace(s.ok("key", "--key", filepath.Join(dir, name, "key")))] = name
 	}
+	s.fails([]string{"audit", "demo", "--data", filepath.Join(dir, "data"), "--member", "99"}, `there is no member "99"`) // at once
 	out, lines := io.Pipe()
 	c := s.console
 	c.out, c.err = lines, io.Discard
