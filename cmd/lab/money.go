@@ -19,9 +19,11 @@ func moneyCommand(c console) *cobra.Command {
 		Use:   "fuzz-money",
 		Short: "Hunt for ways to gain tokens without work",
 		Long: `Plays one episode after another, each from its seed: 20 keys send random transactions to a chain with
-a funded run, an honest member and an honest lender. At the end everything is claimed and closed. If
-the 20 keys then have more tokens than they began with, beyond the pay for accepted work, or if the host
-panics, that is a finding, which is reduced to the shortest script that still makes it.
+a funded run, an honest member and an honest lender; they work, check each other's results and argue
+about them. At the end everything is claimed and closed. If the 20 keys then have more tokens than they
+began with, beyond the pay for accepted work less what convictions cost, if the honest member is
+convicted, or if the host panics, that is a finding, which is reduced to the shortest script that still
+makes it.
 The exit status is 1 if there are findings.`,
 		Example: "  lab fuzz-money --for 1h\n  lab fuzz-money --episodes 200 --seed 1000",
 		Args:    cobra.NoArgs,

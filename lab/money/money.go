@@ -1,8 +1,9 @@
 // Package money hunts for ways to make tokens from nothing. A gang of twenty keys sends random
-// transactions to a chain on which honest keys run a funded run, work in it and lend to pools. At
-// the end of an episode everything is taken apart: all leave, claim, close and collect. The gang
-// may then have no more tokens than it began with, but for what it was paid for accepted work. The
-// host itself compares all tokens with the supply after every transaction.
+// transactions to a chain on which honest keys run a funded run, work in it, check results and lend
+// to pools. At the end of an episode everything is taken apart: all leave, claim, close and
+// collect. The gang may then have no more tokens than it began with, but for what it was paid for
+// accepted work, and less where it was convicted. The honest member may be convicted of nothing.
+// The host itself compares all tokens with the supply after every transaction.
 //
 // An episode follows from its seed and a list of moves. A finding is reduced to the fewest moves
 // that still make it.
@@ -16,8 +17,10 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/lab/check"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -142,9 +145,10 @@ type episode struct {
 	script   []string
 	sent     uint64
 	accepted map[string]int
-	pay      uint64            // tokens that the gang may have for accepted work
-	points   map[string]uint64 // of each member but the honest one, as seen last
+	pay      int64             // tokens that the gang may have gained: see count
+	points   map[string]uint64 // of each of the gang in the honest run, as seen last
 	earned   map[string]uint64
+	guilty   uint32 // convictions in the honest run, as seen last
 	panicked string
 	before   uint64
 }
@@ -188,8 +192,8 @@ func (e *episode) finding(seed uint64) (Finding, bool) {
 	if e.panicked != "" {
 		return f, true
 	}
-	if now := e.wealth(); now > e.before+e.pay {
-		f.Gained = now - e.before - e.pay
+	if gained := int64(e.wealth()) - int64(e.before) - e.pay; gained > 0 {
+		f.Gained = uint64(gained)
 	}
 	return f, f.Gained > 0
 }
@@ -201,17 +205,24 @@ func (e *episode) found(seed uint64) {
 		g.Accounts = append(g.Accounts, host.Allocation{Key: k.Public(), Amount: wealth})
 	}
 	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
-	h, err := host.NewHost(g, host.Rules{})
+	h, err := host.NewHost(g, host.Rules{Referees: func([]byte) (dispute.Referee, error) { return check.Program{}, nil }})
 	if err != nil {
 		panic(err)
 	}
 	e.host = h
 	random := prng.New(wire.Sum("entrain/lab/money/seed", wire.AppendU64(nil, seed)), "chain")
 	e.before = e.wealth()
-	e.block(200,
-		e.sign(e.owner, newRun(&random, goodRun, e.owner.Public())),
-		e.sign(e.owner, bring(goodRun, funded, coordinator.Fund{})),
-		e.sign(e.member, bring(goodRun, 5000, coordinator.Join{})))
+	run := newRun(&random, goodRun, e.owner.Public())
+	txs := [][]byte{e.sign(e.owner, bring(goodRun, funded, coordinator.Fund{})), e.sign(e.member, bring(goodRun, 5000, coordinator.Join{}))}
+	if seed%2 == 0 { // some of the gang are there from the start, and everything is checked
+		checked(&run.Config, 100)
+		run.Limits.Members, run.Config.TotalSteps, run.Config.Stake, run.Config.Rate = 8, 100, 1000, 1
+		run.Config.Slots = min(run.Config.Slots, 8)
+		for _, k := range e.keys[:4] {
+			txs = append(txs, e.sign(k, bring(goodRun, 5000, coordinator.Join{})))
+		}
+	}
+	e.block(200, append([][]byte{e.sign(e.owner, run)}, txs...)...)
 	if n := len(e.host.Runs()); n != 1 {
 		panic(fmt.Sprint("the honest run was not created: ", n))
 	}
@@ -233,6 +244,9 @@ func newRun(random *prng.Source, name string, owner key.Public) host.CreateRun {
 		Spec: spec,
 	}
 	if n(0, 1) == 1 {
+		checked(&c.Config, uint8(n(20, 100)))
+	}
+	if n(0, 1) == 1 {
 		c.Limits.Validators = 2
 		c.Config.Validators, c.Config.ScoreWindows, c.Config.Emission = 2, 2, n(0, 100, 5000)
 		c.Config.ValidatorPercent, c.Config.Penalty = uint8(n(0, 20)), uint8(n(0, 50))
@@ -241,6 +255,12 @@ func newRun(random *prng.Source, name string, owner key.Public) host.CreateRun {
 		c.Config.Slots = c.Limits.Members
 	}
 	return c
+}
+
+// checked has a part in per cent of a run's results checked.
+func checked(c *coordinator.Config, percent uint8) {
+	c.VerificationPercent, c.VerifyMs, c.DisputeMs = percent, verifyMs, disputeMs
+	c.StateHash, c.UnbondMs = wire.Sum("entrain/lab/money/state"), max(c.UnbondMs, verifyMs)
 }
 
 func bring(run string, value uint64, m coordinator.Message) host.RunMessage {
@@ -280,31 +300,51 @@ func (e *episode) wealth() (n uint64) {
 	return n
 }
 
-// count adds the pay for work that was accepted since it was called last.
+// count adds what the honest run pays the gang for work that was accepted since it was called last,
+// and takes off what its convictions cost. In its own runs the gang pays itself.
 func (e *episode) count() {
-	for _, name := range e.host.Runs() {
-		v, _ := e.host.View(name)
-		c := v.State.Config()
-		for i := range v.State.Count() {
-			m := v.State.Member(i)
-			id := fmt.Sprint(name, m.Key, m.JoinedMs)
-			if m.Key == e.member.Public() {
-				continue
-			}
-			if was := e.points[id]; m.Points > was {
-				e.pay += (m.Points - was) * c.Rate
-			}
-			if was := e.earned[id]; m.Earned > was {
-				e.pay += m.Earned - was
-			}
-			e.points[id], e.earned[id] = m.Points, m.Earned
+	v, ok := e.host.View(goodRun)
+	if !ok {
+		return
+	}
+	c := v.State.Config()
+	for i := range v.State.Count() {
+		m := v.State.Member(i)
+		id := fmt.Sprint(m.Key, m.JoinedMs)
+		if m.Key == e.member.Public() {
+			continue
 		}
-		for _, s := range v.State.Validators() {
-			id := fmt.Sprint(name, s.Key, s.SinceMs, "v")
-			if was := e.earned[id]; s.Earned > was {
-				e.pay += s.Earned - was
+		e.pay += (int64(m.Points) - int64(e.points[id])) * int64(c.Rate)
+		if was := e.earned[id]; m.Earned > was {
+			e.pay += int64(m.Earned - was)
+		}
+		e.points[id], e.earned[id] = m.Points, m.Earned
+	}
+	for _, s := range v.State.Validators() {
+		id := fmt.Sprint(s.Key, s.SinceMs, "v")
+		if was := e.earned[id]; s.Earned > was {
+			e.pay += int64(s.Earned - was)
+		}
+		e.earned[id] = s.Earned
+	}
+	for _, x := range v.State.Convictions() {
+		if x.Number <= e.guilty {
+			continue
+		}
+		e.guilty = x.Number
+		switch {
+		case x.Key == e.member.Public():
+			if !x.Offence.Lesser() {
+				panic(fmt.Sprintf("the honest member is convicted of %v", x.Offence))
 			}
-			e.earned[id] = s.Earned
+		case slices.Contains(pools, v.State.Member(x.Member).Payee): // others may have lent a half
+		case x.Offence.Lesser():
+			e.pay -= int64(x.Slashed)
+		default:
+			e.pay -= int64(x.Slashed - x.Slashed/2)
 		}
 	}
 }
+
+// pools are the addresses of all pools.
+var pools = []key.Public{host.PoolAddress(chainID, "p"), host.PoolAddress(chainID, "q")}

@@ -20,7 +20,8 @@ func TestNobodyMakesTokensFromNothing(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"host.CreateRun", "host.Transfer", "host.CreatePool", "host.Lend", "host.Collect", "host.ClosePool", "coordinator.Join",
-		"coordinator.Claim", "coordinator.Witness", "coordinator.Equivocation", "coordinator.End",
+		"coordinator.Claim", "coordinator.Witness", "coordinator.Equivocation", "coordinator.End", "coordinator.Pass", "coordinator.Accuse",
+		"coordinator.TieBreak", "coordinator.Defend",
 	} {
 		if sum.Accepted[kind] == 0 {
 			t.Errorf("no %s was ever accepted: the hunt does not reach far", kind)

@@ -25,6 +25,13 @@ func (e *episode) move(random prng.Source) {
 		if random.Uint64n(4) > 0 {
 			k = e.fit(&random, k, body)
 		}
+		if random.Uint64n(4) > 0 {
+			for _, run := range e.host.Runs() {
+				if by, m, ok := e.trial(&random, run); ok {
+					k, body = by, host.ToRun(run, m)
+				}
+			}
+		}
 		txs = append(txs, e.sign(k, body))
 		said = append(said, fmt.Sprintf("%s: %s", e.name(k.Public()), describe(body)))
 	}
@@ -37,6 +44,7 @@ func (e *episode) move(random prng.Source) {
 		}
 		e.script = append(e.script, fmt.Sprintf("+%d ms %s -> %v", pause, said[i], code))
 	}
+	e.judge()
 	e.work(e.member, goodRun)
 	if random.Uint64n(8) == 0 {
 		e.lend()
@@ -179,7 +187,12 @@ func (e *episode) body(random *prng.Source, who key.Public) host.Body {
 	name := run()
 	b := bring(name, 0, memberMessage(random, someone, who))
 	switch m, _ := coordinator.ParseMessage(b.Message); m.(type) {
-	case coordinator.Join, coordinator.Deposit, coordinator.RegisterValidator, coordinator.Fund:
+	case coordinator.Fund:
+		if name == goodRun {
+			return b // a gift would hide a gain
+		}
+		b.Value = amount()
+	case coordinator.Join, coordinator.Deposit, coordinator.RegisterValidator:
 		b.Value = amount()
 		if n(3) == 0 {
 			b.From = pool()
@@ -285,10 +298,18 @@ func (e *episode) work(k key.Private, run string) {
 	default:
 		return
 	}
-	if code := e.block(200, e.sign(k, host.ToRun(run, m)))[0]; code == host.CodeOK {
+	e.send(k, run, m)
+	e.judge()
+}
+
+// send makes a block with a message, and reports whether it is accepted.
+func (e *episode) send(k key.Private, run string, m coordinator.Message) bool {
+	e.sent++
+	code := e.block(200, e.sign(k, host.ToRun(run, m)))[0]
+	if code == host.CodeOK {
 		e.accepted[fmt.Sprintf("%T", m)]++
 	}
-	e.sent++
+	return code == host.CodeOK
 }
 
 // liquidate has everybody leave, claim, close and collect, so that the gang's tokens are in its
