@@ -45,6 +45,8 @@ type Options struct {
 	// with NewEngine.
 	Run       engine.Run
 	NewEngine func(engine.Run) (engine.Engine, error)
+	// Codec is the one that Run.Codec makes, for all to share; nil: each makes its own.
+	Codec codec.Codec
 	// Gang lists the identities that work together, including this one, in an order known to all of
 	// them. nil means that it is alone.
 	Gang []key.Public
@@ -75,12 +77,15 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	if len(o.Gang) < k.Gang {
 		return cfg, fmt.Errorf("adversary: %s takes %d identities that work together, there are %d", name, k.Gang, len(o.Gang))
 	}
-	made, err := o.Run.Codec.New(o.Run.Model.Layout(), nil)
-	if err != nil {
-		return cfg, fmt.Errorf("adversary: %w", err)
+	if o.Codec == nil {
+		made, err := o.Run.Codec.New(o.Run.Model.Layout(), nil)
+		if err != nil {
+			return cfg, fmt.Errorf("adversary: %w", err)
+		}
+		o.Codec = made
 	}
 	m := &member{
-		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: made, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
+		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: o.Codec, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
 		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
 		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop, common: cfg.Common,
 	}

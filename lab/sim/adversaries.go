@@ -96,9 +96,16 @@ func (n *network) corrupt(client int, cfg node.Config) (node.Config, error) {
 	if kind == "" {
 		return cfg, nil
 	}
+	if n.sharing.codec == nil {
+		made, err := n.run.Codec.New(n.run.Model.Layout(), nil)
+		if err != nil {
+			return cfg, err
+		}
+		n.sharing.codec = made
+	}
 	return adversary.Wrap(kind, cfg, adversary.Options{
 		Seed: wire.Sum("entrain/sim/adversary", n.seed[:], wire.AppendU32(nil, uint32(client))),
-		Run:  n.run, NewEngine: n.newEngine, Gang: n.gang(kind), Secret: wire.Sum("entrain/sim/secret", n.seed[:]), Referee: n.referee,
+		Run:  n.run, Codec: n.sharing.codec, NewEngine: n.newEngine, Gang: n.gang(kind), Secret: wire.Sum("entrain/sim/secret", n.seed[:]), Referee: n.referee,
 	})
 }
 

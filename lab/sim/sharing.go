@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/merkle"
@@ -31,6 +32,7 @@ func (n *network) newEngine(run engine.Run) (engine.Engine, error) {
 
 // sharing is what the engines of all participants have in common.
 type sharing struct {
+	codec   codec.Codec           // of adversaries, nil until there is one
 	mu      sync.RWMutex          // guards what follows
 	zeros   map[int]*values       // by length
 	byRoot  map[wire.Hash]*values // parameters, and states that were loaded
