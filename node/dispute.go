@@ -196,36 +196,40 @@ func (n *Node) move(arg *argument, a client.Argue) {
 	})
 }
 
-// watchDisputes reports what the ledger shows of disputes and convictions.
+// watchDisputes reports what the ledger shows of disputes and convictions. A process with many
+// members lists once for all what is new in a state.
 func (n *Node) watchDisputes() {
-	s := n.state
-	docket := n.cfg.Common.Docket(s)
-	for i := range docket.Disputes {
-		d := &docket.Disputes[i]
-		if last, ok := n.disputes[d.ID]; !ok || last != docket.Positions[d.ID] {
-			n.observe(event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.told(docket, d)})
-		}
+	before, convicted := n.docket, n.convicted
+	n.docket, n.convicted = n.cfg.Common.Docket(n.state), n.state.ConvictionsTotal()
+	list := func() []event.Event { return n.news(before, convicted) }
+	if once, ok := n.cfg.Common.(interface {
+		News(before, now *client.Docket, convicted uint32, list func() []event.Event) []event.Event
+	}); ok {
+		shared := once.News(before, n.docket, convicted, list)
+		list = func() []event.Event { return shared }
 	}
-	n.disputes = docket.Positions
-	total := s.ConvictionsTotal()
-	if n.convicted < total {
-		for _, c := range s.Convictions() {
-			if c.Number > n.convicted {
-				n.observe(event.Convicted{Round: c.Round, Member: c.Member, Offence: c.Offence.String(), Slashed: c.Slashed, Text: convictionText(c)})
-			}
-		}
-		n.convicted = total
+	for _, ev := range list() {
+		n.observe(ev)
 	}
 }
 
-// told is disputeText, which a process with many members writes once for all.
-func (n *Node) told(docket *client.Docket, d *dispute.Dispute) string {
-	if once, ok := n.cfg.Common.(interface {
-		Text(*client.Docket, uint32, func() string) string
-	}); ok {
-		return once.Text(docket, d.ID, func() string { return n.disputeText(*d) })
+// news lists the disputes and convictions of the state that an earlier one did not have so.
+func (n *Node) news(before *client.Docket, convicted uint32) (list []event.Event) {
+	for i := range n.docket.Disputes {
+		d := &n.docket.Disputes[i]
+		if last, ok := before.Positions[d.ID]; !ok || last != n.docket.Positions[d.ID] {
+			list = append(list, event.Dispute{Epoch: d.Epoch, Round: d.Round, Step: d.Step, Member: d.Accused, Stage: d.Stage.String(), Text: n.disputeText(*d)})
+		}
 	}
-	return n.disputeText(*d)
+	if convicted == n.convicted {
+		return list
+	}
+	for _, c := range n.state.Convictions() {
+		if c.Number > convicted {
+			list = append(list, event.Convicted{Round: c.Round, Member: c.Member, Offence: c.Offence.String(), Slashed: c.Slashed, Text: convictionText(c)})
+		}
+	}
+	return list
 }
 
 // disputeText describes the stage of a dispute in one line.

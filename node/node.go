@@ -220,8 +220,8 @@ type Node struct {
 	engine      queue
 	checking    map[client.Share]context.CancelFunc // shares being computed again
 	arguments   map[client.Share]*argument
-	disputes    map[uint32]client.Position // what was told of them last
-	convicted   uint32                     // number of the last conviction that was told of
+	docket      *client.Docket // of the last state whose disputes were told of
+	convicted   uint32         // number of the last conviction that was told of
 	save        saver
 	clock       loop.Monotonic // the machine's
 	silentSince time.Time      // of the ledger, on the messages sent to it; zero: it answers
@@ -251,7 +251,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }
 	}
-	n := &Node{cfg: cfg, self: cfg.Key.Public()}
+	n := &Node{cfg: cfg, self: cfg.Key.Public(), docket: &client.Docket{}}
 	n.cases, _ = cfg.Store.(CaseStore)
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -25,13 +26,13 @@ type common struct {
 	rosters map[*byte]*client.Roster     // by state
 	last    *client.Roster
 	dockets map[*byte]*client.Docket // by state
-	texts   map[said]string          // about disputes
+	news    map[step]*[]event.Event  // of disputes and convictions
 }
 
-// said is a dispute in a state.
-type said struct {
-	docket  *client.Docket
-	dispute uint32
+// step is from one state to another, and the number of convictions before it.
+type step struct {
+	before, now *client.Docket
+	convicted   uint32
 }
 
 // rememberMin is the least number of answers and the like that are remembered, and rememberRounds
@@ -42,7 +43,7 @@ func newCommon(cfg Config) *common {
 	return &common{
 		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[wire.Hash][]answer{},
 		records: map[string]*gossip.Authored{}, good: map[*gossip.Authored]bool{},
-		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, texts: map[said]string{},
+		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, news: map[step]*[]event.Event{},
 	}
 }
 
@@ -150,25 +151,12 @@ func (c *common) Docket(s coordinator.State) *client.Docket {
 	return once(&c.mu, c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
 }
 
-// textsMax bounds the texts that are remembered, each of which keeps the docket of a state.
-const textsMax = 1 << 13
-
-// Text returns what is told of a dispute, which all tell alike.
-func (c *common) Text(docket *client.Docket, dispute uint32, write func() string) string {
-	c.mu.RLock()
-	text, known := c.texts[said{docket, dispute}]
-	c.mu.RUnlock()
-	if known {
-		return text
-	}
-	text = write()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.texts) >= textsMax {
-		clear(c.texts)
-	}
-	c.texts[said{docket, dispute}] = text
-	return text
+// News returns what is told of disputes and convictions, which all tell alike.
+func (c *common) News(before, now *client.Docket, convicted uint32, list func() []event.Event) []event.Event {
+	return *once(&c.mu, c.news, step{before, now, convicted}, func() *[]event.Event {
+		news := list()
+		return &news
+	})
 }
 
 // once returns the answer to a question, which it computes if it does not remember it.

@@ -58,6 +58,8 @@ func (p *part) appendBody(dst []byte, ev event.Event) []byte {
 		return appendCommitted(dst, ev)
 	case event.Dispute:
 		shared = ev
+	case event.Convicted:
+		shared = ev
 	case event.State:
 		ev.Snapshot = nil
 		shared = ev
