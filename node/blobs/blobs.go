@@ -19,7 +19,7 @@ import (
 // It implements p2p.Source.
 type Store struct {
 	mu     sync.RWMutex // guards what follows
-	byRoot map[wire.Hash]*Blob
+	byRoot map[wire.Hash]Blob
 	// updates names the updates made here, by the round of their payloads. They are among byRoot.
 	updates map[coordinator.Round]client.Update
 	// In a run of slices: pieces of payloads, the own slices of updates, and what is held.
@@ -31,7 +31,7 @@ type Store struct {
 // New returns a store that is empty.
 func New() *Store {
 	return &Store{
-		byRoot: map[wire.Hash]*Blob{}, updates: map[coordinator.Round]client.Update{},
+		byRoot: map[wire.Hash]Blob{}, updates: map[coordinator.Round]client.Update{},
 		sections: map[Range]keptSection{}, slices: map[coordinator.Round]client.Update{}, shown: map[coordinator.Round][]byte{},
 	}
 }
@@ -39,9 +39,15 @@ func New() *Store {
 // Blob is a payload or an update, which has bytes, or parameters or an optimizer state, whose
 // floats are encoded chunk by chunk when they are asked for.
 type Blob struct {
-	round  coordinator.Round // blobs of bytes are dropped with their round; the others by Drop
+	round coordinator.Round // blobs of bytes are dropped with their round; the others by Drop
+	bytes []byte
+	*described
+}
+
+// described is what a blob has beside bytes. Nearly all, in a large run, have nothing, and share
+// bare, or fetched if they are of one chunk, whose leaf is their root.
+type described struct {
 	leaves []wire.Hash
-	bytes  []byte
 	floats engine.Vector
 	// The own payload in a run of slices has leaves of its pieces in place of leaves, and sections is
 	// how many of its sections are kept.
@@ -49,11 +55,13 @@ type Blob struct {
 	sections int
 }
 
+var bare, fetched = &described{}, &described{}
+
 // PutPayload keeps a payload under its root until its round is forgotten.
 func (s *Store) PutPayload(round coordinator.Round, payload []byte) (root wire.Hash) {
 	leaves := merkle.BlobLeaves(payload)
 	root = merkle.Root(leaves)
-	s.Put(root, &Blob{round: round, leaves: leaves, bytes: payload})
+	s.Put(root, &Blob{round, payload, &described{leaves: leaves}})
 	return root
 }
 
@@ -64,17 +72,17 @@ func (s *Store) PutFetched(round coordinator.Round, root wire.Hash, payload []by
 		s.PutPayload(round, payload)
 		return
 	}
-	s.Put(root, &Blob{round: round, leaves: []wire.Hash{root}, bytes: payload})
+	s.Put(root, &Blob{round, payload, fetched})
 }
 
 // PutReveal keeps the part of a payload that its author revealed, under revealKey of the two.
 func (s *Store) PutReveal(round coordinator.Round, name wire.Hash, body []byte) {
-	s.Put(name, &Blob{round: round, bytes: body})
+	s.Put(name, &Blob{round, body, bare})
 }
 
 // PutVersion serves a version, whose values must not change before Drop returns.
 func (s *Store) PutVersion(v *Version) {
-	s.Put(v.Root, &Blob{leaves: v.Leaves, floats: v.Values})
+	s.Put(v.Root, &Blob{described: &described{leaves: v.Leaves, floats: v.Values}})
 }
 
 // Put keeps a blob. One that was there for a later round stays as long.
@@ -84,7 +92,7 @@ func (s *Store) Put(root wire.Hash, b *Blob) {
 	if old, ok := s.byRoot[root]; ok {
 		b.round = max(b.round, old.round)
 	}
-	s.byRoot[root] = b
+	s.byRoot[root] = *b
 }
 
 // KeepPayload keeps a payload for a later round too, to which it was committed again. It reports
@@ -97,6 +105,7 @@ func (s *Store) KeepPayload(round coordinator.Round, root wire.Hash) bool {
 		return false
 	}
 	b.round = max(b.round, round)
+	s.byRoot[root] = b
 	return true
 }
 
@@ -134,18 +143,20 @@ func (s *Store) Forget(before coordinator.Round) {
 // Leaves implements p2p.Source.
 func (s *Store) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 	b, ok := s.get(root)
-	return b.leaves, ok
+	switch {
+	case !ok:
+		return nil, false
+	case b.described == fetched:
+		return []wire.Hash{root}, true
+	}
+	return b.leaves, true
 }
 
-// get returns a copy of the description of a blob; bytes are never changed.
 func (s *Store) get(root wire.Hash) (Blob, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	b, ok := s.byRoot[root]
-	if !ok {
-		return Blob{}, false
-	}
-	return *b, true
+	return b, ok
 }
 
 // Chunk implements p2p.Source.
@@ -153,7 +164,7 @@ func (s *Store) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	s.mu.RLock() // until the floats are read, which change after Drop
 	defer s.mu.RUnlock()
 	b, ok := s.byRoot[root]
-	if !ok || int(i) >= len(b.leaves) {
+	if !ok || int(i) >= len(b.leaves) && (i > 0 || b.described != fetched) {
 		return nil, false
 	}
 	if b.floats != nil {
@@ -190,7 +201,7 @@ func ParseNamed(answer []byte) (u client.Update, ok bool) {
 // NewUpdate returns the blob of the update of a round's accepted set. It may be called off the
 // loop.
 func NewUpdate(round coordinator.Round, update []byte) *Blob {
-	return &Blob{round: round, leaves: merkle.BlobLeaves(update), bytes: update}
+	return &Blob{round, update, &described{leaves: merkle.BlobLeaves(update)}}
 }
 
 // Name returns what peers name the update by.

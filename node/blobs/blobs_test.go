@@ -1,15 +1,11 @@
 package blobs
 
-import (
-	"testing"
-
-	"github.com/entrain-network/entrain/wire"
-)
+import "testing"
 
 // A member that commits to the same payload again and again must not have it forgotten with the first round it was for: the others would
 // lack it when it is to be applied.
 func TestPayloadOfSeveralRoundsIsKeptForTheLast(t *testing.T) {
-	s := &Store{byRoot: map[wire.Hash]*Blob{}}
+	s := New()
 	root := s.PutPayload(3, []byte("again"))
 	if !s.KeepPayload(7, root) {
 		t.Fatal("a payload that is held is said to be missing")

@@ -71,7 +71,7 @@ func ParseSection(answer []byte, r Range, size int) (s Section, err error) {
 // PutPieces keeps the own payload for questions for its pieces.
 func (s *Store) PutPieces(round coordinator.Round, payload []byte) {
 	pieces := merkle.PieceLeaves(payload, codec.PieceBytes)
-	s.Put(merkle.Root(pieces), &Blob{round: round, pieces: pieces, bytes: payload})
+	s.Put(merkle.Root(pieces), &Blob{round, payload, &described{pieces: pieces}})
 }
 
 // Section returns pieces of a payload that are here: of the own one, or those that were asked for
@@ -79,9 +79,9 @@ func (s *Store) PutPieces(round coordinator.Round, payload []byte) {
 func (s *Store) Section(r Range) (found Section, ok bool) {
 	s.mu.RLock()
 	found, ok = s.sections[r].Section, s.sections[r].round > 0
-	own := s.byRoot[r.Payload]
+	own, held := s.byRoot[r.Payload]
 	s.mu.RUnlock()
-	if ok || own == nil || r.From >= r.To || r.To > len(own.pieces) || r.To-r.From > partPieces {
+	if ok || !held || r.From >= r.To || r.To > len(own.pieces) || r.To-r.From > partPieces {
 		return found, ok
 	}
 	found = Section{
@@ -106,7 +106,7 @@ const sectionsOfOwn = 1 << 12
 func (s *Store) PutSection(round coordinator.Round, r Range, found Section) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own := s.byRoot[r.Payload]; own != nil {
+	if own, ok := s.byRoot[r.Payload]; ok && own.pieces != nil {
 		if own.sections++; own.sections > sectionsOfOwn {
 			return
 		}
