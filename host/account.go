@@ -18,6 +18,7 @@ type accounts struct {
 	list  []*account // in order of keys
 	hash  wire.Hash  // the hash of the table, if not dirty
 	dirty bool
+	bytes []byte // memory of append
 }
 
 type account struct {
@@ -119,7 +120,8 @@ func (a *accounts) prune(nowMs uint64) {
 
 func (a *accounts) sum() wire.Hash {
 	if a.dirty {
-		a.hash, a.dirty = wire.Sum("entrain/ledger/accounts", a.append(nil)), false
+		a.bytes = a.append(a.bytes[:0])
+		a.hash, a.dirty = wire.Sum("entrain/ledger/accounts", a.bytes), false
 	}
 	return a.hash
 }

@@ -53,20 +53,21 @@ type Block struct {
 // their participants, the tokens and nonces of keys, and the replicas. For each block, call
 // Begin, then Deliver for each transaction, then Commit. It is not safe for concurrent use.
 type Host struct {
-	genesis  Genesis
-	rules    Rules
-	height   uint64
-	timeMs   uint64
-	seed     wire.Hash // of the newest block
-	accounts accounts
-	names    names
-	bank     bank
-	replicas replicas
-	runs     []*run // in order of names
-	archive  archive
-	mark     mark
-	rest     wire.Hash // hash of all but the mark, as of the last commit
-	tried    int       // referees that the open block has made, or tried to
+	genesis     Genesis
+	genesisLeaf wire.Hash // zero until it is wanted
+	rules       Rules
+	height      uint64
+	timeMs      uint64
+	seed        wire.Hash // of the newest block
+	accounts    accounts
+	names       names
+	bank        bank
+	replicas    replicas
+	runs        []*run // in order of names
+	archive     archive
+	mark        mark
+	rest        wire.Hash // hash of all but the mark, as of the last commit
+	tried       int       // referees that the open block has made, or tried to
 	// refuted are the keys whose evidence the open block has refused. It judges no more of theirs,
 	// since to judge takes milliseconds and a refusal costs its sender nothing.
 	refuted []key.Public

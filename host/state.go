@@ -64,7 +64,10 @@ func (h *Host) Hash() wire.Hash {
 // roots returns all leaves of the state's hash, and a hash of all but the mark.
 func (h *Host) roots() (rest wire.Hash, leaves []wire.Hash) {
 	leaves = make([]wire.Hash, leafCount)
-	leaves[leafGenesis] = wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis))
+	if h.genesisLeaf.IsZero() {
+		h.genesisLeaf = wire.Sum("entrain/ledger/genesis", appendGenesis(nil, h.genesis))
+	}
+	leaves[leafGenesis] = h.genesisLeaf
 	leaves[leafKeys] = keysLeaf(h.accounts.sum(), h.names.sum())
 	leaves[leafPurses], leaves[leafPools] = h.bank.sums()
 	leaves[leafReplicas] = h.replicas.sum()
