@@ -59,8 +59,9 @@ func NewCommitments() *Commitments {
 	return &Commitments{byRound: map[coordinator.Round]byMember{}}
 }
 
-// byMember are the commitments of a round, those of each member in the order in which they came.
-type byMember map[coordinator.Member][]*Authored
+// byMember are the commitments of a round, those of each member in the order in which they came,
+// and then nil.
+type byMember map[coordinator.Member][PerMemberMax]*Authored
 
 // Authored is a signed commitment and its author's key. It never changes.
 type Authored struct {
@@ -114,7 +115,7 @@ func (s *Commitments) Wants(author key.Public, c *dispute.Commitment) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	member, ok := s.members[author]
-	return ok && c.Member == member && Current(c.Round, s.now) && len(s.byRound[c.Round][member]) < PerMemberMax
+	return ok && c.Member == member && Current(c.Round, s.now) && s.byRound[c.Round][member][PerMemberMax-1] == nil
 }
 
 // Current reports whether commitments to a round still matter, or already, while round now is open.
@@ -129,18 +130,34 @@ func (s *Commitments) Put(a *Authored) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.byRound[c.Round][c.Member]
-	if len(list) >= PerMemberMax || slices.ContainsFunc(list, func(o *Authored) bool { return o.ID == a.ID }) {
+	k := 0
+	for ; k < len(list) && list[k] != nil; k++ {
+		if list[k].ID == a.ID {
+			return false
+		}
+	}
+	if k == len(list) {
 		return false
 	}
 	if s.byRound[c.Round] == nil {
 		s.byRound[c.Round] = byMember{}
 	}
-	s.byRound[c.Round][c.Member] = append(list, a)
+	list[k] = a
+	s.byRound[c.Round][c.Member] = list
 	return true
 }
 
 // Of returns the commitments of a member in a round, in the order in which they came.
-func (s *Commitments) Of(round coordinator.Round, member coordinator.Member) []*Authored {
+func (s *Commitments) Of(round coordinator.Round, member coordinator.Member) (list []*Authored) {
+	for _, a := range s.of(round, member) {
+		if a != nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func (s *Commitments) of(round coordinator.Round, member coordinator.Member) [PerMemberMax]*Authored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byRound[round][member]
@@ -148,10 +165,8 @@ func (s *Commitments) Of(round coordinator.Round, member coordinator.Member) []*
 
 // By returns the commitment of a member in a round.
 func (s *Commitments) By(round coordinator.Round, member coordinator.Member) (*Authored, bool) {
-	if list := s.Of(round, member); len(list) > 0 {
-		return list[0], true
-	}
-	return nil, false
+	first := s.of(round, member)[0]
+	return first, first != nil
 }
 
 // Knows reports whether a commitment, as gossip carries it, is there. Its signature is good then.
@@ -162,7 +177,12 @@ func (s *Commitments) Knows(encoded []byte) bool {
 	}
 	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
 	member := coordinator.Member(binary.LittleEndian.Uint32(encoded[roundAt+4:]))
-	return slices.ContainsFunc(s.Of(round, member), func(a *Authored) bool { return bytes.Equal(a.Bytes, encoded) })
+	for _, a := range s.of(round, member) {
+		if a != nil && bytes.Equal(a.Bytes, encoded) {
+			return true
+		}
+	}
+	return false
 }
 
 // Forget drops the commitments of rounds before a given one, except those to retained shares.
@@ -173,7 +193,7 @@ func (s *Commitments) Forget(before coordinator.Round) {
 		if round >= before {
 			continue
 		}
-		maps.DeleteFunc(members, func(i coordinator.Member, _ []*Authored) bool {
+		maps.DeleteFunc(members, func(i coordinator.Member, _ [PerMemberMax]*Authored) bool {
 			return !s.retained[client.Share{Round: round, Member: i}]
 		})
 		if len(members) == 0 {
@@ -239,7 +259,10 @@ func (s *Commitments) AnswerQuestion(r *wire.Reader) []byte {
 	var list []*Authored
 	size := 0
 	for _, i := range slices.Compact(wanted) {
-		for _, k := range s.Of(round, i) {
+		for _, k := range s.of(round, i) {
+			if k == nil {
+				break
+			}
 			if with := size + 4 + len(k.Bytes); with <= p2p.MaxAnswer {
 				list, size = append(list, k), with
 			}
