@@ -43,8 +43,9 @@ type Download struct {
 	one single
 }
 
-// single is the memory of a fetch of one chunk, as most are.
+// single is the memory of a fetch of one chunk from a few peers, as most are.
 type single struct {
+	peers [activeMax + 1]provider
 	leaf  [1]wire.Hash
 	owner [1]uint64
 	held  [1]bool
@@ -78,7 +79,11 @@ func NewDownload(f Fetch) (*Download, error) {
 		return nil, err
 	}
 	f.From = distinct(f.From)
-	d := &Download{fetch: f, peers: make([]provider, len(f.From))}
+	d := &Download{fetch: f}
+	if d.peers = d.one.peers[:]; len(f.From) > len(d.peers) {
+		d.peers = make([]provider, len(f.From))
+	}
+	d.peers = d.peers[:len(f.From)]
 	if f.Ref.Chunks() > 1 {
 		d.partial = &Partial{ref: f.Ref}
 	}

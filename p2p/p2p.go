@@ -80,7 +80,7 @@ type Network interface {
 	Publish(data []byte) error
 
 	// Ask sends a request of at most MaxRequest bytes to a peer and gives done its
-	// answer of at most MaxAnswer bytes.
+	// answer of at most MaxAnswer bytes. The request must not change afterwards.
 	Ask(ctx context.Context, to key.Public, request []byte, done func([]byte, error))
 
 	// Fetch gets a blob and gives it to done, verified, or a *FetchError that holds

@@ -13,7 +13,7 @@ type arrival struct {
 
 func (a arrival) arrive() {
 	p, q := a.from, a.at
-	if m := p.mesh; !q.gone.Load() && m.side[p.self] == m.side[q.self] && q.connected(p) {
+	if !q.gone.Load() && p.side == q.side && q.connected(p) {
 		a.f()
 	}
 }

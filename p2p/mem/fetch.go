@@ -13,7 +13,7 @@ import (
 type fetching struct {
 	ctx     context.Context
 	peer    *Peer
-	fetch   p2p.Fetch
+	penalty func(key.Public, p2p.Offence) // of who fetches
 	done    func([]byte, error)
 	machine *p2p.Download
 	streams []*stream
@@ -34,7 +34,14 @@ type stream struct {
 
 // Fetch gets a blob. See p2p.Network.
 func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
-	d := &fetching{ctx: ctx, peer: p, fetch: f, done: done}
+	d := &fetching{ctx: ctx, peer: p, penalty: f.Penalty, done: done}
+	f.Self, f.Penalty = p.self, d.charge
+	machine, err := p2p.NewDownload(f)
+	if err != nil {
+		p.part.loop.Post(func() { done(nil, err) })
+		return
+	}
+	d.machine = machine
 	p.part.loop.Post(d.begin)
 }
 
@@ -44,14 +51,7 @@ func (d *fetching) begin() {
 		d.done(nil, p2p.ErrClosed)
 		return
 	}
-	f := d.fetch
-	f.Self, f.Penalty = p.self, d.charge
-	machine, err := p2p.NewDownload(f)
-	if err != nil {
-		d.done(nil, err)
-		return
-	}
-	d.machine, d.hide, d.streams = machine, p.source.Begin(machine), d.first[:0]
+	d.hide, d.streams = p.source.Begin(d.machine), d.first[:0]
 	p.begin(&d.request, d.done, d.release)
 	d.advance()
 }
@@ -59,8 +59,8 @@ func (d *fetching) begin() {
 // charge is the download's Penalty.
 func (d *fetching) charge(k key.Public, o p2p.Offence) {
 	d.peer.standing.Charge(k, o, d.peer.part.loop.Now())
-	if d.fetch.Penalty != nil {
-		d.fetch.Penalty(k, o)
+	if d.penalty != nil {
+		d.penalty(k, o)
 	}
 }
 

@@ -97,7 +97,7 @@ type Mesh struct {
 	salt      uint64                  // of links' jitter
 	links     map[pair]Link           // those that SetLink was called for
 	faults    map[key.Public]Faults
-	side      map[key.Public]int // by peer: its side of a cut network
+	side      map[key.Public]int // by peer: Peer.side, where it is not 0
 }
 
 // pair is a directed link's ends.
@@ -160,6 +160,9 @@ func (m *Mesh) Cut(groups ...[]key.Public) {
 				m.side[k] = i + 1
 			}
 		}
+		for _, p := range m.peers {
+			p.side = m.side[p.self]
+		}
 	})
 }
 
@@ -182,7 +185,7 @@ func (m *Mesh) Crash(k key.Public) {
 func (m *Mesh) find(k key.Public) *Peer { return m.byKey[k] }
 
 func (m *Mesh) add(p *Peer) {
-	p.number, p.here = len(m.joined), true
+	p.number, p.here, p.side = len(m.joined), true, m.side[p.self]
 	m.joined = append(m.joined, p.self)
 	m.peers = append(m.peers, p)
 	m.byKey[p.self] = p

@@ -30,6 +30,7 @@ type Peer struct {
 	plain    bool        // wants are all that it allows, as with most
 	number   int         // of those that joined before it
 	here     bool
+	side     int // of a cut network
 	place    int // in the mesh's knit
 	standing p2p.Standing
 	links    map[int]*link // to others, by their number
@@ -228,7 +229,7 @@ func (d *drawing) at(i int) *Peer {
 
 // Ask asks one peer. See p2p.Network.
 func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
-	a := &asking{ctx: ctx, peer: p, to: to, question: bytes.Clone(question), done: done}
+	a := &asking{ctx: ctx, peer: p, to: to, question: question, done: done}
 	p.part.loop.Post(a.begin)
 }
 
