@@ -127,9 +127,11 @@ func (m *Machine) advance(round coordinator.Round, params wire.Hash) {
 // next were made in the previous round.
 const keepBehind = 2
 
-// heal asks for the agreed parameters.
+// heal asks for the agreed parameters. Where it holds them, it waits until the run agrees on later
+// ones: a validator that has just started does not know what an open window applies.
 func (m *Machine) heal(round coordinator.Round, agreed wire.Hash) {
-	if m.model.healing || !m.due(&m.model.healedMs, rehealMs) {
+	held := m.model.known && m.model.round == round && m.model.hash == agreed
+	if held || m.model.healing || !m.due(&m.model.healedMs, rehealMs) {
 		return
 	}
 	m.model.healing = true

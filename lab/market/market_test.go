@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/bucket"
 	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/score"
@@ -166,6 +167,46 @@ func TestAValidatorComesLate(t *testing.T) {
 	for _, e := range m.Scored(1) {
 		if e.Verdict != score.Fair {
 			t.Errorf("it found an honest miner %+v", e)
+		}
+	}
+}
+
+// TestAValidatorThatHoldsTheModelFetchesNothing has one start in a run whose miners have gone, with
+// their reveals, before they agreed on what these make of the model. It fetches the model before
+// them once, however long they stay away.
+func TestAValidatorThatHoldsTheModelFetchesNothing(t *testing.T) {
+	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {Late: true}}, Steps: 32})
+	if !m.Until(time.Hour, func() bool { _, agreed := m.State().Params(); return agreed >= 12 && m.State().Round() > agreed }) {
+		t.Fatal("no window began")
+	}
+	for i := range 3 {
+		m.CrashMiner(i)
+		store, err := m.Buckets.Open(Place(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := store.List(t.Context(), bucket.RunPrefix(m.State().ID()), "", 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			if name, err := bucket.ParseName(o.Key); err == nil && name.Kind == bucket.KindReveal {
+				if err := store.Delete(t.Context(), o.Key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := m.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	m.Until(10*time.Minute, func() bool { return m.validators[1].healed > 1 })
+	if n := m.validators[1].healed; n != 1 {
+		t.Errorf("it fetched the model %d times: %q", n, m.JudgeNotes(1))
+	}
+	for _, note := range m.JudgeNotes(1) {
+		if strings.Contains(note, "announced no bucket") {
+			t.Errorf("it says of a miner with a bucket: %s", note)
 		}
 	}
 }

@@ -98,7 +98,7 @@ type Validator struct {
 	state  coordinator.State
 	height uint64
 	known  bool
-	where  map[key.Public]bucket.Location
+	where  map[key.Public]bucket.Location // announced; nil until the first answer
 	signed map[place]dispute.Commitment
 	held   map[place]Result // checked results
 	told   bool             // something was said about windows that are not forgotten
@@ -127,7 +127,7 @@ func New(ctx context.Context, cfg Config) (*Validator, error) {
 	}
 	v := &Validator{
 		cfg: cfg, self: cfg.Key.Public(), slicer: slicer,
-		where: map[key.Public]bucket.Location{}, held: map[place]Result{}, signed: map[place]dispute.Commitment{},
+		held: map[place]Result{}, signed: map[place]dispute.Commitment{},
 		judge: Judge{Run: cfg.ID, Engine: cfg.Engine, Slicer: slicer, Tensors: cfg.Tensors, Inexact: cfg.Inexact},
 	}
 	// deterministic, so it is the same after a restart
@@ -188,7 +188,7 @@ func (v *Validator) lookUp() {
 			if err != nil || v.ended {
 				return
 			}
-			clear(v.where)
+			v.where = map[key.Public]bucket.Location{}
 			for _, p := range found {
 				for _, addr := range p.Addrs {
 					if at, err := bucket.ParseLocation(addr); err == nil {
@@ -350,7 +350,7 @@ func (v *Validator) heal(a validator.Heal) {
 			}
 		}, func() {
 			if root != a.Params {
-				v.note("a model that was fetched is not the one of round %d", a.Round)
+				v.note("a model that was fetched is not the one of round %d: trying another way", a.Round)
 				v.step(failed)
 				return
 			}

@@ -40,7 +40,11 @@ func (v *Validator) fetch(a validator.Fetch) {
 	}
 	at, ok := v.where[a.Key]
 	if !ok {
-		v.cfg.Loop.Post(func() { missing("bucket", errNoBucket) })
+		err := errNoBucket
+		if v.where == nil { // nobody's are known yet
+			err = bucket.ErrMissing
+		}
+		v.cfg.Loop.Post(func() { missing("bucket", err) })
 		return
 	}
 	if c, ok := v.signed[place{a.Window, a.Member}]; ok {
