@@ -188,7 +188,7 @@ func Explain(out io.Writer, e view.Explanation) error {
 		if paid < m.Score {
 			fmt.Fprintf(out, "No score is paid more than the median of those above 0, %.3f.\n", paid)
 		}
-		fmt.Fprintf(out, "Its weight is its score times its sequences, %.3f x %s = %.1f, of %.1f of all members with a score above 0: %.2f %%.\n",
+		fmt.Fprintf(out, "Its weight is its score times its sequences, %.3f x %s = %.1f, of %.1f for all members with a score above 0: %.2f %%.\n",
 			paid, view.Thousands(uint64(m.Sequences)), paid*float64(m.Sequences), e.Weights, 100*m.Weight)
 		fmt.Fprintf(out, "Of the period's emission of at most %s tokens, %d %% is the validators'; its part of the rest is %s tokens.\n",
 			view.Thousands(e.Emission), e.ValidatorPercent, view.Thousands(m.Reward))
@@ -197,7 +197,7 @@ func Explain(out io.Writer, e view.Explanation) error {
 }
 
 func explainMean(out io.Writer, m view.MemberScore) error {
-	_, err := fmt.Fprintf(out, "\nEach is clipped to their weighted median, plus and minus the median distance from it. The weighted mean is %+.3f.\n", m.Score)
+	_, err := fmt.Fprintf(out, "\nIts score is their weighted mean, %+.3f; none counts as further from the weighted median than the median distance.\n", m.Score)
 	return err
 }
 
@@ -206,8 +206,13 @@ func explainSeen(out io.Writer, e view.Explanation) {
 	if len(e.Seen) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "One validator evaluated it %d times. The cosine is that of its revealed update with the recomputed gradient over the\n"+
-		"whole slice; by tensor, the mean of the tensors' cosines. The lower of the two counts:\n\n", len(e.Seen))
+	times := "once"
+	if n := len(e.Seen); n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	fmt.Fprintf(out, "One validator evaluated it %s. A score is the lower of two cosines of the revealed update with the recomputed\n"+
+		"gradient, over the whole slice and by tensor, minus up to a fifth where the loss falls less on its own pages than on\n"+
+		"others. The norm is the update's, in medians of the window. Work is right if it committed to the recomputed gradient:\n\n", times)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  window\tcosine\tby tensor\tnorm\tgain on its pages\ton others\twork\tscore\twhy\taverage")
 	for _, x := range e.Seen {
