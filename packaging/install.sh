@@ -40,16 +40,16 @@ elif command -v shasum >/dev/null; then
 else
   fail "neither sha256sum nor shasum is here to verify the download"
 fi
-get() {
-  if command -v curl >/dev/null; then
-    curl -fsSL "$from/$1" -o "$2"
-  else
-    wget -q "$from/$1" -O "$2"
-  fi || fail "cannot fetch $from/$1"
-}
+if command -v curl >/dev/null; then
+  get() { curl -fsSL "$from/$1" -o "$2" || fail "cannot fetch $from/$1"; }
+elif command -v wget >/dev/null; then
+  get() { wget -q "$from/$1" -O "$2" || fail "cannot fetch $from/$1"; }
+else
+  fail "neither curl nor wget is here to fetch the program: install one of them"
+fi
 
-mkdir -p "$to" || fail "cannot make $to; name another directory with ENTRAIN_TO"
-dir=$(mktemp -d)
+# Beside the old program, so that the new one takes its place whole.
+mkdir -p "$to" && dir=$(mktemp -d "$to/.entrain.XXXXXX") || fail "cannot write to $to; name another directory with ENTRAIN_TO"
 trap 'rm -rf "$dir"' EXIT
 get SHA256SUMS "$dir/SHA256SUMS"
 listed() { awk -v name="$1" '$2 == name || $2 == "*" name { print $1 }' "$dir/SHA256SUMS"; }
@@ -74,5 +74,5 @@ mv "$dir/entrain" "$to/entrain" || fail "cannot write $to/entrain; name another 
 "$to/entrain" --version
 case :$PATH: in
 *:"$to":*) ;;
-*) echo "add $to to PATH to call it as entrain" >&2 ;;
+*) echo "to call it as entrain: export PATH=\"$to:\$PATH\"" >&2 ;;
 esac

@@ -116,6 +116,9 @@ func TestInstallScript(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(to, "entrain")); err != nil || !strings.Contains(string(got), "installed") {
 		t.Errorf("%v: %s", err, got)
 	}
+	if left, err := os.ReadDir(to); err != nil || len(left) != 1 {
+		t.Errorf("beside the program there is %v, %v", left, err)
+	}
 	// Both are listed: where there is glibc, the one for GPUs is installed if it runs.
 	if _, err := os.Stat("/lib64/ld-linux-x86-64.so.2"); err != nil || runtime.GOARCH != "amd64" {
 		return
