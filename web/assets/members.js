@@ -99,7 +99,7 @@ export function member(main, context) {
       const d = await ask(`/api${base}/members/${encodeURIComponent(context.argument)}`);
       if (closed) return;
       if (!shown) fill(main, el.title, el.now, h("div", { class: "columns" }, card("Standing", "", el.about), card("Comings and goings", "", el.turns)),
-        card("What it did, and earned", "wide", table("Rounds of this member", [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num"], ["Check", "hide-s"], ["Why"], ["As a witness", "hide-s"]], el.work)));
+        card("What it did, and earned", "wide", table("Rounds of this member", [["Round"], ["Step", "hide-s"], ["Result"], ["Points", "num hide-s"], ["Check", "hide-s"], ["Why"], ["As a witness", "hide-s"]], el.work)));
       shown = true;
       draw(d);
     } catch (e) {
@@ -133,7 +133,7 @@ export function member(main, context) {
     list(el.turns, d.turns, (t) => t.ms + t.what, (t) => h("li", {}, h("time", {}, moment(t.ms)), " ", h("span", {}, turnText(t))));
     if (!d.turns.length) fill(el.turns, h("li", { "data-key": "" }, "None since this server began to look."));
     list(el.work, d.rounds, (w) => w.round,
-      (w) => h("tr", {}, h("td", {}, h("a", { href: `${base}/rounds/${w.round}` }, count(w.round))), h("td", { class: "hide-s" }), h("td", {}, h("span", { class: "chip" })), h("td", { class: "num" }), h("td", { class: "hide-s" }), h("td", { class: "why" }), h("td", { class: "hide-s" })),
+      (w) => h("tr", {}, h("td", {}, h("a", { href: `${base}/rounds/${w.round}` }, count(w.round))), h("td", { class: "hide-s" }), h("td", {}, h("span", { class: "chip" })), h("td", { class: "num hide-s" }), h("td", { class: "hide-s" }), h("td", { class: "why" }), h("td", { class: "hide-s" })),
       (e, w) => {
         const [, step, result, points, check, why, seat] = e.children;
         text(step, w.step ? count(w.step) : "drain");
