@@ -289,7 +289,7 @@ func TestSlicesCannotBeForeseen(t *testing.T) {
 	})
 	// By luck a bet shows enough in one window of four: the mean over seeds tells luck from knowledge.
 	t.Run("works not compared", func(t *testing.T) {
-		const seeds = 8
+		const seeds = 4
 		var sum float64
 		for seed := range seeds {
 			sum += bet(t, Config{Seed: wire.Hash{byte(seed)}, Inexact: true}, false).Share

@@ -6,11 +6,11 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// paced runs five miners that are alike and one that is not, and returns what came of all, and of
-// each for every sequence of its accepted results.
-func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, members []coordinator.MemberState, each []float64) {
+// paced runs five miners that are alike and others that are not, and returns what came of all, and
+// of each for every sequence of its accepted results.
+func paced(t *testing.T, sharing coordinator.Sharing, others ...Miner) (r Result, members []coordinator.MemberState, each []float64) {
 	t.Helper()
-	m := begin(t, Config{Miners: append(honest(5), last), Validators: []Judge{{Sample: 6}, {Sample: 6}}, Steps: 32, Sharing: sharing})
+	m := begin(t, Config{Miners: append(honest(5), others...), Validators: []Judge{{Sample: 7}, {Sample: 7}}, Steps: 32, Sharing: sharing})
 	r = finish(t, m)
 	s := m.State()
 	for i, e := range r.Earners {
@@ -21,9 +21,11 @@ func paced(t *testing.T, last Miner, sharing coordinator.Sharing) (r Result, mem
 		v := s.Member(at)
 		members, each = append(members, v), append(each, float64(e.Reward)/float64(max(v.Points, 1)))
 	}
-	v := members[5]
-	t.Logf("%v shares, %+v: %d of %d sequences, %d results; paid %.3f of the mean of the others, for a sequence %.3f", sharing, last, v.Points, total(members), v.Results,
-		r.relative(), each[5]/mean(each[:5]))
+	for i, o := range others {
+		v := members[5+i]
+		t.Logf("%v shares, %+v: %d of %d sequences, %d results; paid %.3f of what the others are for a sequence",
+			sharing, o, v.Points, total(members), v.Results, each[5+i]/mean(each[:5]))
+	}
 	return r, members, each
 }
 
@@ -39,12 +41,12 @@ func mean(list []float64) (sum float64) {
 // it is dropped; with shares by speed nothing of it is late, and it is paid as the others for
 // what it does.
 func TestASlowMinerIsGivenWhatItManages(t *testing.T) {
-	_, members, _ := paced(t, Miner{Slow: 4}, coordinator.EqualShares)
+	_, members, _ := paced(t, coordinator.EqualShares, Miner{Slow: 4})
 	if v := members[5]; v.Results != 0 {
 		t.Errorf("with equal shares the slow one had %d results accepted", v.Results)
 	}
 	lost := total(members)
-	r, members, each := paced(t, Miner{Slow: 4}, coordinator.SpeedShares)
+	r, members, each := paced(t, coordinator.SpeedShares, Miner{Slow: 4})
 	if v := members[5]; v.Results != 32 || v.Points*5 < members[0].Points || v.Points*2 > members[0].Points {
 		t.Errorf("by speed the slow one had %d results accepted, of %d sequences, another %d", v.Results, v.Points, members[0].Points)
 	}
@@ -67,7 +69,7 @@ func total(members []coordinator.MemberState) (sum uint64) {
 // than four equal shares, cannot do it in time, and earns nothing. One that says half as much
 // again, and just manages it, is paid for what it did and no more.
 func TestBoastingDoesNotPay(t *testing.T) {
-	_, members, _ := paced(t, Miner{Claims: 1000}, coordinator.SpeedShares)
+	_, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: 1000}, Miner{Claims: 150})
 	if v := members[5]; v.Results != 0 || v.Earned != 0 || v.Points != 0 {
 		t.Errorf("it had %d results accepted, and earned %d", v.Results, v.Earned)
 	}
@@ -76,11 +78,10 @@ func TestBoastingDoesNotPay(t *testing.T) {
 			t.Errorf("of miner %d %d results were accepted", i, v.Results)
 		}
 	}
-	_, members, each := paced(t, Miner{Claims: 150}, coordinator.SpeedShares)
-	if v := members[5]; v.Results != 32 || v.Points <= members[0].Points {
+	if v := members[6]; v.Results != 32 || v.Points <= members[0].Points {
 		t.Errorf("who manages more had %d results accepted, of %d sequences, another %d", v.Results, v.Points, members[0].Points)
 	}
-	if rate := each[5] / mean(each[:5]); rate > 1.1 {
+	if rate := each[6] / mean(each[:5]); rate > 1.1 {
 		t.Errorf("it is paid %.3f of what others are for a sequence", rate)
 	}
 }
@@ -89,7 +90,7 @@ func TestBoastingDoesNotPay(t *testing.T) {
 // work: pay is for sequences, and each is paid no better than the others'.
 func TestUnderstatingDoesNotPay(t *testing.T) {
 	for _, claims := range []uint32{25, 1} {
-		r, members, each := paced(t, Miner{Claims: claims}, coordinator.SpeedShares)
+		r, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: claims})
 		if v := members[5]; v.Results != 32 || v.Points*5/2 > members[0].Points {
 			t.Errorf("at %d %% it had %d results accepted, of %d sequences, another %d", claims, v.Results, v.Points, members[0].Points)
 		}

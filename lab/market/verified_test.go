@@ -40,11 +40,11 @@ func TestCheatsAreConvicted(t *testing.T) {
 			continue // they differ from others in what a verifier does not look at
 		}
 		t.Run(k.Name, func(t *testing.T) {
-			m := begin(t, Config{Miners: append(honest(5), Miner{Kind: k.Name}), Validators: []Judge{{}, {}}, Steps: 32, Verification: 25})
+			m := begin(t, Config{Miners: append(honest(5), Miner{Kind: k.Name}), Validators: []Judge{{}, {}}, Steps: 24, Verification: 25})
 			r := finish(t, m)
 			got := convicted(m)
 			for i, e := range r.Earners[:5] {
-				if e.Accepted != 32 || e.Reward == 0 || got[i] != 0 {
+				if e.Accepted != 24 || e.Reward == 0 || got[i] != 0 {
 					t.Errorf("honest miner %d: %d results accepted, earned %d, %s; notes %q", i, e.Accepted, e.Reward, got[i], tail(m.Notes(i)))
 				}
 			}
