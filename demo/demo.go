@@ -275,15 +275,17 @@ func (s Settings) Specification() spec.Spec {
 	}
 	p.Members.Min, p.Members.Start, p.Members.Capacity = 1, uint32(s.Clients), 64
 	p.Trust = spec.Trust{VerificationPercent: s.Verification, Stake: stake, Rate: 1}
-	// A round takes half a second; a client that is not done after twenty times as long was killed, or
-	// is starting again. Short epochs make checkpoints often, to which the run goes back when all
-	// processes are killed at once; short warmups let it notice.
+	// A round takes half a second, one of the tiny model a tenth; a client that is not done after
+	// twenty times as long was killed, or is starting again. Short epochs make checkpoints often, to
+	// which the run goes back when all processes are killed at once; short warmups let it notice.
 	round := 5 * time.Minute
 	switch {
 	case s.Device != "" && !s.buckets():
 		round = time.Minute // a device proves itself in the warmup, and may be slower than the processor
 	case s.Preset == "nano" && !s.buckets():
 		round = 10 * time.Second
+	case s.Preset == "tiny" && !s.buckets() && s.Chain != Solana:
+		round = 2500 * time.Millisecond
 	case s.Preset == "nano" || s.Preset == "tiny":
 		round = 5 * time.Second
 	}

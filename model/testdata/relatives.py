@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config, Qwen3Config
 
 out, tokenizer = sys.argv[1:]
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 with open(tokenizer) as f:
     vocab = max(300, 1 + max(json.load(f)["model"]["vocab"].values()))
 shape = dict(
