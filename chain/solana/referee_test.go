@@ -110,10 +110,11 @@ func kind(o trace.Op) string {
 
 // bench judges slices on Solana's machine.
 type bench struct {
-	m      *svm.Machine
-	payer  solana.Signer
-	steps  steps
-	result solana.Address
+	m       *svm.Machine
+	payer   solana.Signer
+	steps   steps
+	hostile *trace.Trace // what the step's operations read, of hostile words
+	result  solana.Address
 }
 
 func (b *bench) call(t *testing.T, op, tile, slice uint32, left int) svm.Result {
@@ -132,16 +133,13 @@ func (b *bench) call(t *testing.T, op, tile, slice uint32, left int) svm.Result 
 	return b.m.Send(tx)
 }
 
-// hostile is a program whose every operation but one makes words that break arithmetic: numbers
-// that are none, infinite, subnormal or of either zero.
-type hostile struct {
-	trace.Program
-	honest uint32
-}
+// hostile is a program whose every operation makes words that break arithmetic: numbers that are
+// none, infinite, subnormal or of either zero.
+type hostile struct{ trace.Program }
 
 func (h hostile) Op(t uint32) trace.Op {
 	o := h.Program.Op(t)
-	if _, leafs := o.(trace.Leafer); leafs || t == h.honest {
+	if _, leafs := o.(trace.Leafer); leafs {
 		return o
 	}
 	return hostileOp{o, t}
@@ -182,8 +180,14 @@ func TestRefereeOnSolana(t *testing.T) {
 	m.Put(b.payer.Address(), solana.SystemProgram, 1<<50, nil)
 	costs := map[string][2]cost{}
 	var kinds []string
+	pool := exact.NewPool(1)
+	defer pool.Close()
 	for k, c := range []llama.Config{cfg, eight} {
 		b.steps = judged(t, c, 128)
+		var err error
+		if b.hostile, err = trace.Run(t.Context(), pool, hostile{b.steps.program}, b.steps.sources); err != nil {
+			t.Fatal(err)
+		}
 		m.Put(solana.Address{4}, solana.Address{1}, 1<<50, b.steps.table)
 		seen := map[string]bool{}
 		for op := range b.steps.program.Len() {
@@ -219,16 +223,7 @@ func (b *bench) judge(t *testing.T, op uint32) (c cost) {
 	p, honest := b.steps.program, b.steps.trace
 	o := p.Op(op)
 	tile, slice := heavy(o)
-	pool := exact.NewPool(1)
-	defer pool.Close()
-	for _, of := range []trace.Program{nil, hostile{p, op}} {
-		run := honest
-		if of != nil {
-			var err error
-			if run, err = trace.Run(context.Background(), pool, of, b.steps.sources); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for _, run := range []*trace.Trace{honest, b.hostile} {
 		b.steps.trace = run
 		evidence, err := run.Evidence(context.Background(), op, tile, slice)
 		if err != nil {
@@ -251,7 +246,7 @@ func (b *bench) judge(t *testing.T, op uint32) (c cost) {
 		if most := max(first.Units, last.Units); most > solana.UnitsMax-100_000 {
 			t.Errorf("%s: a result takes %d units, of %d", kind(o), most, solana.UnitsMax)
 		}
-		if of == nil {
+		if run == honest {
 			c.units = first.Units + r.Units - last.Units
 			c.transactions = 1
 			if c.units > solana.UnitsMax-100_000 {
