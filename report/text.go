@@ -77,6 +77,13 @@ func statusWindows(out, table io.Writer, r view.Run) {
 	}
 	fmt.Fprintf(out, "scores      period %d of %d windows each; %s; %s tokens a period, %s so far\n", v.Current, v.ScoreWindows, stage,
 		view.Thousands(v.Emission), view.Thousands(v.Given))
+	if t := r.Trust; t != nil && t.Treasury < v.Emission {
+		fmt.Fprintf(out, "pay         the treasury has %s tokens, less than a period takes: entrain wallet send %s TOKENS fills it\n", view.Thousands(t.Treasury), r.Name)
+	}
+	if len(v.Validators) == 0 {
+		fmt.Fprintf(out, "validators  none has a seat, and without one nobody is paid: entrain validate %s takes one\n", r.Name)
+		return
+	}
 	fmt.Fprintf(table, "\nvalidator\tstake\ttrust\tsaid\tagreement\treward\tearned\n")
 	last := map[string]view.SeatScores{}
 	if v.Period != nil {
@@ -165,6 +172,8 @@ func Explain(out io.Writer, e view.Explanation) error {
 		switch {
 		case !v.Revealed:
 			said = "committed, not revealed"
+		case len(v.Said) > 0 && v.Key == e.Key:
+			said = fmt.Sprintf("%+.3f, of itself, which does not count", v.Said[0].Score)
 		case len(v.Said) > 0:
 			said = fmt.Sprintf("%+.3f", v.Said[0].Score)
 		}
@@ -190,8 +199,12 @@ func Explain(out io.Writer, e view.Explanation) error {
 		}
 		fmt.Fprintf(out, "Its weight is its score times its sequences, %.3f x %s = %.1f, of %.1f for all members with a score above 0: %.2f %%.\n",
 			paid, view.Thousands(uint64(m.Sequences)), paid*float64(m.Sequences), e.Weights, 100*m.Weight)
-		fmt.Fprintf(out, "Of the period's emission of at most %s tokens, %d %% is the validators'; its part of the rest is %s tokens.\n",
-			view.Thousands(e.Emission), e.ValidatorPercent, view.Thousands(m.Reward))
+		lacked := ""
+		if float64(m.Reward) < m.Weight*float64(e.Emission)*float64(100-e.ValidatorPercent)/100-1 {
+			lacked = ", as the treasury had no more"
+		}
+		fmt.Fprintf(out, "Of the period's emission of at most %s tokens, %d %% is the validators'; its part of the rest is %s tokens%s.\n",
+			view.Thousands(e.Emission), e.ValidatorPercent, view.Thousands(m.Reward), lacked)
 	}
 	return err
 }

@@ -99,6 +99,18 @@ func TestStatusShowsScores(t *testing.T) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())
 		}
 	}
+	run.Trust.Treasury = 99
+	run.Windows.Validators = nil
+	out.Reset()
+	if err := report.Status(&out, run); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"99 tokens, less than a period takes: entrain wallet send", "validators  none has a seat"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("status lacks %q:\n%s", want, out.String())
+		}
+	}
+	run = view.Look("chain", ledger.Snapshot{State: r.s, Height: r.env.Height, TimeMs: r.env.NowMs}, r.env.NowMs)
 	b, err := json.Marshal(run)
 	if err != nil {
 		t.Fatal(err)
