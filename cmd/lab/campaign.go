@@ -24,8 +24,9 @@ func campaignCommand(c console) *cobra.Command {
 		Use:   "campaign",
 		Short: "Hunt for bugs with random networks, faults and cheats",
 		Long: `Simulates one random network after another: members, witnesses, steps, delays, losses, crashes,
-partitions, outages, clocks that jump, verification and up to 40 percent of cheats of random kinds,
-some of them two kinds in turn, all drawn from the trial's seed. In a third of the trials members
+partitions, outages, clocks that jump, members that leave and come back, old, lost and full disks,
+pauses of the run, verification and up to 40 percent of cheats of random kinds, some of them two
+kinds in turn, all drawn from the trial's seed. In a third of the trials members
 follow, and in a third they make updates in slices. One trial in five exchanges by buckets, with
 validators of which less than half lie or crash, with miners that crash and come back, stakes from a
 pool, and buckets that fail and lag.

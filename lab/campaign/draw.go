@@ -49,6 +49,12 @@ func (d *draws) peers(seed uint64) sim.Config {
 		least := 2*liars(c.Adversaries) + 2
 		c.Overlap, c.Aggregators = 1, uint16(d.between(least, max(least, c.Clients/2)))
 	}
+	if d.between(0, 1) == 0 { // what operators and owners do
+		c.Leaves = d.between(0, c.Clients/3)
+		c.Restores = d.between(0, c.Clients/6)
+		c.FullDisks = d.between(0, c.Clients/6)
+		c.Pauses = d.between(0, 2)
+	}
 	return c
 }
 
@@ -114,7 +120,7 @@ func (c Config) faults() int {
 		return b.faults()
 	}
 	p := c.Peers
-	return p.Crashes + p.Stragglers + p.Partitions + p.Outages + p.Jumps + len(p.Adversaries)
+	return p.Crashes + p.Stragglers + p.Partitions + p.Outages + p.Jumps + p.Leaves + p.Restores + p.FullDisks + p.Pauses + len(p.Adversaries)
 }
 
 // tolerated reports whether a failure is one that the protocol does not exclude: blockers that are
@@ -150,6 +156,10 @@ var simplifications = []func(Config) (Config, bool){
 	peers(zero(func(c *sim.Config) *int { return &c.Partitions })),
 	peers(zero(func(c *sim.Config) *int { return &c.Outages })),
 	peers(zero(func(c *sim.Config) *int { return &c.Jumps })),
+	peers(zero(func(c *sim.Config) *int { return &c.Leaves })),
+	peers(zero(func(c *sim.Config) *int { return &c.Restores })),
+	peers(zero(func(c *sim.Config) *int { return &c.FullDisks })),
+	peers(zero(func(c *sim.Config) *int { return &c.Pauses })),
 	peers(zero(func(c *sim.Config) *float64 { return &c.Loss })),
 	peers(zero(func(c *sim.Config) *time.Duration { return &c.Jitter })),
 	peers(zero(func(c *sim.Config) *uint8 { return &c.Overlap })),
@@ -165,6 +175,10 @@ var simplifications = []func(Config) (Config, bool){
 	peers(less(func(c *sim.Config) *int { return &c.Partitions }, 0)),
 	peers(less(func(c *sim.Config) *int { return &c.Outages }, 0)),
 	peers(less(func(c *sim.Config) *int { return &c.Jumps }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Leaves }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Restores }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.FullDisks }, 0)),
+	peers(less(func(c *sim.Config) *int { return &c.Pauses }, 0)),
 	peers(less(func(c *sim.Config) *uint32 { return &c.Steps }, 1)),
 	buckets(halve(func(b *Buckets) *uint32 { return &b.Steps }, 4)),
 	buckets(zero(func(b *Buckets) *int { return &b.Crashes })),

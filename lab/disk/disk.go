@@ -2,7 +2,9 @@
 package disk
 
 import (
+	"maps"
 	"slices"
+	"syscall"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
@@ -13,6 +15,8 @@ import (
 type Disk struct {
 	// Shares says that nobody changes what is saved, as long as anybody has it. Then it is not copied.
 	Shares bool
+	// Full says that nothing more can be written.
+	Full bool
 
 	saved node.Saved
 	ok    bool
@@ -23,6 +27,21 @@ type Disk struct {
 
 var _ node.CaseStore = (*Disk)(nil)
 
+// Backup returns a copy of what is saved now.
+func (d *Disk) Backup() Disk {
+	b := *d
+	b.own, b.cases, b.begun = slices.Clone(d.own), slices.Clone(d.cases), maps.Clone(d.begun)
+	return b
+}
+
+// room returns why nothing can be written, if so.
+func (d *Disk) room() error {
+	if d.Full {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
 func (d *Disk) copy(values []float32) []float32 {
 	if d.Shares {
 		return values
@@ -32,6 +51,9 @@ func (d *Disk) copy(values []float32) []float32 {
 
 // SaveOwn implements node.Store.
 func (d *Disk) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
+	if err := d.room(); err != nil {
+		return err
+	}
 	d.own = slices.DeleteFunc(d.own, func(b node.OwnResult) bool { return b.Round%keep == o.Round%keep })
 	d.own = append(d.own, o)
 	return nil
@@ -39,6 +61,9 @@ func (d *Disk) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
 
 // SaveBegun implements node.Store.
 func (d *Disk) SaveBegun(round, keep coordinator.Round, state []float32) error {
+	if err := d.room(); err != nil {
+		return err
+	}
 	if d.begun == nil {
 		d.begun = map[coordinator.Round][]float32{}
 	}
@@ -58,6 +83,9 @@ func (d *Disk) LoadOwn() ([]node.OwnResult, error) {
 
 // SaveCase implements node.CaseStore.
 func (d *Disk) SaveCase(c node.SavedCase) error {
+	if err := d.room(); err != nil {
+		return err
+	}
 	c.Params, c.State = d.copy(c.Params), d.copy(c.State)
 	d.cases = append(d.cases, c)
 	return nil
@@ -81,6 +109,9 @@ func (d *Disk) Load() (node.Saved, bool, error) {
 
 // Save implements node.Store.
 func (d *Disk) Save(s node.Saved) error {
+	if err := d.room(); err != nil {
+		return err
+	}
 	s.Params, s.Optimizer = d.copy(s.Params), d.copy(s.Optimizer)
 	d.saved, d.ok = s, true
 	return nil

@@ -194,7 +194,9 @@ func (n *network) convicted(s coordinator.State, c dispute.Conviction) {
 
 // faulty reports whether crashes and the like make honest clients miss rounds, for which they may
 // pay a fee.
-func (c Config) faulty() bool { return c.Crashes+c.Stragglers+c.Partitions+c.Outages+c.Jumps > 0 }
+func (c Config) faulty() bool {
+	return c.Crashes+c.Stragglers+c.Partitions+c.Outages+c.Jumps+c.Leaves+c.Restores+c.FullDisks > 0
+}
 
 // denied reports whether there are enough deniers to have an honest member charged for not serving:
 // a verifier and two tie-breakers.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -67,6 +68,9 @@ func (p *participant) begin(ctx context.Context) {
 		n.fail("client %d does not start: %v", p.index, err)
 		return
 	}
+	if n.cfg.Leaves+n.cfg.Restores+n.cfg.FullDisks > 0 {
+		cfg.Failed = func(err error) { p.leave(err, restartAfter) }
+	}
 	started, err := node.New(ctx, cfg)
 	if err != nil {
 		n.fail("client %d does not start: %v", p.index, err)
@@ -124,6 +128,39 @@ func (p *participant) crash() {
 	p.end()
 }
 
+// leave ends the node as its owner does, because of an error or nil, and begins it again later.
+func (p *participant) leave(because error, later time.Duration) {
+	left := p.node
+	if left == nil {
+		return
+	}
+	done := func() {
+		if p.node == left {
+			p.end()
+		}
+		p.network.clock.After(later, p.again)
+	}
+	if _, elsewhere := errors.AsType[*node.ElsewhereError](because); elsewhere {
+		left.Abandon(done)
+		return
+	}
+	left.Stop(leavePatience, done)
+}
+
+// again begins the node unless it runs.
+func (p *participant) again() {
+	if p.node == nil {
+		p.begin(context.Background())
+	}
+}
+
+// leavePatience is how long a participant that leaves waits for the ledger, and restartAfter how
+// long it is away after an error.
+const (
+	leavePatience = 10 * time.Second
+	restartAfter  = 20 * time.Second
+)
+
 func (p *participant) end() {
 	if p.node == nil {
 		return
@@ -158,7 +195,7 @@ func (n *network) scheduleFaults() {
 		p := next()
 		down := at(10*time.Second, 60*time.Second)
 		n.clock.After(down, p.crash)
-		n.clock.After(down+at(time.Second, 30*time.Second), func() { p.begin(context.Background()) })
+		n.clock.After(down+at(time.Second, 30*time.Second), p.again)
 	}
 	for range n.cfg.Partitions {
 		from := at(15*time.Second, 70*time.Second)
@@ -171,10 +208,47 @@ func (n *network) scheduleFaults() {
 		skew := at(-time.Hour, time.Hour)
 		n.clock.After(at(5*time.Second, 60*time.Second), func() { p.skew = skew })
 	}
+	n.scheduleSlips(at, next)
 	for range n.cfg.Outages {
 		from := at(15*time.Second, 70*time.Second)
 		n.clock.After(from, func() { n.chain.Outage(true) })
 		n.clock.After(from+at(2*time.Second, 15*time.Second), func() { n.chain.Outage(false) })
+	}
+}
+
+// scheduleSlips draws what operators and the owner do: who leaves and comes back, restores an old
+// disk or has a full one, and when the run pauses.
+func (n *network) scheduleSlips(at func(from, to time.Duration) time.Duration, next func() *participant) {
+	for range n.cfg.Leaves {
+		p := next()
+		away := at(time.Second, 40*time.Second)
+		n.clock.After(at(5*time.Second, 80*time.Second), func() { p.leave(nil, away) })
+	}
+	for k := range n.cfg.Restores {
+		p := next()
+		backup := disk.Disk{Shares: p.disk.Shares}
+		down := at(10*time.Second, 60*time.Second)
+		if k%2 == 0 {
+			n.clock.After(at(0, down), func() { backup = p.disk.Backup() })
+		}
+		n.clock.After(down, p.crash)
+		n.clock.After(down+at(50*time.Millisecond, 5*time.Second), func() { // at times within the round
+			if p.node == nil {
+				p.disk = backup
+				p.again()
+			}
+		})
+	}
+	for range n.cfg.FullDisks {
+		p := next()
+		from := at(5*time.Second, 70*time.Second)
+		n.clock.After(from, func() { p.disk.Full = true })
+		n.clock.After(from+at(time.Second, 40*time.Second), func() { p.disk.Full = false })
+	}
+	for range n.cfg.Pauses {
+		from := at(5*time.Second, 70*time.Second)
+		n.clock.After(from, func() { n.order(coordinator.Pause{}) })
+		n.clock.After(from+at(time.Second, 30*time.Second), func() { n.order(coordinator.Resume{}) })
 	}
 }
 

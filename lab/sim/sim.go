@@ -33,7 +33,6 @@ import (
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/lab/disk"
@@ -64,6 +63,15 @@ type Config struct {
 	Outages    int // times that the ledger stops making blocks for a while
 	// Jumps is the number of times that a participant's own clock jumps, by up to an hour.
 	Jumps int `json:",omitempty"`
+	// Leaves is the number of times that a participant leaves the run and comes back.
+	Leaves int `json:",omitempty"`
+	// Restores is the number of participants that crash and come back with an older copy of their
+	// disk, or with an empty one.
+	Restores int `json:",omitempty"`
+	// FullDisks is the number of times that a participant can write nothing for a while.
+	FullDisks int `json:",omitempty"`
+	// Pauses is the number of times that the owner pauses the run for a while.
+	Pauses int `json:",omitempty"`
 
 	// Adversaries names the kinds (package adversary) of the last participants, one each.
 	Adversaries []string
@@ -334,25 +342,6 @@ func (n *network) tick() time.Duration {
 	return 0
 }
 
-// funded is the number of clients to which genesis gives tokens, for which it has room.
-const funded = host.AllocationsMax - 1
-
-// genesis gives every client twice its stake, and the owner what the run pays out. Clients beyond
-// the first ones get theirs from these, in createRun.
-func (n *network) genesis() host.Genesis {
-	g := host.Genesis{Chain: "sim", Creators: []key.Public{n.owner.Public()}}
-	if n.cfg.Verification == 0 {
-		return g
-	}
-	g.Accounts = append(g.Accounts, host.Allocation{Key: n.owner.Public(), Amount: 1 << 30})
-	for i := range min(n.cfg.Clients, funded) {
-		amount := 2 * simStake * uint64(1+(n.cfg.Clients-1-i)/funded)
-		g.Accounts = append(g.Accounts, host.Allocation{Key: n.key(i).Public(), Amount: amount})
-	}
-	slices.SortFunc(g.Accounts, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })
-	return g
-}
-
 // makeRun makes what engines compute from, and the referee.
 func (n *network) makeRun() (err error) {
 	if n.initial, err = n.spec.InitialParams(); err != nil {
@@ -393,43 +382,6 @@ func (d disputant) Open(ctx context.Context, c dispute.Case, spans []batch.Span,
 		return nil, err
 	}
 	return p, nil
-}
-
-// createRun creates the run on the chain and waits for the block.
-func (n *network) createRun(ctx context.Context) error {
-	model, err := n.spec.ModelHash()
-	if err != nil {
-		return err
-	}
-	limits, config := n.spec.Coordinator(n.owner.Public(), model, host.SpecHash(n.text))
-	chain := n.chain.Client()
-	bodies := []host.Body{host.CreateRun{Limits: limits, Config: config, Spec: n.text}}
-	if n.cfg.Verification > 0 {
-		bodies = append(bodies, host.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
-	}
-	left, failed := 0, error(nil)
-	submit := func(k key.Private, body host.Body) {
-		left++
-		chain.As(k).Submit(ctx, body, func(err error) { left, failed = left-1, errors.Join(failed, err) })
-	}
-	wait := func() {
-		for left > 0 && n.clock.Step() {
-		}
-	}
-	for _, body := range bodies {
-		submit(n.owner, body)
-		wait()
-	}
-	if n.cfg.Verification > 0 {
-		for i := funded; i < n.cfg.Clients; i++ {
-			submit(n.key(i%funded), host.Transfer{To: n.key(i).Public(), Amount: 2 * simStake})
-			if i%funded == funded-1 {
-				wait() // a key's transactions come in order
-			}
-		}
-		wait()
-	}
-	return failed
 }
 
 // state returns the run's newest state.
