@@ -93,7 +93,7 @@ func (r *request) unknown(body []byte) string {
 	switch {
 	case asked(r.Choice, `"auto"`):
 		return "tool_choice"
-	case asked(r.Format, "") && !strings.Contains(string(r.Format), `"text"`):
+	case asked(r.Format, "") && !plain(r.Format):
 		return "response_format"
 	case asked(r.Functions, "[]"):
 		return "functions"
@@ -109,6 +109,14 @@ func (r *request) unknown(body []byte) string {
 		return "frequency_penalty"
 	}
 	return ""
+}
+
+// plain reports whether a response_format asks for nothing but text.
+func plain(format json.RawMessage) bool {
+	var f struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(format, &f) == nil && f.Type == "text"
 }
 
 // answers returns how many answers to each prompt r asks for.

@@ -363,11 +363,12 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 		`{"messages":[{"role":"user","content":"a"}],"logprobs":2}`: "logprobs: neither",
 		`{"messages":[]}`:                                           "messages: want a list",
 		`{"messages":[{"role":"x","content":"a"}]}`:                 "role",
-		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:        "part that is not text",
-		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:            "messages: the conversation fills",
-		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                 "tool_choice",
-		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`: "response_format",
-		`{"messages":[{"role":"user","content":"a"}],"tools":{}}`:                               "tools",
+		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`:                                      "part that is not text",
+		`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 64) + `"}]}`:                                          "messages: the conversation fills",
+		`{"messages":[{"role":"user","content":"a"}],"tool_choice":"required"}`:                                               "tool_choice",
+		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"}}`:                               "response_format",
+		`{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"text"}}}`: "response_format",
+		`{"messages":[{"role":"user","content":"a"}],"tools":{}}`:                                                             "tools",
 	} {
 		c, status, _ := post(t, server, body)
 		if status < 400 || status >= 500 || !strings.Contains(c.Error.Message, want) {
