@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -70,8 +69,8 @@ To continue training: prepare data with the model's own tokenizer, and create a 
 			}
 			c.say("%s: %s parameters, tokenizer %s; their hash is", out, view.Thousands(uint64(len(m.Params))), m.Tokenizer.Name())
 			fmt.Fprintln(c.out, manifest.Params)
-			c.say(`continue training it with: entrain data prepare -o DATA --tokenizer %q FILE...
-                           entrain run create -f run.toml --from %q --data DATA`, filepath.Join(out, checkpoint.TokenizerFile), out)
+			c.say(`train it further, with others or, where "min" of "[members]" is 1, alone:
+  entrain host -f run.toml --from %q --data FILE`, out)
 			return nil
 		},
 	}
