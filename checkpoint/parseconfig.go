@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -71,6 +72,16 @@ func (r *readConfig) fill(b []byte) {
 	}
 	var said map[string]json.RawMessage
 	_ = json.Unmarshal(b, &said) // it is an object: r was read from it
+	if more, ok := folded[r.ModelType]; ok {
+		for _, name := range append([]string{"max_position_embeddings", "num_key_value_heads", "rms_norm_eps", "tie_word_embeddings"}, more...) {
+			if v, ok := said[name]; !ok || string(v) == "null" {
+				r.missing = append(r.missing, name)
+			}
+		}
+		if r.Theta == nil && (r.Rope == nil || r.Rope.Theta == nil) && (r.RopeScaling == nil || r.RopeScaling.Theta == nil) {
+			r.missing = append(r.missing, "rope_theta")
+		}
+	}
 	_, window := said["sliding_window"]
 	switch {
 	case r.ModelType == mistral && !window:
@@ -118,7 +129,17 @@ type readConfig struct {
 	Numerics      string          `json:"numerics"`     // entrain's own
 	LoRA          *LoRA           `json:"lora"`         // entrain's own
 
+	// Factors of a Granite.
+	Embedding float64 `json:"embedding_multiplier"`
+	Attention float64 `json:"attention_multiplier"`
+	Residual  float64 `json:"residual_multiplier"`
+	Scaling   float64 `json:"logits_scaling"`
+
+	missing []string // fields that config.json must say
+
 	// Fields that select a different model.
+	OutBias       bool            `json:"attention_out_bias"`
+	UseBias       bool            `json:"use_bias"`
 	Architectures []string        `json:"architectures"`
 	Window        *int            `json:"sliding_window"`
 	UseWindow     *bool           `json:"use_sliding_window"`
@@ -148,7 +169,7 @@ const (
 // classes are the known values of model_type, and their classes in transformers.
 var classes = map[string]string{
 	"llama": "LlamaForCausalLM", mistral: "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-	phi3: "Phi3ForCausalLM",
+	phi3: "Phi3ForCausalLM", "granite": "GraniteForCausalLM", "ernie4_5": "Ernie4_5ForCausalLM", "helium": "HeliumForCausalLM", "seed_oss": "SeedOssForCausalLM",
 }
 
 // window returns the sliding window, or 0.
@@ -215,7 +236,12 @@ func (r *readConfig) unsupported() error {
 	fault(code != "" && code != class, "auto_map: the model has code of its own, %.80q, which may compute what %s does not; if it does not, delete auto_map", code, class)
 	fault(r.Act != "silu" && r.Act != "swish", "hidden_act is %.80q, only %q is known", r.Act, "silu")
 	fault(r.ModelType != "llama" && r.KVHeads == nil, "num_key_value_heads is missing")
-	fault(r.AttentionBias && r.ModelType != "qwen2", "attention_bias: of layers with biases only Qwen2's are known")
+	fault(len(r.missing) > 0, "of a %s these must be there: %s", r.ModelType, strings.Join(r.missing, ", "))
+	for _, f := range []float64{r.Embedding, r.Attention, r.Residual, r.Scaling} {
+		fault(r.ModelType == "granite" && !(f > 0 && f < 1e6), "a multiplier of a granite is %v, not above 0 and below 1e6", f)
+	}
+	fault(r.OutBias || r.UseBias, "attention_out_bias, use_bias: of layers with biases only Qwen2's are known")
+	fault(r.AttentionBias && r.ModelType != "qwen2" && r.ModelType != "seed_oss", "attention_bias: of layers with biases only Qwen2's are known")
 	fault(r.MLPBias, "mlp_bias: layers with biases are not known")
 	fault(r.Causal != nil && !*r.Causal, "is_causal: a model whose tokens see those after them writes no text")
 	for _, rope := range []*readRope{r.Rope, r.RopeScaling} {
@@ -252,43 +278,51 @@ func (r *readConfig) unsupported() error {
 }
 
 // ParseConfig reads a config.json, from entrain or another program, of a model that entrain can
-// compute: a Llama, Mistral, Phi-3, Qwen2 or Qwen3 with SiLU, and angles that are not scaled,
-// scaled as in Llama 3, or all by one factor. Its error lists every difference of a model of these
+// compute: a Llama, Mistral, Phi-3, Qwen2 or Qwen3, or another class whose parameters an import
+// makes those of a Llama, with SiLU, and angles that are not scaled, scaled as in Llama 3, or all
+// by one factor. Its error lists every difference of a model of these
 // classes. A window as wide as the context is none, and so is a scaling that begins behind the
 // context (dynamic).
 func ParseConfig(b []byte) (Config, error) {
+	c, _, err := parseConfig(b)
+	return c, err
+}
+
+// parseConfig is ParseConfig, and returns what an import does to the parameters.
+func parseConfig(b []byte) (Config, fold, error) {
 	if len(b) > ConfigBytesMax {
-		return Config{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)
+		return Config{}, fold{}, fmt.Errorf("config.json has %d bytes, more than %d", len(b), ConfigBytesMax)
 	}
 	var kind struct {
 		ModelType string `json:"model_type"`
 	}
 	// Of another class, fields may have other types: only its name matters.
 	if json.Unmarshal(b, &kind) == nil && classes[kind.ModelType] == "" {
-		return Config{}, fmt.Errorf("config.json: model_type is %.80q; entrain computes llama, mistral, phi3, qwen2 and qwen3: choose a model of these", kind.ModelType)
+		return Config{}, fold{}, fmt.Errorf("config.json: model_type is %.80q; entrain computes %s: choose a model of these", kind.ModelType,
+			strings.Join(slices.Sorted(maps.Keys(classes)), ", "))
 	}
 	r := readConfig{Act: "silu"}
 	if err := json.Unmarshal(b, &r); err != nil {
 		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			err = fmt.Errorf("%s: a %s is not what belongs there", other.Field, other.Value)
 		}
-		return Config{}, fmt.Errorf("config.json: %w", err)
+		return Config{}, fold{}, fmt.Errorf("config.json: %w", err)
 	}
 	r.fill(b)
 	if err := r.unsupported(); err != nil {
-		return Config{}, err
+		return Config{}, fold{}, err
 	}
 	c := Config{
 		Vocab: r.Vocab, Hidden: r.Hidden, FFN: r.FFN, Layers: r.Layers, Heads: r.Heads, Context: r.Context, Tied: r.Tied, BOS: r.BOS, Numerics: r.Numerics, LoRA: r.LoRA,
 		KVHeads: r.Heads, Eps: 1e-6,
 	}
-	c.Bias, c.QKNorm = r.ModelType == "qwen2", r.ModelType == "qwen3"
+	c.Bias, c.QKNorm = r.ModelType == "qwen2" || r.ModelType == "seed_oss" && r.AttentionBias, r.ModelType == "qwen3"
 	if w := r.window(); w < c.Context {
 		c.Window = w
 	}
 	var err error
 	if c.Rope, c.Theta, err = r.rope(); err != nil {
-		return Config{}, err
+		return Config{}, fold{}, err
 	}
 	if r.KVHeads != nil {
 		c.KVHeads = *r.KVHeads
@@ -305,13 +339,13 @@ func ParseConfig(b []byte) (Config, error) {
 		if err := json.Unmarshal(r.EOS, &c.EOS); err != nil {
 			var several []uint32
 			if json.Unmarshal(r.EOS, &several) != nil || len(several) == 0 {
-				return Config{}, fmt.Errorf("config.json: eos_token_id: %w", err)
+				return Config{}, fold{}, fmt.Errorf("config.json: eos_token_id: %w", err)
 			}
 			c.EOS = &several[0]
 		}
 	}
 	if err := c.Check(); err != nil {
-		return Config{}, fmt.Errorf("config.json: %w", err)
+		return Config{}, fold{}, fmt.Errorf("config.json: %w", err)
 	}
-	return c, nil
+	return c, r.fold(c), nil
 }

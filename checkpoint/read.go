@@ -39,6 +39,7 @@ type Saved struct {
 	fsys    fs.FS
 	weights []File // their hashes are zero for an import
 	checked bool   // by a manifest
+	fold    fold   // of an import
 }
 
 // Open opens the checkpoint in fsys, whose manifest must have the hash want. Every file is compared
@@ -73,7 +74,11 @@ func open(fsys fs.FS, manifest []byte) (*Saved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	if s.Config, err = ParseConfig(b); err != nil {
+	var f fold
+	if s.Config, f, err = parseConfig(b); err == nil && f != (fold{}) {
+		err = errors.New("config.json: it is of a class that a checkpoint of entrain never has")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
 	for _, f := range m.Files {
@@ -92,7 +97,7 @@ func Import(fsys fs.FS) (*Saved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("import model: %w", err)
 	}
-	if s.Config, err = ParseConfig(b); err != nil {
+	if s.Config, s.fold, err = parseConfig(b); err != nil {
 		return nil, fmt.Errorf("import model: %w", err)
 	}
 	s.Ends = ends(b)
@@ -213,6 +218,7 @@ func (s *Saved) Params(layout tensor.Layout, flat []float32) error {
 			return fmt.Errorf("read checkpoint: no file has tensor %q of the model", t.Name)
 		}
 	}
+	s.fold.apply(s.Config, layout, flat)
 	if s.checked && s.Manifest.DType == F32.String() {
 		if got := merkle.BlobRoot(tensor.Bytes(flat)); got != s.Manifest.Params {
 			return fmt.Errorf("read checkpoint: the parameters have hash %s, but the manifest says %s: a faulty program wrote it", got, s.Manifest.Params)

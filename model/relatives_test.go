@@ -72,7 +72,14 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 			for _, kind := range []string{"", "-masked"} {
 				compareWithTransformers(t, m, filepath.Join(dir, name+kind))
 			}
+			folded := map[string]float64{"granite": 0.5, "granite-tied": 0.5, "ernie": 1e-4, "seed": 0} // in BF16
+			_, other := folded[name]
+			other = other || name == "mistral-no-window" || name == "phi"
 			for _, typ := range []checkpoint.DType{checkpoint.F32, checkpoint.BF16} {
+				most := folded[name]
+				if typ == checkpoint.F32 {
+					most = min(most, 1e-4)
+				}
 				back := filepath.Join(dir, fmt.Sprint(name, "-", typ))
 				if _, err := Write(t.Context(), back, m, checkpoint.Options{DType: typ, ShardBytesMax: 100_000}); err != nil {
 					t.Fatal(err)
@@ -84,7 +91,7 @@ func TestRelativesOfLlamaComputeWhatTransformersComputes(t *testing.T) {
 				if !out.Scan() {
 					t.Fatal("transformers did not load what was written")
 				}
-				if _, err := fmt.Sscan(out.Text(), &worst, &is, &same); err != nil || worst > 0 || same != "True" && name != "mistral-no-window" && name != "phi" {
+				if _, err := fmt.Sscan(out.Text(), &worst, &is, &same); err != nil || worst > most || same != "True" && !other {
 					t.Errorf("as %v transformers says %q, %v", typ, out.Text(), err)
 				}
 				if want := map[checkpoint.DType]string{checkpoint.F32: "float32", checkpoint.BF16: "bfloat16"}[typ]; is != want {

@@ -18,9 +18,10 @@ func importCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import MODEL -o CHECKPOINT",
 		Short: "Make a checkpoint of a model from elsewhere",
-		Long: `Reads a Llama, Mistral, Phi-3, Qwen2 or Qwen3 in the layout of Hugging Face (config.json, safetensors,
-tokenizer.json) and writes it as a checkpoint, with a manifest: to continue training it, to generate with it,
-to score or to export it.
+		Long: `Reads a Llama, Mistral, Phi-3, Qwen2, Qwen3, Granite, ERNIE 4.5, Helium or Seed-OSS in the layout of Hugging
+Face (config.json, safetensors, tokenizer.json) and writes it as a checkpoint, with a manifest: to continue
+training it, to generate with it, to score or to export it. What Llama lacks goes into the weights: a Granite
+becomes a Llama whose embeddings, projections and last norm have its multipliers.
 
 Weights of type BF16, F16 and F32 become float32, which loses nothing. The hash that is printed is that of the
 parameters; a run that goes on from them has it in its specification. The tokenizer.json is taken as it is.

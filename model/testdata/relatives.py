@@ -17,7 +17,7 @@ import sys
 import adapters
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, Ernie4_5Config, GraniteConfig, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config, Qwen3Config, SeedOssConfig
 
 out, tokenizer = sys.argv[1:]
 torch.set_num_threads(1)
@@ -28,6 +28,7 @@ shape = dict(
     max_position_embeddings=128, bos_token_id=None, eos_token_id=0, initializer_range=0.15,
 )
 llama3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+granite = dict(embedding_multiplier=12.0, attention_multiplier=0.4, residual_multiplier=0.22, logits_scaling=0.5)
 configs = {
     "llama2": LlamaConfig(**shape, rms_norm_eps=1e-5),
     "llama3": LlamaConfig(**shape, rms_norm_eps=1e-5, rope_parameters=llama3),
@@ -41,7 +42,24 @@ configs = {
     "qwen2-tied": Qwen2Config(**shape, tie_word_embeddings=True),
     "qwen3": Qwen3Config(**shape, head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen3-tied": Qwen3Config(**shape, head_dim=16, tie_word_embeddings=True),
+    "granite": GraniteConfig(**shape, **granite),
+    "granite-tied": GraniteConfig(**shape, **granite, tie_word_embeddings=True),
+    "ernie": Ernie4_5Config(**shape, head_dim=24, pad_token_id=None),
+    "seed": SeedOssConfig(**shape, head_dim=24, pad_token_id=None),
 }
+
+
+def folded(config, grads):
+    """Returns the gradients with respect to the parameters that an import makes of the model's."""
+    if config.model_type == "granite":
+        norm = 1 / config.logits_scaling / (config.embedding_multiplier if config.tie_word_embeddings else 1)
+        factors = {"embed_tokens": config.embedding_multiplier, "q_proj": config.attention_multiplier * 4, "o_proj": config.residual_multiplier,
+                   "down_proj": config.residual_multiplier, "model.norm": norm}
+        return {k: g / next((f for name, f in factors.items() if name in k), 1) for k, g in grads.items()}
+    if config.model_type == "ernie4_5":
+        heads = {k: g.view(-1, config.head_dim, g.shape[1]) for k, g in grads.items() if "q_proj" in k or "k_proj" in k}
+        return grads | {k: torch.cat([g[:, 0::2], g[:, 1::2]], dim=1).reshape(-1, g.shape[2]) for k, g in heads.items()}
+    return grads
 
 
 def load(path):
@@ -67,7 +85,7 @@ for name, config in configs.items():
         answer = model(tokens, labels=labels)
         logits[name] = answer.logits[0, :-1].detach()
         answer.loss.backward()
-        save_file({k: p.grad for k, p in model.named_parameters()}, os.path.join(out, name + kind + ".grad"))
+        save_file(folded(config, {k: p.grad for k, p in model.named_parameters()}), os.path.join(out, name + kind + ".grad"))
         with open(os.path.join(out, name + kind + ".json"), "w") as f:
             json.dump({"tokens": tokens.flatten().tolist(), "labels": labels.flatten().tolist(),
                        "logits": logits[name].flatten().tolist(), "loss": answer.loss.item()}, f)
