@@ -13,12 +13,12 @@ func TestSlicesAreCompared(t *testing.T) {
 		rows = append(rows, SliceRow{Rule: rule, Overlap: 1, Compression: 4, Decay: 1, Rate: 4e-3})
 	}
 	rows = append(rows, SliceRow{Rule: RuleSlice, Overlap: 1, Compression: 4, Decay: 1, Rate: 4e-3, Batch: 2}, rows[2])
-	o := SliceOptions{Text: plainText(t), Members: 2, Windows: 8, Batch: 4, HeldOut: 2, Rows: rows}
+	o := SliceOptions{Text: plainText(t), Members: 2, Windows: 4, Batch: 4, HeldOut: 2, Rows: rows}
 	r, err := MeasureSlices(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Runs) != len(rows) || r.Tokens != 8*4*sliceSequence {
+	if len(r.Runs) != len(rows) || r.Tokens != 4*4*sliceSequence {
 		t.Fatalf("%d runs of %d tokens", len(r.Runs), r.Tokens)
 	}
 	for i, x := range r.Runs {
@@ -29,7 +29,7 @@ func TestSlicesAreCompared(t *testing.T) {
 			t.Errorf("%+v: bytes %d, values %d, state slice %d, sealed %d", rows[i], x.Bytes, x.ValueBytes, x.StateBytes, x.SealedBytes)
 		}
 	}
-	if r.Runs[6].Windows != 16 {
+	if r.Runs[6].Windows != 8 {
 		t.Errorf("half the batch trains %d windows", r.Runs[6].Windows)
 	}
 	if first, last := r.Runs[2].Losses[3], r.Runs[7].Losses[3]; first != last {

@@ -219,8 +219,7 @@ func TestPagesOfALiveDemo(t *testing.T) {
 	}
 	status("active")
 	stranger.event("trained")
-	stranger.kill()
-	status("dropped")
+	stranger.kill() // it is dropped after three rounds: below
 
 	// The cheat is found out, and the page of its conviction says of what.
 	b.Go(n.page + "/trust")
@@ -231,6 +230,8 @@ func TestPagesOfALiveDemo(t *testing.T) {
 	b.Wait(`document.querySelector("main").innerText.includes("Convicted")`)
 	b.Keep("live-cheat")
 	n.look(b, "late")
+	b.Go(n.page + "/members/" + key)
+	status("dropped")
 
 	// The server is killed: the page says so, and goes on when there is one again, which knows no
 	// participant's log: members themselves tell it their losses.
