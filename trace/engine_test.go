@@ -37,8 +37,11 @@ func TestTheOutcomeIsThatOfTheEngine(t *testing.T) {
 	defer pool.Close()
 	order := []uint64{12, 13, 5}
 	spans := []batch.Span{{Start: 12, Count: 2}, {Start: 5, Count: 1}}
-	for _, c := range trace.Cases(len(order)) {
-		for _, clip := range []float32{0, 1e-3} {
+	for i, c := range trace.Cases(len(order)) {
+		for k, clip := range []float32{0, 1e-3} {
+			if i > 0 && k != i%2 {
+				continue // clipping is the tail's, whatever the model
+			}
 			t.Run(fmt.Sprintf("%s, clip %g", c.Name, clip), func(t *testing.T) {
 				src, layout := c.Sources, c.Setup.Model.Layout()
 				options := distro.Config{Block: 32, TopK: 8, Decay: .95, ClipNorm: clip}

@@ -314,7 +314,7 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 // The last of four clients cheats: it is convicted, the others go on and agree, and the demo says so.
 func TestDemoConvictsACheat(t *testing.T) {
 	t.Parallel()
-	args := tinyArgs(t, "40")
+	args := tinyArgs(t, "20")
 	args[slices.Index(args, "--clients")+1] = "4"
 	d := startDemo(t, t.TempDir(), append(args, "--adversary", "sign-flip", "--verification", "60")...)
 	if err := d.end(); err != nil {
@@ -322,7 +322,7 @@ func TestDemoConvictsACheat(t *testing.T) {
 	}
 	d.nothingRuns()
 	s := d.final
-	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 40 || s.Adversary != "sign-flip" || s.Trust == nil || s.Trust.Drawn == 0 || s.Trust.Disputed == 0 {
+	if !s.AdversaryConvicted || s.HonestConvicted || !s.HashesEqual || s.Rounds != 20 || s.Adversary != "sign-flip" || s.Trust == nil || s.Trust.Drawn == 0 || s.Trust.Disputed == 0 {
 		t.Fatalf("summary %+v", s)
 	}
 	i := slices.IndexFunc(s.Trust.Convictions, func(v view.Conviction) bool { return v.Offence == "wrong result" })

@@ -7,7 +7,7 @@ import (
 
 // A slice of the hunt. A seed that found something once stays in regressions.
 func TestNobodyMakesTokensFromNothing(t *testing.T) {
-	episodes := uint64(60)
+	episodes := uint64(30)
 	if testing.Short() {
 		episodes = 12
 	}
