@@ -40,7 +40,7 @@ func ParseTarget(arg string, endpoints *[]string) (Target, error) {
 	default:
 		t, err := ticketIn(arg)
 		if errors.Is(err, fs.ErrNotExist) {
-			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-'), a ticket, or a file with a ticket", arg, host.RunNameBytesMax)
+			return Target{}, fmt.Errorf("%q is not a run's name (1 to %d of a-z, 0-9 and inner '-') or a ticket, and there is no such file", arg, host.RunNameBytesMax)
 		}
 		if err != nil {
 			return Target{}, err

@@ -97,7 +97,7 @@ func TestFilesOfTicketsAreToldFromRuns(t *testing.T) {
 		{arg: "small", run: "small"}, // the file is no ticket
 		{arg: "state", run: "state"},
 		{arg: "./small", fault: []string{"\"./small\" does not hold a ticket"}},
-		{arg: "none.ticket", fault: []string{"a file with a ticket"}},
+		{arg: "none.ticket", fault: []string{"there is no such file"}},
 	} {
 		endpoints := c.flag
 		got, err := ParseTarget(c.arg, &endpoints)

@@ -224,8 +224,9 @@ func explainSeen(out io.Writer, e view.Explanation) {
 		times = fmt.Sprintf("%d times", n)
 	}
 	fmt.Fprintf(out, "One validator evaluated it %s. A score is the lower of two cosines of the revealed update with the recomputed\n"+
-		"gradient, over the whole slice and by tensor, minus up to a fifth where the loss falls less on its own pages than on\n"+
-		"others. The norm is the update's, in medians of the window. Work is right if it committed to the recomputed gradient:\n\n", times)
+		"gradient, over the whole slice and by tensor, minus up to a fifth: nothing where the loss falls on its own pages only,\n"+
+		"a tenth where it falls on others as much. The norm is the update's, in medians of the window. Work is right if it\n"+
+		"committed to the recomputed gradient:\n\n", times)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  window\tcosine\tby tensor\tnorm\tgain on its pages\ton others\twork\tscore\twhy\taverage")
 	for _, x := range e.Seen {
