@@ -323,18 +323,21 @@ func (e *episode) liquidate() {
 				txs = append(txs, e.sign(k, body(k, name)))
 			}
 			e.block(200, txs...)
+			e.judge()
 		}
+	}
+	rest := func() {
+		for range 20 {
+			e.block(5000)
+			e.judge()
+		}
+		e.block(25 * 3600 * 1000)
+		e.judge()
 	}
 	each(func(_ key.Private, run string) host.Body { return host.ToRun(run, coordinator.Withdraw{}) })
 	each(func(_ key.Private, run string) host.Body { return host.ToRun(run, coordinator.End{}) })
-	for range 20 {
-		e.block(5000)
-	}
-	e.block(25 * 3600 * 1000)
-	for range 20 {
-		e.block(5000)
-	}
-	e.block(25 * 3600 * 1000)
+	rest()
+	rest()
 	each(func(_ key.Private, run string) host.Body { return host.ToRun(run, coordinator.Claim{}) })
 	each(func(_ key.Private, run string) host.Body { return host.CloseRun{Run: run} })
 	if left := e.host.Runs(); len(left) > 0 {
