@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Setenv("MESA_SHADER_CACHE_DIR", dir)
 	}
 	// Tests that run in parallel wait for processes more than they compute.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"entrain": main})
