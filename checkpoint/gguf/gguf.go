@@ -12,14 +12,16 @@
 //
 // llama.cpp differs from Hugging Face's layout in three ways. It has its own names of tensors. In a
 // Llama or Mistral it orders the rows of the query and key projections differently, because its
-// rotary embedding rotates adjacent pairs of a head where Hugging Face's rotates the two halves.
-// And a tensor says by how much the rotary frequencies are stretched. It knows no window of
-// Mistral's, so the file states a context in which a window would not matter.
+// rotary embedding rotates adjacent pairs of a head where Hugging Face's rotates the two halves. (A
+// Qwen2 that its qwen2 does not take, with other heads or stretched frequencies, is a Llama with
+// biases to it.) And a tensor says by how much the rotary frequencies are stretched. It knows no
+// window of Mistral's, so the file states a context in which a window would not matter.
 package gguf
 
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -117,8 +119,8 @@ type config checkpoint.Config
 // architecture returns llama.cpp's name of the architecture.
 func (c config) architecture() string {
 	switch {
-	case c.Bias:
-		return "qwen2"
+	case c.Bias && c.Heads*c.HeadDim == c.Hidden && c.Rope == (checkpoint.Rope{}):
+		return "qwen2" // which takes no others, while a llama may have biases
 	case c.QKNorm:
 		return "qwen3"
 	}
@@ -131,6 +133,13 @@ func (c config) context() int {
 		return min(c.Context, c.Window)
 	}
 	return c.Context
+}
+
+// linear returns the one factor of all rotary frequencies, and whether that is how they are
+// stretched: no pair turns more than Original times in Original tokens.
+func (c config) linear() (float64, bool) {
+	r := c.Rope
+	return r.Factor, r != (checkpoint.Rope{}) && float64(r.Original) <= r.Low
 }
 
 // stretches returns the factors by which llama.cpp divides the rotary frequencies, nil for none.
@@ -157,6 +166,9 @@ func Write(w io.Writer, m Model, t Type) error {
 	}
 	if m.Layout.Len() != len(m.Params) {
 		panic("gguf: parameters do not have the length of their layout")
+	}
+	if _, linear := config(m.Config).linear(); m.Config.QKNorm && m.Config.Rope != (checkpoint.Rope{}) && !linear {
+		return errors.New("write gguf: llama.cpp has no Qwen3 whose rotary embeddings are scaled as in Llama 3: export to another type, such as hf-f32")
 	}
 	head, err := m.pairs(t)
 	if err != nil {
@@ -206,7 +218,7 @@ func pad(b []byte) []byte {
 func (m Model) entries(t Type) ([]entry, error) {
 	var list []entry
 	offset := 0
-	if s := config(m.Config).stretches(); s != nil {
+	if s := config(m.Config).stretches(); s != nil && !m.Config.QKNorm {
 		list = append(list, entry{name: "rope_freqs.weight", from: tensor.Tensor{Shape: []int{len(s)}, Len: len(s)}, values: s, typ: F32})
 		offset += (F32.bytes(len(s)) + align - 1) / align * align
 	}
@@ -225,9 +237,9 @@ func (m Model) entries(t Type) ([]entry, error) {
 		}
 		switch {
 		case !adjacent:
-		case strings.HasSuffix(e.name, "attn_q.weight"):
+		case strings.HasSuffix(e.name, "attn_q.weight"), strings.HasSuffix(e.name, "attn_q.bias"):
 			e.heads = m.Config.Heads
-		case strings.HasSuffix(e.name, "attn_k.weight"):
+		case strings.HasSuffix(e.name, "attn_k.weight"), strings.HasSuffix(e.name, "attn_k.bias"):
 			e.heads = m.Config.KVHeads
 		}
 		list = append(list, e)
@@ -276,6 +288,8 @@ func (e entry) write(w io.Writer, c checkpoint.Config) error {
 	rows, cols := 1, e.from.Len
 	if len(e.from.Shape) == 2 {
 		rows, cols = e.from.Shape[0], e.from.Shape[1]
+	} else if e.heads > 0 { // a bias
+		rows, cols = cols, 1
 	}
 	if e.heads > 0 && rows != e.heads*headDim {
 		return fmt.Errorf("tensor %q has %d rows, not %d heads of %d", e.from.Name, rows, e.heads, headDim)

@@ -362,13 +362,16 @@ func TestRelativesOfLlama(t *testing.T) {
 		{func(c *llama.Config) { c.Bias = true }, "qwen2", []string{"blk.1.attn_q.bias", "blk.0.attn_v.bias"}, 32},
 		{func(c *llama.Config) { c.QKNorm = true }, "qwen3", []string{"blk.1.attn_q_norm.weight", "blk.0.attn_k_norm.weight"}, 32},
 		{func(c *llama.Config) { c.Window = 20 }, "llama", nil, 20},
+		// llama.cpp refuses a qwen2 with other heads or with frequencies, and a qwen3 with frequencies.
+		{func(c *llama.Config) { c.Bias, c.HeadDim = true, 24 }, "llama", []string{"blk.1.attn_q.bias"}, 32},
+		{func(c *llama.Config) { c.Bias, c.Rope = true, llama.Rope{Factor: 8, Low: 1, High: 4, Original: 16} }, "llama", []string{"rope_freqs.weight"}, 32},
 		{func(c *llama.Config) { c.Rope = llama.Rope{Factor: 8, Low: 1, High: 4, Original: 16} }, "llama", []string{"rope_freqs.weight"}, 32},
 	} {
 		m := testModel(false)
 		l := llama.Config{Vocab: 5, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Context: 32, Theta: 10000, Eps: 1e-5}
 		c.change(&l)
 		m.Layout = l.Layout()
-		m.Config.Bias, m.Config.QKNorm, m.Config.Window, m.Config.Rope = l.Bias, l.QKNorm, l.Window, checkpoint.Rope(l.Rope)
+		m.Config.HeadDim, m.Config.Bias, m.Config.QKNorm, m.Config.Window, m.Config.Rope = l.HeadDim, l.Bias, l.QKNorm, l.Window, checkpoint.Rope(l.Rope)
 		m.Params = make([]float32, m.Layout.Len())
 		for i := range m.Params {
 			m.Params[i] = float32(i%2039)/512 - 2
@@ -386,6 +389,12 @@ func TestRelativesOfLlama(t *testing.T) {
 		if same := bytes.HasPrefix(f.tensors["blk.0.attn_q.weight"].data, tensor.Bytes(from.Of(m.Params))); same != (c.arch != "llama") {
 			t.Errorf("%s: rows of queries are as they were: %v", c.arch, same)
 		}
+		if from, ok := m.Layout.Find("model.layers.0.self_attn.k_proj.bias"); ok && c.arch == "llama" { // its second half after the first
+			x, got := from.Of(m.Params), f.tensors["blk.0.attn_k.bias"].data
+			if want := []float32{x[0], x[l.HeadDim/2], x[1], x[l.HeadDim/2+1]}; !bytes.HasPrefix(got, tensor.Bytes(want)) {
+				t.Errorf("biases of keys are not in the order of their rows")
+			}
+		}
 		if l.Rope.Factor > 0 {
 			for i := range 8 {
 				plain := l
@@ -397,5 +406,22 @@ func TestRelativesOfLlama(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A Qwen3 can have its frequencies divided by one factor, and not otherwise.
+func TestAQwen3WithScaledAngles(t *testing.T) {
+	m := testModel(false)
+	l := llama.Config{Vocab: 5, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Context: 32, Theta: 10000, Eps: 1e-5, QKNorm: true}
+	m.Layout = l.Layout()
+	m.Params = make([]float32, m.Layout.Len())
+	m.Config.QKNorm, m.Config.Rope = true, checkpoint.Rope{Factor: 4, Low: 1, High: 2, Original: 1}
+	f := write(t, m, F32)
+	if _, ok := f.tensors["rope_freqs.weight"]; ok || f.pairs["qwen3.rope.scaling.type"] != "linear" || f.pairs["qwen3.rope.scaling.factor"] != float32(4) {
+		t.Errorf("scaled by %v %v, with a tensor: %v", f.pairs["qwen3.rope.scaling.type"], f.pairs["qwen3.rope.scaling.factor"], ok)
+	}
+	m.Config.Rope = checkpoint.Rope{Factor: 8, Low: 1, High: 4, Original: 16}
+	if err := Write(io.Discard, m, F32); err == nil || !strings.Contains(err.Error(), "export to another type") {
+		t.Errorf("as in Llama 3: %v", err)
 	}
 }

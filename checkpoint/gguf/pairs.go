@@ -102,6 +102,10 @@ func (m Model) pairs(t Type) (pairs, error) {
 	p.number(arch+".attention.value_length", c.HeadDim)
 	p.number(arch+".rope.dimension_count", c.HeadDim)
 	p.float(arch+".rope.freq_base", float32(c.Theta))
+	if factor, ok := c.linear(); ok && c.QKNorm {
+		p.text(arch+".rope.scaling.type", "linear")
+		p.float(arch+".rope.scaling.factor", float32(factor))
+	}
 	p.float(arch+".attention.layer_norm_rms_epsilon", c.Eps)
 	if err := p.vocabulary(m.Tokenizer, c.Vocab); err != nil {
 		return p, err

@@ -40,6 +40,8 @@ configs = {
     "mistral-no-window": MistralConfig(**shape, sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen2": Qwen2Config(**shape, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen2-tied": Qwen2Config(**shape, tie_word_embeddings=True),
+    "qwen2-llama3": Qwen2Config(**shape, head_dim=24, rope_parameters=llama3),
+    "qwen3-linear": Qwen3Config(**shape, head_dim=24, rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=2.0)),
     "qwen3": Qwen3Config(**shape, head_dim=24, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
     "qwen3-tied": Qwen3Config(**shape, head_dim=16, tie_word_embeddings=True),
     "granite": GraniteConfig(**shape, **granite),
