@@ -137,7 +137,7 @@ func parseBPE(b []byte) (*BPE, error) {
 			} `json:"model"`
 		}
 		if kind := &other.Model.Type; json.Unmarshal(b, &other) == nil && *kind != "" && *kind != "BPE" {
-			return nil, fmt.Errorf("the model is %.80q: only tokenizers of type BPE are known", *kind)
+			return nil, fmt.Errorf("the model is %.80q: only tokenizers of type BPE are known, and another type cannot become one exactly: choose a model that has one", *kind)
 		}
 		return nil, fmt.Errorf("%w%s", err, lineOf(b, d.InputOffset()))
 	}
