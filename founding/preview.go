@@ -135,6 +135,10 @@ func (p Preview) Write(out io.Writer) error {
 		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
 		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
 		memory, view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
+	if err == nil && p.Needs.Slice > 0 {
+		_, err = fmt.Fprintf(out, "It writes about %s a window to its bucket, the result and a slice of the agreed parameters, and now and then the model.\n",
+			view.Bytes(p.Needs.Payload+p.Needs.Slice))
+	}
 	if err == nil && p.Aggregate != nil {
 		_, err = fmt.Fprintln(out, p.Aggregate)
 	}

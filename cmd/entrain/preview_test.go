@@ -106,7 +106,7 @@ func TestPreviewOnSolana(t *testing.T) {
 	}
 	buckets := writeFile(t, filepath.Join(t.TempDir(), "run.toml"), "name = \"fees\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n[exchange]\nkind = \"bucket\"\n"+
 		"[trust]\nverification_percent = 5\n")
-	if out := s.ok("run", "create", "--dry-run", "-f", buckets, chain); !strings.Contains(out, "needs up to 4.7 SOL to prove it") {
+	if out := s.ok("run", "create", "--dry-run", "-f", buckets, chain); !strings.Contains(out, "needs up to 4.7 SOL to prove it") || !strings.Contains(out, "a window to its bucket") {
 		t.Error(out)
 	}
 	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file(4, 0), "--json"); p.Solana != nil {

@@ -20,6 +20,9 @@ type Sizes struct {
 	// Update is about the size of what all results of a round do to the parameters, 0 if the codec
 	// cannot write it down.
 	Update uint64 `json:"update_bytes,omitempty"`
+	// Slice is the slice of the agreed parameters that members of a run by buckets write beside a
+	// result, at most; 0 in others.
+	Slice uint64 `json:"state_slice_bytes,omitempty"`
 	// DeviceMemory is what --device takes of a GPU's memory besides, and DeviceLeast what it takes at
 	// least, for one sequence at a time.
 	DeviceMemory uint64 `json:"device_memory_bytes"`
@@ -64,6 +67,9 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	}
 	z.Parameters, z.Frozen, z.Model, z.Payload = n, frozen, 4*(n+frozen), uint64(made.PayloadMax())
 	z.State = 4 * (n + state)
+	if c, ok := made.(codec.Sliceable); ok && s.Buckets() {
+		z.Slice = uint64(c.StateSliceLen())
+	}
 	if f, ok := made.(codec.Followable); ok {
 		z.Update = uint64(f.UpdateLen())
 	}
