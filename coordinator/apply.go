@@ -6,7 +6,8 @@ import (
 )
 
 // Apply changes s by one message. If it refuses the message it returns an Error and leaves the
-// bytes unchanged. It costs O(members) or less, however much time has passed.
+// bytes unchanged. It costs O(members) or less, however much time has passed. If the host bounds
+// its work, it may leave a closing, which Ticks continue.
 func (s State) Apply(env Env, m Message) error {
 	if env.Value > 0 && !takesValue(m) {
 		return ErrValue
@@ -14,18 +15,27 @@ func (s State) Apply(env Env, m Message) error {
 	if m == nil {
 		return ErrMessage
 	}
+	_, tick := m.(Tick)
+	closing := s.Closing()
+	if closing && !tick {
+		return ErrClosing
+	}
 	if e := m.apply(s, env); e != OK {
 		return e
 	}
 	if !paysOut(m) {
 		s.h().SetPayment(key.Public{}, 0)
 	}
-	s.cases().ExpireChecks(env.dispute(nil))
-	s.cases().ExpireDisputes(env.dispute(nil))
+	if !closing {
+		s.cases().ExpireChecks(env.dispute(nil))
+		s.cases().ExpireDisputes(env.dispute(nil))
+	}
 	// A message makes at most transitionsMax transitions. The next message makes the rest.
 	for n := 0; n < transitionsMax && s.advance(env); n++ {
 	}
-	s.book().Advance(env.score())
+	if !s.Closing() {
+		s.book().Advance(env.score())
+	}
 	return nil
 }
 

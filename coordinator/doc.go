@@ -23,7 +23,8 @@
 // An epoch lasts from a Warmup to the next WaitingForMembers. Its members stay for the next one
 // without joining again. Rounds are numbered from 1 over the whole run. One message makes a bounded
 // number of transitions, each in O(members) or less. Hosts send a Tick in each block, so no phase
-// gets stuck.
+// gets stuck. A host whose messages may do little bounds the work of each (Env.Work): then Ticks
+// work off the rest of the end of a round or warmup, and nothing else is taken until then.
 //
 // RoundTrain lasts RoundTrainMs at most. If a member failed in the round before, it lasts 4 times
 // as long as the last complete RoundTrain, plus a second, if that is less.

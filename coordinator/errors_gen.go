@@ -79,4 +79,5 @@ const (
 	ErrNotice          = record.ErrNotice
 	ErrOpen            = record.ErrOpen
 	ErrRate            = record.ErrRate
+	ErrClosing         = record.ErrClosing
 )

@@ -86,14 +86,28 @@ type Kind struct {
 	Checks                   uint8 // VerificationPercent
 	Overlap, Buckets, Speeds bool
 	Validators               uint16
+	// Work bounds what a message of a run of some members does of a closing; nil: it does all.
+	Work func(members uint64, m Message) uint64
 }
 
 // Life takes a run of many members through its life, and shows its most frequent messages, and its most expensive ones, to see.
 func Life(t *testing.T, members uint32, kind Kind, see func(what string, a Applied)) {
 	what := ""
-	mirror = func(a Applied) { see(what, a) }
 	defer func() { mirror = nil }()
-	l := &life{large: born(t, members, kind), what: &what}
+	l := &life{large: born(t, members, kind), what: &what, kind: kind}
+	mirror = func(a Applied) {
+		see(what, a)
+		closes := what
+		for l.s.Closing() { // the mirror sees the Ticks that follow, too
+			env := Env{NowMs: a.Env.NowMs, Height: a.Env.Height, Work: kind.Work(uint64(members), Tick{})}
+			next := Applied{Before: slices.Clone(l.s.Bytes()), Env: env, Message: Tick{}}
+			what = "closing, " + [...]string{"", "late members", "agree", "line", "accept", "judge", "second line", "reward", "next round", "prepare checks", "draw checks", "clear", "settle scores"}[l.s.h().Closing()]
+			next.Err = l.s.Apply(env, Tick{})
+			next.After = l.s.Bytes()
+			see(what, next)
+		}
+		what = closes
+	}
 	l.opening(t)
 	for round := Round(1); round <= 3; round++ {
 		l.round(t, round)
@@ -119,6 +133,50 @@ func Life(t *testing.T, members uint32, kind Kind, see func(what string, a Appli
 	l.window(t, l.s.Config().RoundTrainMs)
 	what = "tick that closes a round without reports"
 	l.tick(t, l.s.Config().RoundWitnessMs)
+	l.rest(t)
+}
+
+// rest pauses the run, changes it, loses a warmup, and lets a newcomer take the place of a member that is gone.
+func (l *life) rest(t *testing.T) {
+	owner := func(what string, m Message) {
+		l.bound(m)
+		*l.what, l.env.Sender = what, l.s.Config().Owner
+		_ = mirrored(l.s, l.env, m) // what is refused costs, too
+	}
+	owner("pause", Pause{})
+	for l.s.Phase() != Cooldown {
+		*l.what = "tick that ends the training"
+		l.window(t, l.s.Config().RoundTrainMs)
+		*l.what = "tick that closes a drain round"
+		l.tick(t, l.s.Config().RoundWitnessMs)
+	}
+	*l.what = "tick that ends the cooldown"
+	l.tick(t, l.s.Config().CooldownMs)
+	c := l.s.Config()
+	owner("change", Change{
+		Rate: 1, Emission: c.Emission, WaitingMs: c.WaitingMs, WarmupMs: c.WarmupMs, RoundTrainMs: c.RoundTrainMs, RoundWitnessMs: c.RoundWitnessMs,
+		CooldownMs: c.CooldownMs, EpochMs: c.EpochMs,
+	})
+	owner("refund", Refund{Amount: 1})
+	l.env.NowMs += NoticeMs
+	owner("resume", Resume{})
+	for i := range l.s.Count() {
+		b := l.s.place(i)
+		b.SetMissed(l.s.h().MissedMax())
+		b.SetStake(dispute.FeeDivisor)
+		putStatus(b, StatusWaiting)
+	}
+	l.s.h().SetEscrow(l.s.Treasury() + dispute.FeeDivisor*uint64(l.s.Count()))
+	*l.what = "tick that begins the warmup"
+	l.tick(t, c.WaitingMs)
+	*l.what = "tick that ends a warmup for which all are late"
+	l.tick(t, c.WarmupMs)
+	l.env.Sender = key.Public{31: 255}
+	*l.what = "join, a full table of members that are gone"
+	_ = mirrored(l.s, l.env, Join{})
+	l.env.NowMs += max(PlaceMs, c.UnbondMs)
+	*l.what = "join, a full table of members that are paid"
+	_ = mirrored(l.s, l.env, Join{})
 }
 
 // PrivateOf returns the private key of a participant of the tests.
@@ -169,6 +227,26 @@ func Settle(t *testing.T, members uint32, validators uint16, see func(Applied)) 
 type life struct {
 	*large
 	what *string
+	kind Kind
+}
+
+// bound sets what a message does of a closing.
+func (l *life) bound(m Message) {
+	if l.kind.Work != nil {
+		l.env.Work = l.kind.Work(uint64(l.s.l.Members), m)
+	}
+}
+
+func (l *life) send(t *testing.T, i Member, m Message) {
+	t.Helper()
+	l.bound(m)
+	l.large.send(t, i, m)
+}
+
+func (l *life) tick(t *testing.T, ms uint64) {
+	t.Helper()
+	l.bound(Tick{})
+	l.large.tick(t, ms)
 }
 
 // Of returns the limits and the configuration of a run of many members.
@@ -212,6 +290,7 @@ func born(t *testing.T, members uint32, kind Kind) *large {
 
 func (l *life) apply(t *testing.T, m Message) {
 	t.Helper()
+	l.bound(m)
 	if err := mirrored(l.s, l.env, m); err != nil {
 		t.Fatal(err)
 	}
@@ -307,4 +386,13 @@ func (l *life) disputes(t *testing.T) {
 	}
 	*l.what = "tick at which checks expire"
 	l.tick(t, l.s.Config().VerifyMs)
+}
+
+// AtClose returns a run of some members whose witnesses have reported in time, except one: time ends the round. The member with this
+// key is the first.
+func AtClose(t *testing.T, members uint32, pub key.Public) []byte {
+	l := newLarge(t, members, 0)
+	l.s.place(0).SetKey(pub)
+	l.tick(t, l.s.Config().RoundTrainMs)
+	return l.s.Bytes()
 }

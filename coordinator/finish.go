@@ -21,26 +21,6 @@ const (
 	disagreeMax = 3
 )
 
-// endRound settles the current round and opens the next, or ends the epoch.
-func (s State) endRound(env Env) {
-	r := s.slot(s.Round())
-	agreed := s.agree(env, r)
-	var shares []dealt // of the round before: dealt once, since dealing is much of a round's end
-	p, ok := s.At(r.Number() - 1)
-	if ok {
-		shares = p.deal()
-	}
-	s.judge(env, r, shares)
-	if agreed {
-		s.reward(p, shares)
-	}
-	s.judgeSilence(env, r)
-	s.next(env, r, agreed)
-	if agreed && s.Round() != r.Number() {
-		s.drawChecks(env, p, shares)
-	}
-}
-
 // judgeSilence charges the witnesses of round r that did not report. If fewer than half of them
 // were heard, the ledger was out of reach of most, and nobody is charged. A gang that means to stop
 // a round for nothing thus needs more than half of its seats.
@@ -208,19 +188,55 @@ func (s State) judgeNames(env Env, r RoundState, of func(record.Report) wire.Has
 // gang that can keep a result out of the model cannot charge its author too. Silent witnesses
 // satisfy neither condition and are charged for their silence alone. Nobody has missed a round
 // whose results none could hold (see Severed and orphans).
-// shares are those of the round before r.
-func (s State) judge(env Env, r RoundState, shares []dealt) {
-	a, ok := s.At(r.Attests())
-	if !ok {
-		return
-	}
-	if a.Number() == r.Number() {
-		shares = a.deal()
-	}
+func (s State) judge(env Env, r, a RoundState, w *work) bool {
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
-	counts, taken, accepted := a.counts(), a.accepted(), uint32(0)
-	checkable := a.b.Agreed() || a.Number() == r.Number() && a.b.HasNamed()
-	if checkable {
+	counts, taken := a.counts(), a.accepted()
+	carried := a.AcceptedCount() >= committee.Quorum(a.ExpectedCount()-1)
+	blames, orphaned, scored := a.checkable(r) && !a.Severed(), a.orphans(), s.l.Validators > 0
+	charge, spans := env.dispute(nil), a.Spans()
+	lost := dealt{} // shares in a row that were not accepted
+	p, n, units, list := s.h().Cursor(), a.ExpectedCount(), a.units(judgeUnits), a.shares()
+	for to := w.chunk(p, n, units); p < to; to = w.chunk(p, n, units) {
+		for ; p < to; p++ {
+			d := list.at(p, s.lineAt(p))
+			i := d.member
+			if bit(taken, i) {
+				if b := s.place(i); b.Missed() > 0 && Status(b.Status()) == StatusActive {
+					makeUp(b)
+				}
+				continue
+			}
+			if scored {
+				s.book().Missed(i, a.Number())
+			}
+			if lost.from+lost.count != d.from {
+				s.redo(spans, lost)
+				lost = dealt{from: d.from}
+			}
+			lost.count += d.count
+			held := uint32(counts[i])
+			refused := held+quorum <= reports || carried && 2*held <= reports
+			if blames && refused && !orphaned(i) && s.status(i) == StatusActive {
+				s.miss(i, charge)
+				w.spends(missUnits)
+			}
+		}
+	}
+	s.redo(spans, lost)
+	s.h().SetCursor(p)
+	return p >= n
+}
+
+// checkable reports whether the parameters that round a's results started from are known, when the
+// round r ends that attests it.
+func (a RoundState) checkable(r RoundState) bool {
+	return a.b.Agreed() || a.Number() == r.Number() && a.b.HasNamed()
+}
+
+// accept accepts the results of round a that a quorum of r's witnesses holds. It returns true.
+func (s State) accept(r, a RoundState) bool {
+	quorum, counts, taken, accepted := r.Quorum(), a.counts(), a.accepted(), uint32(0)
+	if a.checkable(r) {
 		held := a.held()
 		for i, n := range counts[:s.Count()] {
 			if i := Member(i); uint32(n) >= quorum && bit(held, i) && !s.place(i).Ejected() {
@@ -231,33 +247,7 @@ func (s State) judge(env Env, r RoundState, shares []dealt) {
 	}
 	a.b.SetAcceptedLen(accepted)
 	a.b.SetFinal(true)
-	carried := accepted >= committee.Quorum(a.ExpectedCount()-1)
-	blames, orphaned, scored := checkable && !a.Severed(), a.orphans(), s.l.Validators > 0
-	charge, spans := env.dispute(nil), a.Spans()
-	lost := dealt{} // shares in a row that were not accepted
-	for _, d := range shares {
-		i := d.member
-		if bit(taken, i) {
-			if b := s.place(i); b.Missed() > 0 && Status(b.Status()) == StatusActive {
-				makeUp(b)
-			}
-			continue
-		}
-		if scored {
-			s.book().Missed(i, a.Number())
-		}
-		if lost.from+lost.count != d.from {
-			s.redo(spans, lost)
-			lost = dealt{from: d.from}
-		}
-		lost.count += d.count
-		held := uint32(counts[i])
-		refused := held+quorum <= reports || carried && 2*held <= reports
-		if blames && refused && !orphaned(i) && s.status(i) == StatusActive {
-			s.miss(i, charge)
-		}
-	}
-	s.redo(spans, lost)
+	return true
 }
 
 // redo queues a part of a batch to be trained again.
@@ -293,25 +283,31 @@ func (r RoundState) orphans() func(Member) bool {
 }
 
 // reward pays the accepted results of round a, whose parameters are agreed.
-func (s State) reward(a RoundState, shares []dealt) {
+func (s State) reward(a RoundState, w *work) bool {
 	taken, round, scored, total := a.accepted(), a.Number(), s.l.Validators > 0, uint64(0)
-	for _, d := range shares {
-		b := s.place(d.member)
-		if !bit(taken, d.member) || b.Ejected() {
-			continue
-		}
-		b.SetPoints(b.Points() + uint64(d.count))
-		b.SetResults(b.Results() + 1)
-		if b.FirstRound() == 0 {
-			b.SetFirstRound(round)
-		}
-		b.SetLastRound(round)
-		total += uint64(d.count)
-		if scored {
-			s.book().Accepted(d.member, round, d.count)
+	p, n, units, list := s.h().Cursor(), a.ExpectedCount(), a.units(rewardUnits), a.shares()
+	for to := w.chunk(p, n, units); p < to; to = w.chunk(p, n, units) {
+		for ; p < to; p++ {
+			d := list.at(p, s.lineAt(p))
+			b := s.place(d.member)
+			if !bit(taken, d.member) || b.Ejected() {
+				continue
+			}
+			b.SetPoints(b.Points() + uint64(d.count))
+			b.SetResults(b.Results() + 1)
+			if b.FirstRound() == 0 {
+				b.SetFirstRound(round)
+			}
+			b.SetLastRound(round)
+			total += uint64(d.count)
+			if scored {
+				s.book().Accepted(d.member, round, d.count)
+			}
 		}
 	}
+	s.h().SetCursor(p)
 	s.h().SetPointsTotal(s.PointsTotal() + total)
+	return p >= n
 }
 
 // endEpoch enters Cooldown after round r. If the last parameters were not agreed, the members

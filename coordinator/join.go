@@ -82,16 +82,20 @@ func (s State) vacancy(env Env) (Member, bool) {
 	if n := uint32(s.Count()); n < s.l.Members {
 		return Member(n), true
 	}
-	best, bestMs, bestRank := Member(0), uint64(0), keeps
+	best, bestMs, bestRank, flying, mentioned := Member(0), uint64(0), keeps, s.inFlight(), s.mentioned()
+	affordable := uint64(noRate)
+	if rate := s.h().Rate(); rate > 0 {
+		affordable = s.Treasury() / rate
+	}
 	for i, pending := range s.cases().AllPending() {
 		i := Member(i)
 		b := s.place(i)
-		if Status(b.Status()).Present() || pending {
-			continue
-		}
-		rank := s.rank(env, i)
 		left := b.LeftMs()
-		if rank > bestRank || rank == bestRank && left >= bestMs || rank == keeps || s.mentioned(i) {
+		if Status(b.Status()).Present() || pending || bit(mentioned, i) || bestRank == owedNothing && left >= bestMs {
+			continue // to rank it takes long
+		}
+		rank := s.rank(env.NowMs, i, bit(flying, i), affordable)
+		if rank > bestRank || rank == bestRank && left >= bestMs || rank == keeps {
 			continue
 		}
 		best, bestMs, bestRank = i, left, rank
@@ -105,43 +109,44 @@ const (
 	payable     = 1
 	ejected     = 2
 	keeps       = 3
+
+	noRate = 1<<64 - 1
 )
 
-// rank returns when the place of member i, which is gone, is given away.
-func (s State) rank(env Env, i Member) int {
+// rank returns when the place of member i is given away, which is gone and has no part in an open
+// check or dispute. flies reports whether it has a result in flight; affordable is how many points
+// the treasury can pay, or noRate. All members may have to be ranked, so rank does without due.
+func (s State) rank(nowMs uint64, i Member, flies bool, affordable uint64) int {
 	b := s.place(i)
-	owed := s.Owes(i)
-	d := due{}
-	if owed {
-		d = s.due(env, i)
-	}
-	poor := d.settled == b.Points() && env.NowMs-min(env.NowMs, b.LeftMs()) >= PlaceMs
+	points, claimed := b.Points(), b.Claimed()
+	unpaid := affordable != noRate && points > claimed
 	switch {
-	case owed && (d.stake != b.Stake() || b.Unvested() > 0 || s.book().Pending(i)):
+	case b.Stake() > 0 && (flies || nowMs < b.ReleaseMs()), b.Unvested() > 0, s.l.Validators > 0 && s.book().Pending(i):
 		return keeps
-	case owed && s.h().Rate() > 0 && b.Claimed()+d.points != b.Points() && !poor:
+	case unpaid && s.h().InEpoch() && b.Settled() != points:
+		return keeps
+	case unpaid && points-claimed > affordable && nowMs-min(nowMs, b.LeftMs()) < PlaceMs:
 		return keeps
 	case Status(b.Status()) == StatusEjected:
 		return ejected
-	case owed:
+	case unpaid, b.Stake() > 0, b.Balance() > 0:
 		return payable
 	}
 	return owedNothing
 }
 
-// mentioned reports whether a round of the running epoch mentions member i.
-func (s State) mentioned(i Member) bool {
-	switch s.Phase() {
-	case RoundTrain, RoundWitness, Cooldown:
-	default:
-		return false
+// mentioned returns the bitmap of the members that a round of the running epoch mentions.
+func (s State) mentioned() []byte {
+	list := make([]byte, s.l.Bitmap)
+	if p := s.Phase(); p != RoundTrain && p != RoundWitness && p != Cooldown {
+		return list
 	}
 	for k := range Round(record.RingRounds) {
-		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() && r.Active(i) {
-			return true
+		if r := s.slot(k); r.Number() != 0 && r.Epoch() == s.Epoch() {
+			record.Merge(list, r.active())
 		}
 	}
-	return false
+	return list
 }
 
 // admit puts the sender into place i, which is unused, the sender's earlier place, or the place of

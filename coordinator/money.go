@@ -94,16 +94,22 @@ func (d due) amount() uint64 { return d.paid + d.balance + d.stake }
 
 // due returns what member i can claim now.
 func (s State) due(env Env, i Member) due {
+	return s.dueIf(env, i, s.cases().Pending(i), bit(s.inFlight(), i))
+}
+
+// dueIf is due of a member that has a part in an open check or dispute, and a result in flight, or
+// not. To find that out takes searches.
+func (s State) dueIf(env Env, i Member, pending, flies bool) due {
 	b := s.place(i)
 	d := due{settled: b.Settled(), balance: b.Balance()}
-	if !s.h().InEpoch() && !s.cases().Pending(i) {
+	if !s.h().InEpoch() && !pending {
 		d.settled = b.Points()
 	}
 	if rate := s.h().Rate(); rate > 0 {
 		d.points = min(d.settled-b.Claimed(), s.Treasury()/rate)
 		d.paid = d.points * rate
 	}
-	if b.Stake() > 0 && s.stakeFree(env, i) {
+	if b.Stake() > 0 && !pending && !flies && s.stakeFree(env, i) {
 		d.stake = b.Stake()
 	}
 	return d
@@ -150,24 +156,22 @@ func (s State) WillPay(env Env, m Message) (to key.Public, amount uint64) {
 	return key.Public{}, 0
 }
 
-// stakeFree reports whether member i may take its stake back. It must have left, or the run must
-// have finished, long enough ago, and no result of the member may be in flight, in a check or in a
-// dispute.
+// stakeFree reports whether member i may take its stake back, unless it has a part in an open check
+// or dispute or a result in flight. It must have left, or the run have finished, long enough ago.
 func (s State) stakeFree(env Env, i Member) bool {
-	if s.status(i).Present() && s.Phase() != Finished || env.NowMs < s.releaseMs(i) || s.cases().Pending(i) {
-		return false
-	}
-	return !s.inFlight(i)
+	return (!s.status(i).Present() || s.Phase() == Finished) && env.NowMs >= s.releaseMs(i)
 }
 
-// inFlight reports whether a result of member i was neither accepted nor refused yet.
-func (s State) inFlight(i Member) bool {
+// inFlight returns the bitmap of the members with a result that was neither accepted nor refused
+// yet.
+func (s State) inFlight() []byte {
+	list := make([]byte, s.l.Bitmap)
 	for k := range Round(record.RingRounds) {
-		if r := s.slot(k); r.Number() != 0 && !r.Final() && r.Expected(i) {
-			return true
+		if r := s.slot(k); r.Number() != 0 && !r.Final() {
+			record.Merge(list, r.expected())
 		}
 	}
-	return false
+	return list
 }
 
 // Owes reports whether member i is owed tokens, now or later.

@@ -40,6 +40,7 @@ const (
 	hCheckpointersLen    = 268
 	hHasCheckpoint       = 269
 	hLostWarmups         = 270
+	hClosing             = 271
 	hPhaseSince          = 272
 	hEpochSince          = 280
 	hDataIndex           = 288
@@ -98,8 +99,14 @@ const (
 	hEndPending          = 741
 	hNoticeMs            = 744
 	hCheckpointWords     = 752
+	hCursor              = 756
 	hCheckpointNamed     = 768
-	hEnd                 = 864
+	hClosingSeed         = 864
+	hStream              = 896
+	hDrawn               = 928
+	hCheckPlace          = 932
+	hDoubts              = 936
+	hEnd                 = 970
 )
 
 // Offsets in a place in the table of members.
@@ -128,6 +135,8 @@ const (
 	mPassed      = 120
 	mFirstRound  = 124
 	mLastRound   = 128
+	mLine        = 132
+	mVerifier    = 134
 	mPayee       = 136
 	mEpochPoints = 168
 	mUnvested    = 176

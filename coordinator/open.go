@@ -1,12 +1,10 @@
 package coordinator
 
 import (
-	"math/bits"
-
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Open returns a view of the state in b. It checks everything in b that a method relies on, so that
@@ -17,10 +15,10 @@ func Open(b []byte) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	if !s.headerOK() || !s.membersOK() || !s.redoOK() || !s.ringOK() {
+	if !s.headerOK() || !s.membersOK() || !s.buffer().RedoOK() || !s.ringOK() {
 		return State{}, ErrCorrupt
 	}
-	if !s.tokensOK() || !s.cases().WellFormed() {
+	if !s.buffer().TokensOK() || !s.cases().WellFormed() {
 		return State{}, ErrCorrupt
 	}
 	if !s.book().WellFormed() {
@@ -72,6 +70,7 @@ func (s State) headerOK() bool {
 	case s.DisputesTotal() > countMax:
 	case s.h().Room() != s.Limits().room():
 	case s.h().Replaced() > s.Window()+1:
+	case !s.closingOK(phase):
 	case s.book().Tail() > 0 && phase != Finished, s.book().Tail() > score.TailMax, s.book().Settled() > 0 && s.book().Settled()+2 > s.book().PeriodAt(s.Window()):
 	default:
 		for _, i := range s.Checkpointers() {
@@ -88,31 +87,33 @@ func (s State) headerOK() bool {
 	return false
 }
 
+// closingOK checks that a closing, if one goes on, fits the phase.
+func (s State) closingOK(phase Phase) bool {
+	stage := s.h().Closing()
+	switch {
+	case stage == closed:
+		return s.h().Cursor() == 0 && s.h().ClosingSeed() == wire.Hash{}
+	case stage == warming:
+		return phase == Warmup
+	case stage <= continuing:
+		return phase == RoundWitness
+	}
+	return stage <= scoring && (phase == RoundTrain || phase == Cooldown)
+}
+
 func (s State) membersOK() bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		st := Status(b.Status())
+		if line := Member(max(b.Line(), b.Verifier())); line >= s.Count() || line > 0 && !s.Closing() {
+			return false
+		}
 		if st < StatusWaiting || st > StatusReplaced || !b.WellFormed() || !dispute.TrustOK(b) || b.Steady() >= steadyMax {
 			return false
 		}
 	}
 	return record.Zero(s.b[s.l.Table+uint32(record.PlaceBytes*s.Count()) : s.l.Redo])
 }
-
-func (s State) redoOK() bool {
-	n := s.redoLen()
-	if n > record.RedoMax {
-		return false
-	}
-	for _, v := range s.Redo() {
-		if !spanOK(v) {
-			return false
-		}
-	}
-	return record.Zero(s.b[s.l.Redo+record.SpanBytes*n : s.l.Ring])
-}
-
-func spanOK(v batch.Span) bool { return v.Count > 0 && v.Start <= record.SequencesMax }
 
 func (s State) ringOK() bool {
 	for k := range Round(record.RingRounds) {
@@ -123,7 +124,7 @@ func (s State) ringOK() bool {
 			}
 			continue
 		}
-		if r.Number()%record.RingRounds != k || !r.numbersOK() || !r.batchOK() || !r.membersOK() || !r.reportsOK() || !r.sharesOK() {
+		if r.Number()%record.RingRounds != k || !r.numbersOK() || !r.batchOK() || !s.buffer().SetsOK(r.b) || !s.buffer().ReportsOK(r.b) || !s.buffer().SharesOK(r.b) {
 			return false
 		}
 	}
@@ -155,102 +156,6 @@ func (r RoundState) numbersOK() bool {
 }
 
 func (r RoundState) batchOK() bool {
-	n := r.b.SpansLen()
-	if n > record.SpansMax {
-		return false
-	}
-	total := uint64(0)
-	for _, v := range r.Spans() {
-		if !spanOK(v) {
-			return false
-		}
-		total += uint64(v.Count)
-	}
-	return total == uint64(r.Batch()) && r.Batch() <= BatchMax && r.Trains() == (total > 0) && (r.Trains() || r.Final())
-}
-
-// membersOK checks the round's sets of members.
-func (r RoundState) membersOK() bool {
-	l := r.s.l
-	active, expected, accepted := r.active(), r.expected(), r.accepted()
-	for i := range active {
-		if expected[i]&^active[i] != 0 || accepted[i]&^expected[i] != 0 {
-			return false
-		}
-	}
-	for i := r.s.Count(); i < Member(8*l.Bitmap); i++ {
-		if bit(active, i) {
-			return false
-		}
-	}
-	want := min(r.Batch(), r.ActiveCount())
-	if ones(active) != r.ActiveCount() || r.ActiveCount() == 0 || r.ExpectedCount() != want || ones(expected) != want {
-		return false
-	}
-	for _, n := range r.counts() {
-		if uint32(n) > l.Witnesses {
-			return false
-		}
-	}
-	return ones(accepted) == r.AcceptedCount() && (r.Final() || r.AcceptedCount() == 0)
-}
-
-// reportsOK checks the round's witnesses and what they reported.
-func (r RoundState) reportsOK() bool {
-	w := r.electedLen()
-	if w > r.s.l.Witnesses {
-		return false
-	}
-	reports, completes := uint8(0), uint8(0)
-	for p := range r.s.l.Witnesses {
-		b := r.reportAt(p)
-		i := r.electedAt(p)
-		unused := record.Zero(b) && i == 0
-		if !b.WellFormed() || b.Complete() && !b.Reported() || p >= w && !unused || p < w && !r.Active(i) {
-			return false
-		}
-		if b.Reported() {
-			reports++
-		}
-		if b.Complete() {
-			completes++
-		}
-	}
-	return reports == r.b.Reports() && completes == r.b.Completes()
-}
-
-// ones returns how many bits of a bitmap are set.
-func ones(bitmap []byte) uint32 {
-	n := uint32(0)
-	for _, b := range bitmap {
-		n += uint32(bits.OnesCount8(b))
-	}
-	return n
-}
-
-// tokensOK checks that the escrow is the sum of its parts, and checks the numbers that may only
-// grow.
-func (s State) tokensOK() bool {
-	sum := uint64(0)
-	ok := addTokens(&sum, s.Treasury())
-	for i := range s.Count() {
-		b := s.place(i)
-		ok = ok && addTokens(&sum, b.Stake(), b.Balance(), b.Unvested())
-	}
-	for k := range 2 * s.l.Validators {
-		b := s.buffer().Seat(k) // or a bench
-		ok = ok && addTokens(&sum, b.Stake(), b.Balance())
-	}
-	return ok && sum == s.Escrow()
-}
-
-// addTokens adds parts to a sum, and reports whether it stays within TokensMax.
-func addTokens(sum *uint64, parts ...uint64) bool {
-	for _, v := range parts {
-		if v > TokensMax-*sum {
-			return false
-		}
-		*sum += v
-	}
-	return true
+	total, ok := r.b.Sequences()
+	return ok && total == uint64(r.Batch()) && r.Batch() <= BatchMax && r.Trains() == (total > 0) && (r.Trains() || r.Final())
 }

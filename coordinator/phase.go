@@ -12,7 +12,11 @@ import (
 
 // advance makes the one transition that is due, and reports whether there was one.
 func (s State) advance(env Env) bool {
-	switch s.Phase() {
+	phase := s.Phase()
+	if s.Closing() && phase != Warmup {
+		return s.endRound(env)
+	}
+	switch phase {
 	case WaitingForMembers:
 		return s.advanceWaiting(env)
 	case Warmup:
@@ -37,8 +41,7 @@ func (s State) advance(env Env) bool {
 		if !s.allReported() && !s.elapsed(env, s.h().RoundWitnessMs()) {
 			return false
 		}
-		s.endRound(env)
-		return true
+		return s.endRound(env)
 	case Cooldown:
 		return s.advanceCooldown(env)
 	}
@@ -62,6 +65,7 @@ func (s State) advanceWarmup(env Env) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
 	switch {
+	case s.Closing():
 	case t.present < least:
 		s.standDown()
 		s.enter(WaitingForMembers, env)
@@ -72,13 +76,18 @@ func (s State) advanceWarmup(env Env) bool {
 	case !s.elapsed(env, s.h().WarmupMs()):
 		return false
 	}
-	since := s.PhaseSince()
-	for i := range s.Count() {
-		b := s.place(i)
+	since, w := s.PhaseSince(), env.work()
+	env = s.begin(env, warming)
+	if !s.each(w, uint32(s.Count()), clearUnits, func(i uint32) {
+		b := s.place(Member(i))
 		if Status(b.Status()) == StatusWaiting && b.JoinedMs() <= since {
-			s.miss(i, env.dispute(nil))
+			s.miss(Member(i), env.dispute(nil))
+			w.spends(missUnits)
 		}
+	}) || !w.takes(s.opening()) {
+		return false
 	}
+	s.end()
 	if t.ready >= least {
 		s.beginEpoch(env)
 		return true

@@ -175,7 +175,9 @@ func TestChances(t *testing.T) {
 			w.s.place(Member(i)).SetDoubt(d)
 		}
 		a, _ := w.s.At(1)
-		limits := w.s.chances(a, uint64(c.percent))
+		w.s.cases().Prepare(w.s.slot(w.s.Round()).Seed(), a.accepted(), w.s.activeMembers())
+		limits := w.s.cases().Chances(uint64(c.percent))
+		w.s.cases().End()
 		total, got := uint64(0), [members]int{}
 		for i := range Member(members) {
 			total += limits[w.s.cases().Doubt(i)]
@@ -189,7 +191,10 @@ func TestChances(t *testing.T) {
 			clear(w.s.b[w.s.l.Checks:w.s.l.Disputes])
 			r := w.s.slot(w.s.Round())
 			r.b.SetSeed(wire.Sum("test/draw", wire.AppendU32(nil, uint32(n))))
-			w.s.drawChecks(w.env(key.Public{}), a, a.deal())
+			a.keepLine()
+			w.s.cases().Prepare(w.s.slot(w.s.Round()).Seed(), a.accepted(), w.s.activeMembers())
+			w.s.drawChecks(w.env(key.Public{}), a, Env{}.work())
+			w.s.end()
 			for _, check := range w.s.Checks() {
 				got[check.Member]++
 				checks++

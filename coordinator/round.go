@@ -90,7 +90,7 @@ func (r RoundState) Position(i Member) (uint32, bool) {
 		return 0, false
 	}
 	active := r.active()
-	rank := ones(active[:i>>3]) + uint32(bits.OnesCount8(active[i>>3]&(1<<(i&7)-1)))
+	rank := record.Ones(active[:i>>3]) + uint32(bits.OnesCount8(active[i>>3]&(1<<(i&7)-1)))
 	line := committee.Line(r.Seed(), committee.Trainers, r.ActiveCount(), r.ActiveCount())
 	return uint32(slices.Index(line, rank)), true
 }

@@ -234,6 +234,8 @@ func (sc *scenario) command(verb string, args []string, options map[string]strin
 	case "tick":
 		w.now += number(sc.t, strings.TrimPrefix(name, "+"))
 		sc.send("", Tick{})
+	case "work":
+		w.work = number(sc.t, name)
 	case "join":
 		sc.join(name, options)
 	case "withdraw":

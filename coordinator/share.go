@@ -23,27 +23,29 @@ type dealt struct {
 	from, count uint32
 }
 
-// deal returns the shares of a round, in the order of positions.
-func (r RoundState) deal() []dealt {
-	line := r.line()
-	list := make([]dealt, len(line))
-	n := max(1, uint32(len(line)))
-	each, longer, from := r.Batch()/n, r.Batch()%n, uint32(0) // as batch.Split divides it
-	for p, i := range line {
-		count := each
-		switch {
-		case r.s.l.Speeds:
-			count = r.entry(i).Count()
-		case uint32(p) < longer:
-			count++
-		}
-		if count == 0 {
-			return list[:p] // all members after it have none either
-		}
-		list[p] = dealt{member: i, from: from, count: count}
-		from += count
+// shares are those of a round. The first ExpectedCount positions of its line have one, the others
+// none.
+type shares struct {
+	of           RoundState
+	each, longer uint32 // as batch.Split divides a batch
+}
+
+func (r RoundState) shares() shares {
+	n := max(1, r.ActiveCount())
+	return shares{of: r, each: r.Batch() / n, longer: r.Batch() % n}
+}
+
+// at returns the share at position p of the line, which is member i's.
+func (l *shares) at(p uint32, i Member) dealt {
+	if l.of.s.l.Speeds {
+		v := l.of.entry(i)
+		return dealt{member: i, from: v.From(), count: v.Count()}
 	}
-	return list
+	d := dealt{member: i, from: p*l.each + min(p, l.longer), count: l.each}
+	if p < l.longer {
+		d.count++
+	}
+	return d
 }
 
 // line returns the active members of round a, in the order of positions.
@@ -56,6 +58,14 @@ func (a RoundState) line() []Member {
 		}
 	}
 	return committee.Seat(a.Seed(), committee.Trainers, active, a.ActiveCount())
+}
+
+// keepLine writes the line into the places of the table, for a closing. It returns true.
+func (a RoundState) keepLine() bool {
+	for p, i := range a.line() {
+		a.s.place(Member(p)).SetLine(uint16(i))
+	}
+	return true
 }
 
 // entry returns member i's part of the slot with SpeedShares.
@@ -90,9 +100,10 @@ func (r RoundState) Share(i Member) []batch.Span {
 // Shares calls visit for each member with a share in the round, in the order of places. It
 // makes the line once, where Share makes it for each member.
 func (r RoundState) Shares(visit func(member Member, spans []batch.Span)) {
-	spans := r.Spans()
-	for _, d := range r.deal() {
-		visit(d.member, batch.Cut(spans, d.from, d.count))
+	spans, list := r.Spans(), r.shares()
+	for p, i := range r.line()[:r.ExpectedCount()] {
+		d := list.at(uint32(p), i)
+		visit(i, batch.Cut(spans, d.from, d.count))
 	}
 }
 
@@ -146,27 +157,6 @@ func (r RoundState) divide() {
 		at.SetCount(count)
 		from += count
 	}
-}
-
-// sharesOK reports whether only active members have speeds, only expected members have shares, and
-// the shares lie within the batch and add up to it.
-func (r RoundState) sharesOK() bool {
-	if !r.s.l.Speeds {
-		return true
-	}
-	total := uint64(0)
-	for i := range Member(r.s.l.Members) {
-		at := r.entry(i)
-		from, count := at.From(), at.Count()
-		switch {
-		case !r.Active(i) && at.Speed() != 0, r.Expected(i) != (count > 0), count == 0 && from > 0:
-			return false
-		case uint64(from)+uint64(count) > uint64(r.Batch()):
-			return false
-		}
-		total += uint64(count)
-	}
-	return total == uint64(r.Batch())
 }
 
 // apply records a member's new speed, at most once an epoch. It takes effect with the next

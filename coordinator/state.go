@@ -70,6 +70,9 @@ type Env struct {
 	Value uint64
 	// Referee judges disputes by the run's specification. It is nil if the run verifies nothing.
 	Referee dispute.Referee
+	// Work bounds what the message does of a closing, in compute units of Solana, roughly; at least
+	// one thing. 0 is no bound.
+	Work uint64
 }
 
 // New creates a run in WaitingForMembers. It fails with ErrLimits or ErrConfig; Config.Check lists

@@ -32,6 +32,8 @@ type world struct {
 	log      []entry
 	before   []byte // the state before the last message
 	fates    fates
+	work     uint64 // bounds what a message does of a closing
+	opened   *State // the state before the closing that goes on
 	rewarded uint64 // sequences of accepted results that were paid
 	// Tokens that came in and went out.
 	paidIn, paidOut uint64
@@ -123,7 +125,7 @@ func (w *world) env(sender key.Public) Env {
 	if w.config.Exchange == Buckets {
 		block = w.block
 	}
-	return Env{NowMs: w.now, Height: block, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender, Referee: w.referee}
+	return Env{NowMs: w.now, Height: block, Seed: wire.Sum("test/seed", []byte(w.salt), n), Sender: sender, Referee: w.referee, Work: w.work}
 }
 
 // apply sends a message as sender and checks what must hold after any message.
@@ -153,7 +155,7 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 		}
 		return err
 	}
-	old, e := Open(before)
+	old, e := Open(slices.Clone(before))
 	if e != nil {
 		w.t.Fatalf("open the state before: %v", e)
 	}
@@ -161,7 +163,8 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 	still = still && slices.Equal(old.Checks(), w.s.Checks()) && reflect.DeepEqual(old.Disputes(), w.s.Disputes())
 	still = still && old.Window() == w.s.Window() && old.book().Settled() == w.s.book().Settled()
 	old.h().SetPayment(key.Public{}, 0)
-	if _, ticks := m.(Tick); ticks && still && !bytes.Equal(before, w.s.Bytes()) {
+	still = still && !old.Closing() && !w.s.Closing()
+	if _, ticks := m.(Tick); ticks && still && !bytes.Equal(old.b, w.s.Bytes()) {
 		w.t.Fatalf("a tick changed the state without a transition, in %v", old.Phase())
 	}
 	if _, paid := w.s.Payout(); paysOut(m) {
@@ -173,8 +176,14 @@ func (w *world) applyWith(sender key.Public, value uint64, m Message) error {
 		w.t.Fatalf("%#v pays %d to %x, said was %d to %x", m, paid, k[:4], most, to[:4])
 	}
 	w.paidIn += value
-	w.observe(old)
-	w.check()
+	if w.opened == nil {
+		w.opened = &old
+	}
+	if !w.s.Closing() {
+		w.observe(*w.opened)
+		w.check()
+		w.opened = nil
+	}
 	return nil
 }
 
@@ -185,11 +194,11 @@ func (w *world) observe(old State) {
 		was := old.slot(k)
 		now, ok := w.s.At(was.Number())
 		if ok && !was.b.Agreed() && now.b.Agreed() {
-			for _, d := range now.deal() {
-				if now.Accepted(d.member) && w.s.Status(d.member) != StatusEjected {
-					w.rewarded += uint64(d.count)
+			now.Shares(func(i Member, spans []batch.Span) {
+				if now.Accepted(i) && w.s.Status(i) != StatusEjected {
+					w.rewarded += uint64(batch.Total(spans))
 				}
-			}
+			})
 		}
 		if !ok || was.Final() || !now.Final() {
 			continue

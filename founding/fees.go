@@ -60,9 +60,10 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 		f.Rent += solana.Rent(solana.BufferBytes(len(rules)))
 	}
 	reports := uint64(witnesses)
-	// The last report ends a round, or a tick does.
-	f.Transactions = reports*solana.Transactions(len(report)) + 1
-	units := reports*uint64(solana.Asked(solana.ReportUnits(n))) + uint64(solana.Asked(solana.CloseUnits(n, limits, config)))
+	// The last report ends a round, or a tick does, and in a large run further ticks.
+	ticks := 1 + solana.Ticks(n, limits, config)
+	f.Transactions = reports*solana.Transactions(len(report)) + ticks
+	units := reports*uint64(solana.Asked(solana.ReportUnits(n))) + ticks*uint64(solana.Asked(solana.CloseUnits(n, limits, config)/ticks))
 	if s.Exchange.Kind == spec.ExchangeBucket {
 		f.Transactions += n
 		units += n * uint64(solana.Asked(solana.CommitUnits))
@@ -79,7 +80,7 @@ func (f Fees) write(out io.Writer, members uint32) error {
 		return err
 	}
 	if uint64(f.Places) > f.PlacesMax {
-		_, err := fmt.Fprintf(out, "\nSolana would refuse it: members.capacity is %d, and a transaction ends a round of at most %d members.\n", f.Places, f.PlacesMax)
+		_, err := fmt.Fprintf(out, "\nSolana would refuse it: members.capacity is %d, and its transactions carry a run of this kind with at most %d.\n", f.Places, f.PlacesMax)
 		return err
 	}
 	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }

@@ -40,6 +40,12 @@ func New(seed wire.Hash, label string) Source {
 	return p
 }
 
+// State returns what Resume continues the stream from.
+func (p Source) State() [4]uint64 { return p.s }
+
+// Resume continues the stream that had this State.
+func Resume(state [4]uint64) Source { return Source{state} }
+
 // Uint64 returns the next 64 bits.
 func (p *Source) Uint64() uint64 {
 	s := &p.s

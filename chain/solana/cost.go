@@ -32,11 +32,18 @@ func Transactions(n int) uint64 {
 
 // ReportUnits bounds the compute units of a witness's report in a run with some members.
 // TestCostsOnSolana compares it, and CloseUnits, with what it measures.
-func ReportUnits(members uint64) uint64 { return 14_000 + 100*members }
+func ReportUnits(members uint64) uint64 { return units.Report(members) }
 
-// CloseUnits bounds the compute units of the end of a round, as package units has it.
+// CloseUnits bounds the compute units of the end of a round, in all its transactions, as package
+// units has it.
 func CloseUnits(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
 	return units.Close(members, &l, &c)
+}
+
+// Ticks returns how many ticks usually end a round of some members, besides the message that begins
+// to.
+func Ticks(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
+	return units.Ticks(members, &l, &c)
 }
 
 // PlacesMax returns how many places for members a run may have. The program refuses more.
@@ -48,5 +55,10 @@ func PlacesMax(l coordinator.Limits, c coordinator.Config) uint64 {
 const CommitUnits = 100_000
 
 // Asked returns the compute units that ledger/solana asks for a message that took some alone.
-// Another one before it may join, or end a phase.
-func Asked(alone uint64) uint32 { return uint32(min(UnitsMax, 2*alone+100_000)) }
+// Another one before it may join, or end a phase; in a large run, begin or continue a closing.
+func Asked(alone uint64) uint32 {
+	if alone > 300_000 {
+		return UnitsMax
+	}
+	return uint32(2*alone + 100_000)
+}

@@ -52,7 +52,8 @@ func NewAccount(payer, account, owner Address, lamports, size uint64) Instructio
 	}
 }
 
-// TailBytes is what the program keeps behind a run's state: the vault, and a count of messages.
+// TailBytes is what the program keeps behind a run's state: the vault, whether a closing goes on,
+// and a count of messages.
 const TailBytes = 64
 
 // RunBytes returns the size of a run's account.
@@ -64,6 +65,12 @@ func Vault(account []byte) (a Address) {
 		copy(a[:], account[len(account)-TailBytes:])
 	}
 	return a
+}
+
+// Closing reports whether a run's account, or its last TailBytes, say that a round's end is being
+// worked off: then only ticks are taken.
+func Closing(account []byte) bool {
+	return len(account) >= TailBytes && account[len(account)-TailBytes+33] != 0
 }
 
 // State returns the part of a run's account that is the coordinator's state.

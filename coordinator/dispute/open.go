@@ -160,5 +160,20 @@ func (s Cases) convictionsOK() bool {
 	return record.Zero(s.B[s.Layout.Convictions+used : s.Layout.Seats])
 }
 
+// drawOK checks that nothing is noted of a draw unless one may go on.
+func (s Cases) drawOK() bool {
+	h := s.h()
+	noted := h.Drawn() > 0 || h.CheckPlace() > 0
+	for k := range uint32(4) {
+		noted = noted || h.Stream(k) > 0
+	}
+	for w := range uint32(DoubtMax + 1) {
+		noted = noted || h.Doubts(w) > 0
+	}
+	return !noted || h.Closing() != 0
+}
+
 // WellFormed reports whether this package can have written its parts of the buffer.
-func (s Cases) WellFormed() bool { return s.checksOK() && s.disputesOK() && s.convictionsOK() }
+func (s Cases) WellFormed() bool {
+	return s.checksOK() && s.disputesOK() && s.convictionsOK() && s.drawOK()
+}

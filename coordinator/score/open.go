@@ -53,7 +53,10 @@ func (s Book) talliesOK() bool {
 	if s.Layout.Validators == 0 {
 		return true
 	}
-	now := s.PeriodAt(s.Window())
+	now, kept := s.PeriodAt(s.Window()), uint32(record.TalliesKept)
+	if s.h().Closing() != 0 {
+		kept++ // what the next round settles is settled at its end
+	}
 	for k := range uint32(record.TalliesKept) {
 		t := s.TallyOf(k)
 		p := t.Period()
@@ -63,7 +66,7 @@ func (s Book) talliesOK() bool {
 			}
 			continue
 		}
-		if p%record.TalliesKept != k || p > now || p+record.TalliesKept <= now || !t.WellFormed() {
+		if p%record.TalliesKept != k || p > now || p+kept <= now || !t.WellFormed() {
 			return false
 		}
 		for i := range s.h().Count() {

@@ -32,6 +32,9 @@ const (
 	standingParts = 4
 )
 
+// Settles reports whether the next Advance settles a period.
+func (s Book) Settles() bool { return s.SeatsMax() > 0 && s.Settled()+3 <= s.PeriodAt(s.Window()) }
+
 // Advance counts windows after the run's end, and settles the periods whose time is over.
 func (s Book) Advance(env Env) {
 	if s.SeatsMax() == 0 {
@@ -40,10 +43,10 @@ func (s Book) Advance(env Env) {
 	s.passTail(env)
 	// More than two periods can be due only after the run's end; the next message settles those.
 	for range 2 {
-		p := s.Settled() + 1
-		if p+2 > s.PeriodAt(s.Window()) {
+		if !s.Settles() {
 			return
 		}
+		p := s.Settled() + 1
 		s.settlePeriod(p)
 		s.h().SetPeriodSettled(p)
 		s.handOver(p)

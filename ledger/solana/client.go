@@ -303,8 +303,14 @@ const (
 // and reads the state when they have changed: when the endpoint tells of it, and now and then, or
 // often where the endpoint tells nothing.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.watch(ctx, run, f, func() {})
+}
+
+// watch is Watch that calls closing when a closing begins or goes on. It tells nothing of the
+// states in it.
+func (c *Client) watch(ctx context.Context, run string, f func(ledger.Snapshot), closing func()) {
 	c.start(ctx, func(ctx context.Context) {
-		w := watcher{c: c, run: run, f: f, bell: newBell(), moved: time.Now()}
+		w := watcher{c: c, run: run, f: f, closing: closing, bell: newBell(), moved: time.Now()}
 		unasked := false // nothing told of a change that this look may find
 		for ctx.Err() == nil {
 			told, pause := w.told, c.poll
@@ -342,6 +348,7 @@ type watcher struct {
 	c        *Client
 	run      string
 	f        func(ledger.Snapshot)
+	closing  func()
 	bell     *bell
 	place    *place
 	bytes    uint64 // of the state
@@ -390,6 +397,11 @@ func (w *watcher) once(ctx context.Context) error {
 		if list[0] == nil || slot <= w.told || slices.Equal(list[0].Data, w.tail) {
 			return nil // an endpoint that lags behind another one tells nothing
 		}
+		if solana.Closing(list[0].Data) { // the state is megabytes, and changes soon
+			w.tail = slices.Clone(list[0].Data)
+			w.closing()
+			return nil
+		}
 	}
 	s, data, err := w.c.read(ctx, w.place.run)
 	if err != nil {
@@ -401,6 +413,10 @@ func (w *watcher) once(ctx context.Context) error {
 	w.bytes = uint64(len(s.State.Bytes()))
 	w.tail = slices.Clone(data[w.bytes:])
 	w.told = s.Height
-	w.f(s)
+	if s.State.Closing() {
+		w.closing()
+	} else {
+		w.f(s)
+	}
 	return nil
 }

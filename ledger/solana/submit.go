@@ -179,12 +179,31 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 	if err != nil {
 		return err
 	}
-	err = a.send(ctx, slices.Concat(before, []solana.Instruction{apply}, after))
+	err = a.open(ctx, sending, slices.Concat(before, []solana.Instruction{apply}, after))
 	if _, claims := m.(coordinator.Claim); claims && err == nil {
 		a.swept.Store(false) // it may be the key's last message
 		a.takeBack(ctx)
 	}
 	return err
+}
+
+// open sends the instructions of a message to a run. If a closing goes on there, which takes none,
+// open ends it first.
+func (a *acting) open(ctx context.Context, s solana.Sending, list []solana.Instruction) error {
+	tick, err := a.program.Apply(solana.Sending{Run: s.Run, Sender: s.Sender, Rules: s.Rules, Message: coordinator.Tick{}})
+	if err != nil {
+		return err
+	}
+	for {
+		err := a.send(ctx, list)
+		var refused *host.TxError
+		if !errors.As(err, &refused) || refused.Code != host.CodeCoordinator+host.Code(coordinator.ErrClosing) {
+			return err
+		}
+		if err := a.send(ctx, []solana.Instruction{tick}); err != nil {
+			return err
+		}
+	}
 }
 
 // tokens names the accounts between which a message's tokens move, and returns the instruction that
@@ -302,7 +321,7 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 		return refuse(host.CodeBadSpec, "")
 	}
 	if most := solana.PlacesMax(b.Limits, b.Config); uint64(b.Limits.Members) > most {
-		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; a transaction of Solana ends a round of this run with at most %d",
+		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; Solana's transactions carry a run of this kind with at most %d",
 			b.Limits.Members, most))
 	}
 	switch _, err := a.find(ctx, b.Config.Name); {

@@ -24,22 +24,28 @@ const (
 // Watch implements ledger.Reader. While it watches, the ledger ends phases whose time is over: no
 // block of Solana does.
 func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
-	news := make(chan ledger.Snapshot, 1)
-	a.start(ctx, func(ctx context.Context) { a.tick(ctx, run, news) })
-	a.Client.Watch(ctx, run, func(s ledger.Snapshot) {
+	news, closing := make(chan ledger.Snapshot, 1), make(chan struct{}, 1)
+	a.start(ctx, func(ctx context.Context) { a.tick(ctx, run, news, closing) })
+	a.Client.watch(ctx, run, func(s ledger.Snapshot) {
 		f(s)
 		select {
 		case <-news: // an older one that the ticker has not taken
 		default:
 		}
 		news <- s
+	}, func() {
+		select {
+		case closing <- struct{}{}:
+		default:
+		}
 	})
 }
 
-// tick sends a Tick whenever one would change the run's newest state.
-func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot) {
+// tick sends a Tick whenever one would change the run's newest state. In a closing each does, even
+// if others send some at the same time.
+func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot, closing <-chan struct{}) {
 	var last ledger.Snapshot
-	vain := 0
+	vain, closes := 0, false
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
 	for {
@@ -47,13 +53,17 @@ func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapsh
 		case <-ctx.Done():
 			return
 		case last = <-news:
-			vain = 0
+			vain, closes = 0, false
 			wake.Reset(untilDeadline(last) + a.turn(last))
+			continue
+		case <-closing:
+			vain, closes = 0, true
+			wake.Reset(a.turn(last) / tickSpread)
 			continue
 		case <-wake.C:
 		}
 		next := a.poll
-		if height, ms, err := a.now(ctx); err == nil && due(last, height, ms) {
+		if height, ms, err := a.now(ctx); err == nil && (closes || due(last, height, ms)) {
 			next = tickAgain * a.poll
 			if vain++; vain > ticksInVain {
 				vain = 0

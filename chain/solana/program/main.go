@@ -234,27 +234,24 @@ func (c *call) apply(r *wire.Reader) error {
 			return err
 		}
 	}
-	if err := send(s, env, message); err != nil {
-		return err
-	}
-	t.count()
-	return c.settle(s, &b, t, value)
-}
-
-// send applies an encoded message.
-func send(s coordinator.State, env coordinator.Env, message []byte) error {
 	m, err := coordinator.ParseMessage(message)
 	if err != nil {
 		return err
 	}
-	return s.Apply(env, m)
+	env.Work = units.Work(uint64(s.Limits().Members), m)
+	if err := s.Apply(env, m); err != nil {
+		return err
+	}
+	t.count(s)
+	return c.settle(s, &b, t, value)
 }
 
 // tail is what the program keeps behind a run's state.
 //
 //	vault, 32 bytes: the token account of the run's tokens; zero: the run has none
 //	bump, U8: of the authority's address
-//	7 zeros
+//	U8: 1 while a closing goes on
+//	6 zeros
 //	U64: how many messages were applied, so that a reader of these 64 bytes sees every change
 //	zeros
 type tail []byte
@@ -262,12 +259,20 @@ type tail []byte
 const (
 	tailBytes    = 64
 	tailBump     = 32
+	tailClosing  = 33
 	tailMessages = 40
 )
 
 func (t tail) vault() *[32]byte { return (*[32]byte)(unsafe.Pointer(&t[0])) }
 
-func (t tail) count() { *(*uint64)(unsafe.Pointer(&t[tailMessages]))++ }
+// count notes that a message was applied, which left the state s.
+func (t tail) count(s coordinator.State) {
+	*(*uint64)(unsafe.Pointer(&t[tailMessages]))++
+	t[tailClosing] = 0
+	if s.Closing() {
+		t[tailClosing] = 1
+	}
+}
 
 // attach returns the state in a run's account, and the program's tail.
 func attach(run *account) (s coordinator.State, t tail, err error) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Operations of the program for tests, whose caller says what the chain knows. The environment is
-// U64 time, U64 height, Hash seed, key sender, U64 value, Bool whether there is a referee, Var its
-// answers. The account has no tail.
+// U64 time, U64 height, Hash seed, key sender, U64 value, U64 work, Bool whether there is a
+// referee, Var its answers. The account has no tail.
 //
 //	100 create  environment, limits, config
 //	101 apply   environment, message, or the message is in a third account
@@ -52,7 +52,7 @@ func (c *call) test(op uint8, r *wire.Reader) error {
 	case testFloat:
 		return c.floats()
 	}
-	env := coordinator.Env{NowMs: r.U64(), Height: r.U64(), Seed: r.Hash(), Sender: key.Public(r.Hash()), Value: r.U64()}
+	env := coordinator.Env{NowMs: r.U64(), Height: r.U64(), Seed: r.Hash(), Sender: key.Public(r.Hash()), Value: r.U64(), Work: r.U64()}
 	judged := r.Bool()
 	answers := oracle{r.Var(answersMax)}
 	if judged {
@@ -75,7 +75,11 @@ func (c *call) test(op uint8, r *wire.Reader) error {
 		if err != nil {
 			return err
 		}
-		return send(s, env, message)
+		m, err := coordinator.ParseMessage(message)
+		if err != nil {
+			return err
+		}
+		return s.Apply(env, m)
 	}
 	return errData
 }

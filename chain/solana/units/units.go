@@ -1,6 +1,6 @@
-// Package units bounds the compute units that the end of a round takes on Solana. The program
-// refuses runs by it, and clients ask for as many. TestCostsOnSolana in coordinator compares the
-// bounds with what it measures.
+// Package units bounds the compute units that messages take on Solana. The program refuses runs by
+// it, and divides the end of a round among transactions. TestCostsOnSolana in coordinator compares
+// the bounds with what it measures.
 package units
 
 import (
@@ -12,11 +12,12 @@ import (
 // Max is the most that a transaction may take.
 const Max = 1_400_000
 
-// Close bounds the units of the report after which a round ends and the next begins, with some
-// members: whether all results are accepted, or none is and all members are dropped. Members may
-// state any speeds: where checks go by them, each may look at all members.
+// Close bounds the units that the end of a round and the beginning of the next take with some
+// members, in all transactions together: whether all results are accepted, or none is and all
+// members are dropped. Members may state any speeds: where checks go by them, each may look at all
+// members.
 func Close(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
-	each, speeds := uint64(650), c.Sharing == coordinator.SpeedShares
+	each, speeds := uint64(750), c.Sharing == coordinator.SpeedShares
 	if c.Overlap == 0 {
 		each += 160
 	}
@@ -27,20 +28,65 @@ func Close(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 
 		each += 300
 	}
 	if c.VerificationPercent > 0 {
-		each += 350
+		each += 160 + 60*uint64(c.VerificationPercent)
 		if speeds {
-			each += 400 + 9*members
+			each += 400 + 25*members
 		}
 	}
 	units := 50_000 + each*members
-	if v := uint64(l.Validators); v > 0 { // scores may be settled, too, which sorts members
-		units += 10_000 + members*(500+360*v+180*uint64(bits.Len64(members)))
+	if l.Validators > 0 {
+		units += settle(members, l)
 	}
 	return units
 }
 
-// Fits reports whether the end of a round of some members surely fits a transaction. A run whose
-// rounds cannot end would never go on, and keep its members' stakes.
+// settle bounds what it takes to settle a period's scores, which sorts members.
+func settle(members uint64, l *coordinator.Limits) uint64 {
+	return 20_000 + members*(500+360*uint64(l.Validators)+180*uint64(bits.Len64(members)))
+}
+
+// Ticks returns how many Ticks usually end a round, besides the message that begins to.
+func Ticks(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
+	return Close(members, l, c) / tickWork
+}
+
+// tickWork is how much of a closing a Tick does: with what it takes besides, it fits a transaction.
+const tickWork = 1_100_000
+
+// Report bounds the units of a witness's report in a run with some members.
+func Report(members uint64) uint64 { return 14_000 + 100*members }
+
+// Work returns how much a message of a run with some members does of a closing, so that it fits a
+// transaction.
+func Work(members uint64, m coordinator.Message) uint64 {
+	switch m.(type) {
+	case coordinator.Tick:
+		return tickWork
+	case coordinator.Evidence:
+		return 1
+	}
+	return max(1, 1_000_000-min(1_000_000, Report(members)))
+}
+
+// Dearest bounds the units of the dearest message of a run with some members: of a newcomer for
+// whom all places of a full table are looked at, or of a stage of a closing that is not divided.
+func Dearest(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
+	each, speeds := uint64(190), c.Sharing == coordinator.SpeedShares
+	if speeds { // a batch is divided in proportion to speeds, which sorts members
+		each = 400
+	}
+	units := 70_000 + each*members
+	if speeds && c.VerificationPercent > 0 { // the last search for a verifier is not divided
+		units = max(units, 1_130_000+115*members)
+	}
+	if l.Validators > 0 {
+		units = max(units, 50_000+settle(members, l))
+	}
+	return units
+}
+
+// Fits reports whether every message of a run of some members surely fits a transaction. A run
+// whose rounds cannot end would never go on, and keep its members' stakes.
 func Fits(members uint64, l *coordinator.Limits, c *coordinator.Config) bool {
-	return Close(members, l, c) <= Max-100_000
+	return Dearest(members, l, c) <= Max-100_000
 }

@@ -19,26 +19,28 @@
 //	200 Hash     SpecHash            232 Key      Owner               264 U8       Phase
 //	265 Bool     PausePending        266 U8       Drain               267 U8       Repeats
 //	268 U8       CheckpointersLen    269 Bool     HasCheckpoint       270 U8       LostWarmups
-//	272 U64      PhaseSince          280 U64      EpochSince          288 U64      DataIndex
-//	296 U64      PointsTotal         304 U64      PointsRetired       312 U64      RedoLost
-//	320 Hash     Params              352 U32      ParamsRound         356 U32      Count
-//	360 U32      Epoch               364 U32      Round               368 U32      Step
-//	372 U32      EpochRound          376 U32      RedoLen             380 U32      Rollbacks
-//	384 3 U32    Checkpointer        400 Hash     CheckpointParams    432 Hash     CheckpointManifest
-//	464 Key      CheckpointKey       496 U32      CheckpointEpoch     500 U32      PaceMs
-//	504 U64      TrainLimitMs        512 U64      VerifyMs            520 U64      DisputeMs
-//	528 U64      Stake               536 U64      UnbondMs            544 U64      Rate
-//	552 Hash     StateHash           584 U64      Treasury            592 U64      Escrow
-//	600 U64      Payout              608 Key      PayoutTo            640 U64      PointsVerified
-//	648 U32      Convictions         652 U32      Disputes            656 U32      ChecksDrawn
-//	660 U32      ChecksPassed        664 U8       Room                665 U8       Exchange
-//	666 U8       ValidatorPercent    667 U8       Penalty             668 U16      Validators
-//	672 U64      Emission            680 U64      RegisterCost        688 U32      WindowBlocks
-//	692 U32      ScoreWindows        696 U32      Slots               700 U32      ImmuneWindows
-//	704 U64      PhaseHeight         712 U64      Emitted             720 U64      Penalties
-//	728 U32      PeriodSettled       732 U32      Tail                736 U32      Replaced
-//	740 U8       Sharing             741 Bool     EndPending          744 U64      NoticeMs
-//	752 U8       CheckpointWords     768 3 Hash   CheckpointNamed
+//	271 U8       Closing             272 U64      PhaseSince          280 U64      EpochSince
+//	288 U64      DataIndex           296 U64      PointsTotal         304 U64      PointsRetired
+//	312 U64      RedoLost            320 Hash     Params              352 U32      ParamsRound
+//	356 U32      Count               360 U32      Epoch               364 U32      Round
+//	368 U32      Step                372 U32      EpochRound          376 U32      RedoLen
+//	380 U32      Rollbacks           384 3 U32    Checkpointer        400 Hash     CheckpointParams
+//	432 Hash     CheckpointManifest  464 Key      CheckpointKey       496 U32      CheckpointEpoch
+//	500 U32      PaceMs              504 U64      TrainLimitMs        512 U64      VerifyMs
+//	520 U64      DisputeMs           528 U64      Stake               536 U64      UnbondMs
+//	544 U64      Rate                552 Hash     StateHash           584 U64      Treasury
+//	592 U64      Escrow              600 U64      Payout              608 Key      PayoutTo
+//	640 U64      PointsVerified      648 U32      Convictions         652 U32      Disputes
+//	656 U32      ChecksDrawn         660 U32      ChecksPassed        664 U8       Room
+//	665 U8       Exchange            666 U8       ValidatorPercent    667 U8       Penalty
+//	668 U16      Validators          672 U64      Emission            680 U64      RegisterCost
+//	688 U32      WindowBlocks        692 U32      ScoreWindows        696 U32      Slots
+//	700 U32      ImmuneWindows       704 U64      PhaseHeight         712 U64      Emitted
+//	720 U64      Penalties           728 U32      PeriodSettled       732 U32      Tail
+//	736 U32      Replaced            740 U8       Sharing             741 Bool     EndPending
+//	744 U64      NoticeMs            752 U8       CheckpointWords     756 U32      Cursor
+//	768 3 Hash   CheckpointNamed     864 Hash     ClosingSeed         896 4 U64    Stream
+//	928 U32      Drawn               932 U32      CheckPlace          936 17 U16   Doubts
 //
 // A place in the table of members, 200 bytes (Place):
 //
@@ -50,9 +52,9 @@
 //	 86 U8       Astray               87 U8       Steady               88 U64      Balance
 //	 96 U64      Settled             104 U64      Claimed             112 U64      ReleaseMs
 //	120 U32      Passed              124 U32      FirstRound          128 U32      LastRound
-//	136 Key      Payee               168 U64      EpochPoints         176 U64      Unvested
-//	184 U64      Earned              192 U32      Since               196 U16      Score
-//	198 Bool     SpeedSet
+//	132 U16      Line                134 U16      Verifier            136 Key      Payee
+//	168 U64      EpochPoints         176 U64      Unvested            184 U64      Earned
+//	192 U32      Since               196 U16      Score               198 Bool     SpeedSet
 //
 // A slot of the ring of rounds: its fixed part, 248 bytes (Slot):
 //

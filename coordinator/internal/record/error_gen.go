@@ -78,7 +78,8 @@ const (
 	ErrNotice          Error = 66
 	ErrOpen            Error = 67
 	ErrRate            Error = 68
-	ErrorsEnd          Error = 69 // first unused number
+	ErrClosing         Error = 69
+	ErrorsEnd          Error = 70 // first unused number
 )
 
 // OrNil returns e as a Go error, and nil for OK.
@@ -161,6 +162,7 @@ func (e Error) Error() string {
 		ErrNotice:          "the owner changed the run's pay or times; it may resume a day after that",
 		ErrOpen:            "checks or disputes are open, or results are in flight; try again when they are over",
 		ErrRate:            "the rate of a run with an emission cannot rise: points would take what the emission of periods that are not settled needs",
+		ErrClosing:         "the end of a round is being worked off; send ticks until it is, then this again",
 	}
 	if e >= ErrorsEnd {
 		return "unknown error"

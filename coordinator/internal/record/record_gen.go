@@ -169,6 +169,10 @@ func (b Header) SetHasCheckpoint(v bool) { b[269] = flag(v) }
 func (b Header) LostWarmups() uint8     { return b[270] }
 func (b Header) SetLostWarmups(v uint8) { b[270] = v }
 
+// Closing: stage of the closing that goes on; 0 = none does.
+func (b Header) Closing() uint8     { return b[271] }
+func (b Header) SetClosing(v uint8) { b[271] = v }
+
 // PhaseSince: when the phase began, in ms.
 func (b Header) PhaseSince() uint64     { return u64(b[272:]) }
 func (b Header) SetPhaseSince(v uint64) { putU64(b[272:], v) }
@@ -401,9 +405,33 @@ func (b Header) SetNoticeMs(v uint64) { putU64(b[744:], v) }
 func (b Header) CheckpointWords() uint8     { return b[752] }
 func (b Header) SetCheckpointWords(v uint8) { b[752] = v }
 
+// Cursor: how much of the closing's stage is done.
+func (b Header) Cursor() uint32     { return u32(b[756:]) }
+func (b Header) SetCursor(v uint32) { putU32(b[756:], v) }
+
 // CheckpointNamed: the manifests that the checkpointers named in this Cooldown; zero: none yet.
 func (b Header) CheckpointNamed(i uint32) wire.Hash       { return wire.Hash(b[768+32*i:]) }
 func (b Header) SetCheckpointNamed(i uint32, v wire.Hash) { copy(b[768+32*i:], v[:]) }
+
+// ClosingSeed: the seed of the block in which the closing began.
+func (b Header) ClosingSeed() wire.Hash     { return wire.Hash(b[864:]) }
+func (b Header) SetClosingSeed(v wire.Hash) { copy(b[864:], v[:]) }
+
+// Stream: in a closing: the state of the choices that draw checks.
+func (b Header) Stream(i uint32) uint64       { return u64(b[896+8*i:]) }
+func (b Header) SetStream(i uint32, v uint64) { putU64(b[896+8*i:], v) }
+
+// Drawn: checks drawn.
+func (b Header) Drawn() uint32     { return u32(b[928:]) }
+func (b Header) SetDrawn(v uint32) { putU32(b[928:], v) }
+
+// CheckPlace: place of the table of checks up to which none is vacant.
+func (b Header) CheckPlace() uint32     { return u32(b[932:]) }
+func (b Header) SetCheckPlace(v uint32) { putU32(b[932:], v) }
+
+// Doubts: accepted results, by the doubt in their authors.
+func (b Header) Doubts(i uint32) uint16       { return u16(b[936+2*i:]) }
+func (b Header) SetDoubts(i uint32, v uint16) { putU16(b[936+2*i:], v) }
 
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Header) WellFormed() bool {
@@ -413,12 +441,12 @@ func (b Header) WellFormed() bool {
 		b[134] <= 32 &&
 		Zero(b[136+uint32(b[134]):168]) &&
 		Zero(b[135:136]) &&
-		Zero(b[271:272]) &&
 		Zero(b[396:400]) &&
 		Zero(b[670:672]) &&
 		Zero(b[742:744]) &&
-		Zero(b[753:768]) &&
-		Zero(b[864:1024])
+		Zero(b[753:756]) &&
+		Zero(b[760:768]) &&
+		Zero(b[970:1024])
 }
 
 // Place is a place in the table of members.
@@ -523,6 +551,14 @@ func (b Place) SetFirstRound(v Round) { putU32(b[124:], uint32(v)) }
 func (b Place) LastRound() Round     { return Round(u32(b[128:])) }
 func (b Place) SetLastRound(v Round) { putU32(b[128:], uint32(v)) }
 
+// Line: in a closing: the member at this place's position of the line of trainers.
+func (b Place) Line() uint16     { return u16(b[132:]) }
+func (b Place) SetLine(v uint16) { putU16(b[132:], v) }
+
+// Verifier: in a closing: that of the line of verifiers.
+func (b Place) Verifier() uint16     { return u16(b[134:]) }
+func (b Place) SetVerifier(v uint16) { putU16(b[134:], v) }
+
 // Payee: the key its claims are paid to.
 func (b Place) Payee() key.Public     { return key.Public(b[136:]) }
 func (b Place) SetPayee(v key.Public) { copy(b[136:], v[:]) }
@@ -554,7 +590,6 @@ func (b Place) SetSpeedSet(v bool) { b[198] = flag(v) }
 // WellFormed reports whether flags are 0 or 1 and bytes that no field uses are zero.
 func (b Place) WellFormed() bool {
 	return b[198] <= 1 &&
-		Zero(b[132:136]) &&
 		Zero(b[199:200])
 }
 
