@@ -51,7 +51,7 @@ honest and by the honest ones alone, to compare the loss. A summary shows how so
 convicted, and whether that fits the probabilities with which results are checked. --results FILE
 keeps the result of each seed; called again, the command runs the missing seeds.`,
 		Example: "  lab sim\n  lab sim --seed 7 --clients 50 --overlap 1 --verbose\n  lab sim --seeds 100 --json\n" +
-			"  lab sim --clients 84 --adversaries 28 --seeds 200 --results seeds.jsonl",
+			"  lab sim --clients 87 --adversaries 29 --seeds 200 --results seeds.jsonl",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd.Flags().Changed); err != nil {
