@@ -8,8 +8,8 @@ type Table[I ~uint32, V any] struct {
 	many [][]V // nil: few has them
 }
 
-// A table replaces the map once there are manyMin lists, and at least one for every manyPart
-// indexes.
+// Lists move from the map to the table once there are at least manyMin of them, and at least one
+// for every manyPart indexes.
 const manyMin, manyPart = 64, 16
 
 // Of returns the list of an index, nil if it has none.

@@ -6,8 +6,8 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 )
 
-// paced runs five miners that are alike and others that are not, and returns what came of all, and
-// of each for every sequence of its accepted results.
+// paced runs five miners that are alike and others that are not. It returns the run's result, its
+// members, and what each member earned for a sequence of its accepted results.
 func paced(t *testing.T, sharing coordinator.Sharing, others ...Miner) (r Result, members []coordinator.MemberState, each []float64) {
 	t.Helper()
 	m := begin(t, Config{Miners: append(honest(5), others...), Validators: []Judge{{Sample: 7}, {Sample: 7}}, Steps: 32, Sharing: sharing})
