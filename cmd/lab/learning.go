@@ -34,8 +34,8 @@ table shows the held-out loss after each part of the tokens, the last one relati
 what a member uploads.
 
 The numbers are the same on every machine. All rows take hours of one core. --results FILE keeps
-each run; called again, the command does the missing ones. Use another file for another version of
-the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
+each run, and beside it the state of the one in progress, every five minutes; called again, the
+command continues it and does the missing ones. Use another file for another version of the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
 		Example: "  lab learning --results learning.jsonl\n  lab learning --members 1 --members 32 --steps 300\n" +
 			"  lab learning --vary --results learning.jsonl",
 		Args: cobra.NoArgs,

@@ -2,15 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/lab/study"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -30,22 +35,26 @@ func numericsCommand(c console) *cobra.Command {
 		Short: "Compare what models learn with linear products in binary32 and in 8 bits",
 		Long: `Trains one model on the same tokens with numerics "exact" and "exact8", from several seeds: by
 AdamW, and by the codecs distro and sparseloco with 8 members. Learning rates are those that are
-best in binary32 for the first seed, or those of --rates. The table shows the held-out loss after all tokens, its spread
-over the seeds, and how far the mean is from that of binary32.
+best in binary32 for the first seed, or those of --rates. The table shows the mean held-out loss
+after parts of the tokens, the spread of the last over the seeds, and how far means are from those
+of binary32.
 
-The numbers are the same on every machine. --results FILE keeps each run; called again, the command
-does the missing ones.`,
-		Example: "  lab numerics --results numerics.jsonl\n  lab numerics --model 10m --data corpus.txt --steps 24000 --results numerics.jsonl",
+The numbers are the same on every machine. --results FILE keeps each run, and beside it the state
+of the one in progress, every five minutes. Called again, the command continues it and does the
+missing ones; with --partial, it prints the table of what there is.`,
+		Example: "  lab numerics --results numerics.jsonl\n  lab numerics --model 10m --data corpus.jsonl --steps 24000 --results numerics.jsonl",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.numerics(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.preset, "model", "nano", "`preset` of the model; tokens are bytes")
+	f.StringVar(&o.preset, "model", "nano", "`preset` of the model, or its config.json; tokens are bytes")
 	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
 	f.StringToStringVar(&o.rates, "rates", nil, "only these methods, at these learning rates: `method=rate,...`")
 	runFlags(cmd, &o.LearningOptions)
+	f.Uint64Var(&o.HeldOut, "held-out", 1<<20, "measure the loss on at most this `number` of held-out sequences")
+	f.BoolVar(&o.Partial, "partial", false, "print what --results holds, and train nothing")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -54,8 +63,14 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	if o.Seeds < 1 || o.Seeds > numberMax {
 		return fmt.Errorf("--seeds %d: want 1 to %d", o.Seeds, numberMax)
 	}
+	if o.HeldOut < 1 || o.HeldOut > numberMax {
+		return fmt.Errorf("--held-out %d: want 1 to %d", o.HeldOut, numberMax)
+	}
+	if o.Partial && o.Results == "" {
+		return errors.New("--partial: which --results?")
+	}
 	var err error
-	if o.Model, err = llama.Preset(o.preset); err != nil {
+	if o.Model, err = modelNamed(o.preset); err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}
 	if err := c.prepareRuns(&o.LearningOptions); err != nil {
@@ -100,13 +115,45 @@ func (o numericsFlags) rows() ([]study.LearningRow, error) {
 	return rows, nil
 }
 
-// writeNumerics writes a comparison for people.
+// modelNamed returns the model of a preset or a file.
+func modelNamed(name string) (llama.Config, error) {
+	if filepath.Ext(name) != ".json" {
+		return llama.Preset(name)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return llama.Config{}, err
+	}
+	c, err := checkpoint.ParseConfig(b)
+	if err != nil {
+		return llama.Config{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return model.LlamaConfig(c), nil
+}
+
+// writeNumerics writes a comparison for people. Columns of which a partial comparison has nothing
+// are empty.
 func writeNumerics(out io.Writer, r study.NumericsComparison) error {
-	fmt.Fprintf(out, "%s parameters, %s tokens, %d seeds\n\n", view.Thousands(uint64(r.Params)), view.Thousands(r.Tokens), r.Seeds)
+	fmt.Fprintf(out, "%s parameters, %s tokens, %d seeds; loss on %s held-out tokens\n\n",
+		view.Thousands(uint64(r.Params)), view.Thousands(r.Tokens), r.Seeds, view.Thousands(r.HeldOut))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "method\tmembers\tnumerics\trate\tloss\tspread\tto exact\t")
+	fmt.Fprintln(w, "method\tmembers\tnumerics\tseeds\trate\t1/8\t1/4\t1/2\t3/4\tall\tspread\tto exact\t")
 	for _, x := range r.Rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.2g\t%.4f\t%.4f\t%+.2f %%\t\n", x.Method, x.Members, x.Numerics, x.Rate, x.Mean, x.Spread, 100*x.Relative)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.2g\t", x.Method, x.Members, x.Numerics, len(x.Losses), x.Rate)
+		for _, eighth := range []int{1, 2, 4, 6, 8} {
+			if len(x.Mean) >= eighth {
+				fmt.Fprintf(w, "%.4f", x.Mean[eighth-1])
+			}
+			fmt.Fprint(w, "\t")
+		}
+		if last := len(x.Mean) - 1; last >= 0 {
+			fmt.Fprintf(w, "%.4f", x.Spread[last])
+		}
+		fmt.Fprint(w, "\t")
+		if last := len(x.Relative) - 1; last >= 0 {
+			fmt.Fprintf(w, "%+.2f %%", 100*x.Relative[last])
+		}
+		fmt.Fprintln(w, "\t")
 	}
 	return w.Flush()
 }

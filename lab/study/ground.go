@@ -9,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/data"
+	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/exact"
@@ -54,7 +55,11 @@ func newGround(ctx context.Context, text string, model llama.Config, sequence in
 			return g, err
 		}
 	}
-	m, err := data.Prepare(ctx, g.dir, []string{text}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, HeldOutPermille: heldOutPermille})
+	format, err := source.DetectFormat(text)
+	if err != nil {
+		return g, err
+	}
+	m, err := data.Prepare(ctx, g.dir, []string{text}, data.PrepareOptions{Name: "bench", Tokenizer: tokenizer.Bytes{}, Format: format, HeldOutPermille: heldOutPermille})
 	if err != nil {
 		return g, err
 	}

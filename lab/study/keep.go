@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
+	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // keeper keeps results in a file, one line of JSON each, so that a stopped measurement can
-// continue. Without a file it keeps nothing.
+// continue. Results in the making have files beside it. Without a file it keeps nothing.
 type keeper[T any] struct {
 	file *os.File
 	done map[wire.Hash]T
@@ -90,4 +93,51 @@ func (k *keeper[T]) close() error {
 		return nil
 	}
 	return k.file.Close()
+}
+
+// partPath returns the name of the file that keeps how far a result is.
+func (k *keeper[T]) partPath(id wire.Hash) string {
+	return fmt.Sprintf("%s.%.16s.part", k.file.Name(), id)
+}
+
+// part returns the state from which a result is to be continued, or nil.
+func (k *keeper[T]) part(id wire.Hash, params, optimizer int) (*checkpoint.State, error) {
+	if k.file == nil {
+		return nil, nil
+	}
+	f, err := os.Open(k.partPath(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, err := checkpoint.ReadState(f, params, optimizer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	if s.Run != id {
+		return nil, fmt.Errorf("%s: is of another run: remove it", f.Name())
+	}
+	return &s, nil
+}
+
+// putPart keeps the state from which a result is to be continued, in place of an earlier one.
+func (k *keeper[T]) putPart(s checkpoint.State) error {
+	if k.file == nil {
+		return nil
+	}
+	return atomicfile.Write(k.partPath(s.Run), 0o600, func(w io.Writer) error { return checkpoint.WriteState(w, s) })
+}
+
+// dropPart removes what putPart keeps.
+func (k *keeper[T]) dropPart(id wire.Hash) error {
+	if k.file == nil {
+		return nil
+	}
+	if err := os.Remove(k.partPath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -1,9 +1,12 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/wire"
@@ -20,10 +23,16 @@ type LearningOptions struct {
 	Threads int
 	HeldOut uint64        // sequences on which the loss is measured
 	Rows    []LearningRow // the first, usually AdamW, is the baseline
-	// file of results, if not empty; runs found there are not repeated
+	// file of results, if not empty; runs found there are not repeated, and interrupted ones continue
 	Results  string
 	Progress func(what string)
+
+	partial bool          // take what Results holds, of interrupted runs too, and train nothing
+	every   time.Duration // between states that are kept; 0 for saveEvery
 }
+
+// errNotBegun reports a run of which nothing is kept.
+var errNotBegun = errors.New("the run has not begun")
 
 // LearningRun is the result of a row, with the best of the tried learning rates.
 type LearningRun struct {
@@ -68,6 +77,7 @@ func (o *LearningOptions) fill() {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	o.every = cmp.Or(o.every, saveEvery)
 }
 
 // learning is a comparison in progress.
@@ -188,12 +198,27 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 	run.Bits = 8 * float64(run.Total) / float64(row.Steps) / float64(len(l.start))
 	id := l.id(row)
 	losses, ok := l.kept.get(id)
-	if !ok {
+	switch {
+	case ok:
+	case l.o.partial:
+		t, err := w.begin()
+		if err != nil {
+			return run, 0, err
+		}
+		if len(t.losses) < 2 {
+			return run, 0, errNotBegun
+		}
+		run.Losses = t.losses[1:]
+		return run, t.losses[0], nil
+	default:
 		l.o.Progress(w.name())
 		if losses, err = w.train(ctx); err != nil {
 			return run, 0, err
 		}
 		if err := l.kept.put(id, w.name(), losses); err != nil {
+			return run, 0, err
+		}
+		if err := l.kept.dropPart(id); err != nil {
 			return run, 0, err
 		}
 	}

@@ -1,10 +1,13 @@
 package study
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +27,11 @@ func TestMethodsAreCompared(t *testing.T) {
 	}
 	o := LearningOptions{Text: plainText(t), Steps: 40, Batch: 4, HeldOut: 8, Rows: rows, Results: filepath.Join(t.TempDir(), "kept.jsonl")}
 	trained := 0
-	o.Progress = func(string) { trained++ }
+	o.Progress = func(what string) {
+		if !strings.Contains(what, "loss") {
+			trained++
+		}
+	}
 	all, err := MeasureLearning(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +61,93 @@ func TestMethodsAreCompared(t *testing.T) {
 	o.Results, o.Rows = "", rows[:1]
 	if again, err = MeasureLearning(t.Context(), o); err != nil || !reflect.DeepEqual(again.Runs, all.Runs[:1]) || trained != len(rows)+1 {
 		t.Errorf("trained once more, it ends at %+v, %v", again.Runs, err)
+	}
+}
+
+// A run that was interrupted continues from the state that is kept, to the same losses.
+func TestInterruptedRunsContinue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model for some steps")
+	}
+	for _, row := range []LearningRow{
+		{Method: MethodAdamW, Members: 2, Rate: 1e-3, Fixed: true},
+		{Method: MethodDistro, Members: 2, Chunk: 8, TopK: 2, Decay: .9, Rate: 2e-3, Fixed: true},
+		{Method: MethodSparseLoCo, Members: 2, Inner: 2, Chunk: 4096, TopK: 64, Decay: .95, Outer: 1, Rate: 4e-3, Fixed: true},
+	} {
+		o := LearningOptions{Text: plainText(t), Steps: 32, Batch: 4, HeldOut: 8, Rows: []LearningRow{row}}
+		want, err := MeasureLearning(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Results, o.every = filepath.Join(t.TempDir(), "kept.jsonl"), 1
+		ctx, kill := context.WithCancel(t.Context())
+		o.Progress = func(what string) {
+			if strings.Contains(what, " 43.8 %, loss") {
+				kill()
+			}
+		}
+		if _, err := MeasureLearning(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: interrupted: %v", row.Method, err)
+		}
+		var said []string
+		o.Progress = func(what string) { said = append(said, what) }
+		part := o
+		part.partial = true
+		if got, err := MeasureLearning(t.Context(), part); err != nil || !slices.Equal(got.Runs[0].Losses, want.Runs[0].Losses[:3]) || len(said) > 0 {
+			t.Errorf("%s: of the interrupted run: %+v, %v; said %q", row.Method, got, err, said)
+		}
+		got, err := MeasureLearning(t.Context(), o)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, want %+v", row.Method, got, err, want)
+		}
+		if len(said) < 2 || !strings.Contains(said[1], " 43.8 %, loss") && !strings.Contains(said[1], " 50.0 %, loss") {
+			t.Errorf("%s: it did not continue: %q", row.Method, said)
+		}
+		if parts, err := filepath.Glob(o.Results + ".*"); len(parts) > 0 || err != nil {
+			t.Errorf("%s: left are %q, %v", row.Method, parts, err)
+		}
+	}
+}
+
+// A damaged state costs what was trained, no more; of a run that has not begun there is nothing.
+func TestDamagedStatesBeginAgain(t *testing.T) {
+	row := LearningRow{Method: MethodAdamW, Members: 1, Rate: 1e-3, Fixed: true}
+	o := LearningOptions{Text: plainText(t), Steps: 8, Batch: 2, HeldOut: 2, Rows: []LearningRow{row}, Results: filepath.Join(t.TempDir(), "kept.jsonl")}
+	part := o
+	part.partial = true
+	if _, err := MeasureLearning(t.Context(), part); !errors.Is(err, errNotBegun) {
+		t.Errorf("before the beginning: %v", err)
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	o.Progress = func(what string) {
+		if strings.Contains(what, " 25.0 %, loss") {
+			kill()
+		}
+	}
+	if _, err := MeasureLearning(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	parts, err := filepath.Glob(o.Results + ".*")
+	if err != nil || len(parts) != 1 {
+		t.Fatalf("%q, %v", parts, err)
+	}
+	b, err := os.ReadFile(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(parts[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	o.Progress = func(what string) { said = append(said, what) }
+	got, err := MeasureLearning(t.Context(), o)
+	if err != nil || len(said) < 2 || !strings.Contains(said[1], "begins again") || !strings.Contains(said[1], parts[0]) {
+		t.Fatalf("%v, said %q", err, said)
+	}
+	o.Results = ""
+	if want, err := MeasureLearning(t.Context(), o); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
 

@@ -28,6 +28,7 @@ type way struct {
 	engine *cpu.Engine
 	rates  optim.Schedule
 	apply  func(params []float32, payloads [][]byte, step uint32) error
+	whole  *optim.AdamW // of MethodAdamW, else nil
 }
 
 func (w *way) name() string {
@@ -76,7 +77,10 @@ func (w *way) make() (err error) {
 	}
 	switch r.Method {
 	case MethodAdamW:
-		w.apply, err = w.adamw()
+		if w.whole, err = optim.NewAdamW(len(w.start), learningAdamW(), w.pool); err != nil {
+			return err
+		}
+		w.apply = w.adamw()
 	case MethodLocal:
 		w.apply = w.local
 	}
@@ -94,7 +98,7 @@ const diverged = math.MaxFloat32
 
 // train trains one model and returns its losses: initially, and after each eighth of the tokens.
 func (w *way) train(ctx context.Context) (losses []float64, err error) {
-	losses, err = w.learn(ctx, w.fresh())
+	losses, err = w.learn(ctx)
 	if errors.Is(err, codec.ErrNotFinite) || errors.Is(err, codec.ErrTooLarge) || errors.Is(err, llama.ErrNotFinite) {
 		for err = nil; len(losses) <= learningPoints; {
 			losses = append(losses, diverged)
@@ -104,41 +108,55 @@ func (w *way) train(ctx context.Context) (losses []float64, err error) {
 }
 
 // learn is train without the handling of divergence.
-func (w *way) learn(ctx context.Context, params []float32) (losses []float64, err error) {
-	measure := func() error {
-		loss, err := w.engine.HeldOut(ctx, cpu.Floats(params))
-		if err != nil {
-			return err
-		}
-		if x := float64(loss); math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("loss %g: %w", x, codec.ErrNotFinite)
-		}
-		losses = append(losses, float64(loss))
-		return nil
+func (w *way) learn(ctx context.Context) (losses []float64, err error) {
+	t, err := w.begin()
+	if err != nil {
+		return nil, err
 	}
-	if err := measure(); err != nil {
-		return losses, err
-	}
-	states := make([][]float32, w.row.Members)
-	for i := range states {
-		states[i] = make([]float32, w.engine.StateLen())
-	}
-	for r := range w.rounds {
-		payloads, err := w.round(ctx, params, states, r)
-		if err != nil {
-			return losses, err
-		}
-		if err := w.apply(params, payloads, uint32(r+1)); err != nil {
-			return losses, err
-		}
-		if r+1 == w.rounds*len(losses)/learningPoints {
-			if err := measure(); err != nil {
-				return losses, err
+	defer func() { losses = t.losses }()
+	clock := newStopwatch(t.rounds)
+	for {
+		measured := t.rounds == w.rounds*len(t.losses)/learningPoints
+		if measured {
+			if err := w.measure(ctx, t); err != nil {
+				return nil, err
 			}
 		}
+		if t.rounds == w.rounds {
+			return nil, nil
+		}
+		if measured || clock.due(w.o.every) {
+			if err := w.save(t); err != nil {
+				return nil, err
+			}
+			w.o.Progress(w.name() + ": " + clock.progress(t, w.rounds, w.tokens()))
+		}
+		payloads, err := w.round(ctx, t.Params, t.states, t.rounds)
+		if err != nil {
+			return nil, err
+		}
+		t.rounds++
+		if err := w.apply(t.Params, payloads, uint32(t.rounds)); err != nil {
+			return nil, err
+		}
 	}
-	return losses, nil
 }
+
+// measure appends the held-out loss.
+func (w *way) measure(ctx context.Context, t *training) error {
+	loss, err := w.engine.HeldOut(ctx, cpu.Floats(t.Params))
+	if err != nil {
+		return err
+	}
+	if x := float64(loss); math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("loss %g: %w", x, codec.ErrNotFinite)
+	}
+	t.losses = append(t.losses, float64(loss))
+	return nil
+}
+
+// tokens returns how many tokens a round trains on.
+func (w *way) tokens() int { return w.o.Batch * w.steps * w.sequence }
 
 // round trains each member's share on the same parameters.
 func (w *way) round(ctx context.Context, params []float32, states [][]float32, r int) (payloads [][]byte, err error) {
@@ -179,8 +197,7 @@ func (w *way) local(params []float32, payloads [][]byte, _ uint32) error {
 }
 
 // adamw applies whole gradients by one optimizer for all.
-func (w *way) adamw() (func(params []float32, payloads [][]byte, step uint32) error, error) {
-	a, err := optim.NewAdamW(len(w.start), learningAdamW(), w.pool)
+func (w *way) adamw() func(params []float32, payloads [][]byte, step uint32) error {
 	grad := make([]float32, len(w.start))
 	return func(params []float32, payloads [][]byte, step uint32) error {
 		mean(grad, payloads)
@@ -191,7 +208,7 @@ func (w *way) adamw() (func(params []float32, payloads [][]byte, step uint32) er
 		for i := range grad {
 			grad[i] *= scale
 		}
-		a.Step(params, grad, w.rates.LR(step))
+		w.whole.Step(params, grad, w.rates.LR(step))
 		return nil
-	}, err
+	}
 }

@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/entrain-network/entrain/llama"
@@ -23,14 +24,28 @@ func TestArithmeticsAreComparedOnTheSameRuns(t *testing.T) {
 		if i >= len(rows) {
 			want = "exact8"
 		}
-		if r.Numerics != want || r.Method != rows[i%len(rows)].Method || len(r.Losses) != 2 || r.Spread != math.Abs(r.Losses[0]-r.Losses[1]) {
+		if r.Numerics != want || r.Method != rows[i%len(rows)].Method || len(r.Losses) != 2 || len(r.Mean) != learningPoints || r.Spread[7] != math.Abs(r.Losses[0][7]-r.Losses[1][7]) {
 			t.Errorf("row %d: %+v", i, r)
 		}
-		if r.Spread == 0 {
+		if r.Spread[7] == 0 {
 			t.Errorf("row %d: two seeds end at the same loss", i)
 		}
-		if eight := i >= len(rows); eight == (r.Relative == 0) || math.Abs(r.Relative) > .02 {
-			t.Errorf("row %d: the loss is %g of binary32's off", i, r.Relative)
+		if eight := i >= len(rows); eight == (r.Relative[7] == 0) || math.Abs(r.Relative[7]) > .02 {
+			t.Errorf("row %d: the loss is %g of binary32's off", i, r.Relative[7])
 		}
+	}
+}
+
+// A partial comparison is over the seeds that both have.
+func TestPartialComparisons(t *testing.T) {
+	base := NumericsRow{Losses: [][]float64{{8, 4, 4}, {9}}}
+	r := NumericsRow{Losses: [][]float64{{9, 5}}}
+	r.compare(base)
+	base.compare(base)
+	if !slices.Equal(base.Mean, []float64{8.5}) || !slices.Equal(base.Spread, []float64{1}) || !slices.Equal(base.Relative, []float64{0, 0, 0}) {
+		t.Errorf("in binary32 %+v", base)
+	}
+	if !slices.Equal(r.Mean, []float64{9, 5}) || !slices.Equal(r.Relative, []float64{.125, .25}) {
+		t.Errorf("in another %+v", r)
 	}
 }
