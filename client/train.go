@@ -22,6 +22,7 @@ type work struct {
 	published   uint32 // how often, after the first time
 	handed      uint32 // how often the own commitment was given to those who attest it
 	handedAt    uint64
+	ahead       bool // the user was told that the chain went back
 }
 
 // resume keeps this member from training a round again for which it signed a commitment before it
@@ -88,6 +89,10 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 			m.do(Republish{Round: now, To: m.readers(now)})
 		}
 		return
+	}
+	if own := m.work.own.Round; own > now && !m.work.ahead {
+		m.work.ahead = true
+		m.do(Note{fmt.Sprintf("the chain is at round %d, but this key signed for round %d: an earlier copy of the chain was restored; this member trains again from round %d, since a second result for a round costs its stake; ask the owner to host a new run from the last checkpoint instead (entrain host --from)", now, own, own+1)})
 	}
 	if _, late := m.exchange.late(now); late || m.work.running != 0 || m.work.done >= now || m.stopping || !r.Trains() {
 		return

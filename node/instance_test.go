@@ -4,7 +4,9 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +122,52 @@ func TestALostOrOldDirectoryConvictsNobody(t *testing.T) {
 				t.Errorf("it took part in %d rounds after that", len(rounds))
 			}
 		})
+	}
+}
+
+// A chain whose only replica was restored from an early copy comes to rounds again that members have
+// signed for. One that lost its state directory too, or got it back from the same copy, has the
+// record beside its key: it signs nothing for these rounds, and says why.
+func TestAMemberSignsNothingAgainOnAChainThatWentBack(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "signed")
+	beside := func(c *Config) {
+		on(t.TempDir())(c)
+		c.Store.(interface{ Beside(path string) }).Beside(record)
+	}
+	w := newWorld(t, 60, 4)
+	w.start(0)
+	before := w.start(1, beside)
+	w.start(2)
+	w.start(3)
+	w.untilCommitted(1, 9)
+	w.crash(1)
+	again := newWorld(t, 60, 4) // the same one, from its beginning
+	again.start(0)
+	h := again.start(1, beside)
+	again.start(2)
+	again.start(3)
+	again.until(10*time.Minute, again.finished)
+	again.agree(0, 1, 2, 3)
+	twice := signed(before)
+	if len(twice) < 9 {
+		t.Fatalf("it signed %d results before", len(twice))
+	}
+	for round := range signed(h) {
+		if twice[round] {
+			t.Errorf("round %d: it signed a second result", round)
+		}
+	}
+	if len(signed(h)) < 20 {
+		t.Errorf("it took part in %d rounds after these", len(signed(h)))
+	}
+	told := 0
+	for _, ev := range h.events {
+		if n, ok := ev.(event.Note); ok && strings.Contains(n.Text, "an earlier copy of the chain was restored") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("it said %d times why it waits", told)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 // OwnResult is an own commitment and the update that it commits to.
 type OwnResult struct {
 	Round  coordinator.Round
-	Signed []byte // the signed commitment
-	Update []byte
+	Signed []byte    // the signed commitment
+	Update []byte    // nil if only the commitment was kept
 	Begun  []float32 // the optimizer state that it began from; nil if none was kept
 }
 
@@ -90,7 +90,7 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 					r.begun = v
 				}
 			}
-			if root, _ := n.promise(o.Update); root != signed.Commitment.Payload {
+			if root, _ := n.promise(o.Update); o.Update != nil && root != signed.Commitment.Payload {
 				r.update = nil
 				err = fmt.Errorf("the update of round %d that was kept is not the one that was committed to", o.Round)
 			}

@@ -46,6 +46,7 @@ type Options struct {
 	Reaching
 	Target    onchain.Target
 	Key       key.Private
+	KeyFile   string // of Key; what it signed last is kept beside it; "": only in State
 	Endpoints []string
 	State     string // directory, locked by the caller
 	Data      string // directory or addresses of the data set; "": as the specification says
@@ -157,6 +158,9 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	}
 	part.Options = p
 	part.store = statefile.New(filepath.Join(p.State, "state"), t.Engine.ParamsLen(), t.Engine.StateLen())
+	if p.KeyFile != "" {
+		part.store.Beside(filepath.Join(p.KeyFile+".signed", part.id.String()[:16]+"-"+p.Key.Public().String()[:8]))
+	}
 	part.saver = NewCheckpoints(filepath.Join(p.State, model.CheckpointsDir), max(p.Checkpoints, 1), t)
 	part.saver.run, part.saver.self = part.id, p.Key.Public()
 	if on.Spec.Trust.VerificationPercent > 0 {

@@ -152,8 +152,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	if o.Kept, err = c.places.Chunks(c.env, func(text string) { o.Log.Warn(text) }); err != nil {
 		return err
 	}
-	var path string
-	if o.Key, path, err = c.ownKey(o.keyFile); err != nil {
+	if o.Key, o.KeyFile, err = c.ownKey(o.keyFile); err != nil {
 		return err
 	}
 	var unlock func()
@@ -178,7 +177,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, part.Close()) }()
 	if !o.asJSON {
-		c.introduce(part, path)
+		c.introduce(part)
 	}
 	return o.takePart(ctx, c, part)
 }
@@ -198,11 +197,11 @@ func (o *joinOptions) confine() {
 	}
 }
 
-func (c console) introduce(p *participant.Participant, keyPath string) {
+func (c console) introduce(p *participant.Participant) {
 	c.say("run %q on chain %q: %s, %s parameters", p.Target.Run, p.Client.ChainID(), p.Trainer.Spec.Model.Name(), view.Thousands(uint64(p.Trainer.Engine.ParamsLen())))
 	if a := p.Trainer.Spec.About; a != nil && a.Description != "" {
 		c.say("%s", a.Description)
 	}
-	c.say("you are %s (%s); state in %s", p.Key.Public(), keyPath, p.State)
+	c.say("you are %s (%s); state in %s", p.Key.Public(), p.KeyFile, p.State)
 	c.say("computing with %v; Ctrl-C leaves cleanly", p.Trainer.Engine)
 }

@@ -269,8 +269,9 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 		var other *WrongChainError
 		switch {
 		case errors.Is(err, ErrLied):
-			c.log.Warn("an endpoint of the ledger is left for another", "endpoint", e, "err", err)
-			c.leave(i)
+			if c.leave(i) {
+				c.log.Warn("an endpoint of the ledger is left for another", "endpoint", e, "err", c.explain(err))
+			}
 			hopeless++
 		case errors.As(err, &other), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, ErrTrustOld):
 			hopeless++
@@ -325,11 +326,15 @@ func (c *Client) turnFrom(i int) {
 	}
 }
 
-// leave excludes an endpoint for liarsFor, as long as there are others.
-func (c *Client) leave(i int) {
+// leave excludes an endpoint for liarsFor, as long as there are others. It reports whether the
+// endpoint was not excluded before.
+func (c *Client) leave(i int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.liars[i] = time.Now().Add(liarsFor)
+	now := time.Now()
+	known := now.Before(c.liars[i])
+	c.liars[i] = now.Add(liarsFor)
+	return !known
 }
 
 // get returns the answer to a GET request.

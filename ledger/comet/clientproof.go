@@ -75,10 +75,13 @@ func (c *Client) Remember(path string) error {
 	return nil
 }
 
-// explain adds another possible reason if all endpoints seem to lie.
+// explain adds other possible reasons for what looks like a lie.
 func (c *Client) explain(err error) error {
-	if !c.remembered || !errors.Is(err, ErrLied) {
+	switch {
+	case !errors.Is(err, ErrLied):
 		return err
+	case !c.remembered:
+		return fmt.Errorf("%w; or an earlier copy of the chain was restored: if its operator says so, start this program again", err)
 	}
 	return fmt.Errorf("%w; or the chain was recreated under its old name: then remove the remembered header of the old one, %s", err, c.remember)
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
@@ -70,8 +72,41 @@ func parseOwn(b []byte) (o node.OwnResult, err error) {
 	return o, nil
 }
 
+// saveSigned writes the file that Beside names: an own result without its update.
+func (s *Store) saveSigned(o node.OwnResult) error {
+	if s.signed == "" {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Dir(s.signed), 0o700)
+	if err == nil {
+		err = atomicfile.WriteBytes(s.signed, 0o600, appendOwn(nil, o))
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil
+	}
+	return err
+}
+
+// loadSigned adds to list what saveSigned wrote, if it is newer.
+func (s *Store) loadSigned(list []node.OwnResult) ([]node.OwnResult, error) {
+	o, err := s.loadOwn(s.signed)
+	switch {
+	case s.signed == "" || errors.Is(err, fs.ErrNotExist):
+		return list, nil
+	case err != nil:
+		return list, fmt.Errorf("file of the last signed result %q: %w", s.signed, err)
+	case slices.ContainsFunc(list, func(have node.OwnResult) bool { return have.Round >= o.Round }):
+		return list, nil
+	}
+	o.Update = nil
+	return append(list, o), nil
+}
+
 // SaveOwn writes the file of an own result, in place of the one keep rounds before.
 func (s *Store) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
+	if err := s.saveSigned(o); err != nil {
+		return fmt.Errorf("file of the last signed result: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("file of an own result: %w", err)
 	}
@@ -117,7 +152,8 @@ func (s *Store) LoadOwn() (list []node.OwnResult, err error) {
 			list = append(list, o)
 		}
 	}
-	return list, errors.Join(errs...)
+	list, err = s.loadSigned(list)
+	return list, errors.Join(append(errs, err)...)
 }
 
 func (s *Store) loadOwn(path string) (node.OwnResult, error) {

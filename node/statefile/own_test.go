@@ -3,6 +3,7 @@ package statefile
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -47,6 +48,51 @@ func TestTheLastOwnResultsComeBack(t *testing.T) {
 	}
 	if _, ok, err := New(path, 1000, 1500).Load(); ok || err != nil {
 		t.Errorf("an own result is taken for the state: %v, %v", ok, err)
+	}
+}
+
+// A member that loses its state directory, or gets an older one back, still has what it signed last.
+func TestTheLastSignedResultOutlivesTheDirectory(t *testing.T) {
+	store, path := newStore(t)
+	signed := filepath.Join(t.TempDir(), "key.signed", "run")
+	store.Beside(signed)
+	for round := coordinator.Round(6); round < 9; round++ {
+		if err := store.SaveOwn(sampleOwn(round), 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := store.LoadOwn(); err != nil || len(list) != 3 {
+		t.Errorf("with the directory: %v, %v", list, err)
+	}
+	want := sampleOwn(8)
+	want.Update = nil
+	lost := New(filepath.Join(t.TempDir(), "state"), 1000, 1500)
+	lost.Beside(signed)
+	if list, err := lost.LoadOwn(); err != nil || !reflect.DeepEqual(list, []node.OwnResult{want}) {
+		t.Errorf("without the directory: %v, %v", list, err)
+	}
+	if err := os.Remove(store.ownPath(8 % 3)); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := store.LoadOwn(); err != nil || !reflect.DeepEqual(list[len(list)-1], want) {
+		t.Errorf("with an older directory: %v, %v", list, err)
+	}
+	if err := os.Truncate(signed, 40); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := lost.LoadOwn(); err == nil {
+		t.Errorf("a record that cannot be read is taken for none: %v", list)
+	}
+	if err := New(path, 1000, 1500).SaveOwn(sampleOwn(9), 3); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "key.signed") // in the directory's place
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store.Beside(filepath.Join(file, "run"))
+	if err := store.SaveOwn(sampleOwn(9), 3); err == nil {
+		t.Error("a record that was not written is not reported")
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 type Store struct {
 	path                    string
 	paramsLen, optimizerLen int
+	signed                  string // see Beside
 }
 
 // New returns a store at path of states with these lengths. The directory is made with the first
@@ -33,6 +34,11 @@ type Store struct {
 func New(path string, paramsLen, optimizerLen int) *Store {
 	return &Store{path: path, paramsLen: paramsLen, optimizerLen: optimizerLen}
 }
+
+// Beside keeps the newest own commitment in another file too. Its place is beside the key: a member
+// that loses its state, or gets an older one back together with the chain, then still knows what it
+// signed. Where that file may not be written, nothing is kept.
+func (s *Store) Beside(path string) { s.signed = path }
 
 // Load reads the state. ok is false if there is none. A state that is damaged, or belongs to
 // another model, is an error: a *checkpoint.CorruptError in the former case.
