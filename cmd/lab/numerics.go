@@ -134,6 +134,10 @@ func modelNamed(name string) (llama.Config, error) {
 // writeNumerics writes a comparison for people. Columns of which a partial comparison has nothing
 // are empty.
 func writeNumerics(out io.Writer, r study.NumericsComparison) error {
+	if len(r.Rows) == 0 {
+		_, err := fmt.Fprintln(out, "No run has trained an eighth of its tokens.")
+		return err
+	}
 	fmt.Fprintf(out, "%s parameters, %s tokens, %d seeds; loss on %s held-out tokens\n\n",
 		view.Thousands(uint64(r.Params)), view.Thousands(r.Tokens), r.Seeds, view.Thousands(r.HeldOut))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

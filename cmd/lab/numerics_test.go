@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +17,13 @@ func TestNumericsRefusesWhatCannotBe(t *testing.T) {
 	fails(t, []string{"numerics", "--partial"}, "which --results")
 	fails(t, []string{"numerics", "--rates", "adamw=2"}, "--rates adamw=2")
 	fails(t, []string{"numerics", "--rates", "sgd=0.1"}, "--rates", "distro")
+}
+
+func TestPartialNumericsOfNothing(t *testing.T) {
+	text := writeText(t, strings.Repeat("A line.\n", 4000))
+	if out := ok(t, "numerics", "--data", text, "--partial", "--rates", "adamw=0.002", "--results", filepath.Join(t.TempDir(), "kept.jsonl")); !strings.Contains(out, "No run has") {
+		t.Errorf("printed %q", out)
+	}
 }
 
 func TestNumericsTable(t *testing.T) {

@@ -33,7 +33,7 @@ type way struct {
 
 func (w *way) name() string {
 	r := w.row
-	s := fmt.Sprintf("%s, %d members, %d steps, rate %g", r.Method, r.Members, r.Steps, r.Rate)
+	s := fmt.Sprintf("%s, %d members, %d steps, rate %.4g", r.Method, r.Members, r.Steps, r.Rate)
 	if r.TopK > 0 {
 		s += fmt.Sprintf(", %d of %d, decay %g", r.TopK, r.Chunk, r.Decay)
 	}
