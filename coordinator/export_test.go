@@ -175,7 +175,10 @@ func (l *life) rest(t *testing.T) {
 	*l.what = "join, a full table of members that are gone"
 	_ = mirrored(l.s, l.env, Join{})
 	l.env.NowMs += max(PlaceMs, c.UnbondMs)
-	*l.what = "join, a full table of members that are paid"
+	for i := range l.s.Count() { // each is looked at wholly if the one before it left later
+		l.s.place(i).SetLeftMs(l.env.NowMs - PlaceMs - uint64(i))
+	}
+	*l.what = "join, a full table of members that are gone and paid"
 	_ = mirrored(l.s, l.env, Join{})
 }
 

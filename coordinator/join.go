@@ -3,6 +3,7 @@ package coordinator
 import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -82,25 +83,38 @@ func (s State) vacancy(env Env) (Member, bool) {
 	if n := uint32(s.Count()); n < s.l.Members {
 		return Member(n), true
 	}
-	best, bestMs, bestRank, flying, mentioned := Member(0), uint64(0), keeps, s.inFlight(), s.mentioned()
-	affordable := uint64(noRate)
-	if rate := s.h().Rate(); rate > 0 {
+	best, bestMs, bestRank := Member(0), uint64(0), nobody
+	rate, inEpoch, flying := s.h().Rate(), s.h().InEpoch(), s.inFlight()
+	busy, unsettled, affordable := s.cases().Busy(), s.book().Unsettled(), uint64(0)
+	record.Merge(busy, s.mentioned())
+	if rate > 0 {
 		affordable = s.Treasury() / rate
 	}
-	for i, pending := range s.cases().AllPending() {
-		i := Member(i)
+	for i := range s.Count() { // which may be 10,000: what most places fail at comes first
 		b := s.place(i)
-		left := b.LeftMs()
-		if Status(b.Status()).Present() || pending || bit(mentioned, i) || bestRank == owedNothing && left >= bestMs {
-			continue // to rank it takes long
+		left, stake, rank := b.LeftMs(), b.Stake(), owedNothing
+		if Status(b.Status()).Present() || bestRank == owedNothing && left >= bestMs {
+			continue
 		}
-		rank := s.rank(env.NowMs, i, bit(flying, i), affordable)
-		if rank > bestRank || rank == bestRank && left >= bestMs || rank == keeps {
+		if points := b.Points(); rate > 0 && points > b.Claimed() {
+			late := env.NowMs-min(env.NowMs, left) >= PlaceMs
+			if inEpoch && b.Settled() != points || points-b.Claimed() > affordable && !late {
+				continue
+			}
+			rank = payable
+		} else if stake|b.Balance() > 0 {
+			rank = payable
+		}
+		if Status(b.Status()) == StatusEjected {
+			rank = ejected
+		}
+		held := stake > 0 && (env.NowMs < b.ReleaseMs() || bit(flying, i)) || b.Unvested() > 0
+		if rank > bestRank || rank == bestRank && left >= bestMs || held || bit(busy, i) || score.Worked(unsettled, i) {
 			continue
 		}
 		best, bestMs, bestRank = i, left, rank
 	}
-	return best, bestRank != keeps
+	return best, bestRank != nobody
 }
 
 // The order in which the places of members that are gone are given away.
@@ -108,32 +122,8 @@ const (
 	owedNothing = 0
 	payable     = 1
 	ejected     = 2
-	keeps       = 3
-
-	noRate = 1<<64 - 1
+	nobody      = 3
 )
-
-// rank returns when the place of member i is given away, which is gone and has no part in an open
-// check or dispute. flies reports whether it has a result in flight; affordable is how many points
-// the treasury can pay, or noRate. All members may have to be ranked, so rank does without due.
-func (s State) rank(nowMs uint64, i Member, flies bool, affordable uint64) int {
-	b := s.place(i)
-	points, claimed := b.Points(), b.Claimed()
-	unpaid := affordable != noRate && points > claimed
-	switch {
-	case b.Stake() > 0 && (flies || nowMs < b.ReleaseMs()), b.Unvested() > 0, s.l.Validators > 0 && s.book().Pending(i):
-		return keeps
-	case unpaid && s.h().InEpoch() && b.Settled() != points:
-		return keeps
-	case unpaid && points-claimed > affordable && nowMs-min(nowMs, b.LeftMs()) < PlaceMs:
-		return keeps
-	case Status(b.Status()) == StatusEjected:
-		return ejected
-	case unpaid, b.Stake() > 0, b.Balance() > 0:
-		return payable
-	}
-	return owedNothing
-}
 
 // mentioned returns the bitmap of the members that a round of the running epoch mentions.
 func (s State) mentioned() []byte {

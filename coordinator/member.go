@@ -135,7 +135,7 @@ func (s State) status(i Member) Status { return Status(s.member(i).Status()) }
 func (s State) Find(pub key.Public) (i Member, ok bool) { return s.buffer().Find(pub) }
 
 // Present returns how many members are present.
-func (s State) Present() uint32 { return s.tally().present }
+func (s State) Present() uint32 { return s.buffer().Present() }
 
 // tally counts members by status.
 type tally struct {

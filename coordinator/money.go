@@ -185,10 +185,11 @@ func (s State) Owes(i Member) bool {
 // member, unless results or verdicts of the member are in question: then only those it had at the
 // end of the epoch before.
 func (s State) settle() {
-	for i, pending := range s.cases().AllPending() {
-		b := s.place(Member(i))
+	busy := s.cases().Busy()
+	for i := range s.Count() {
+		b := s.place(i)
 		points := b.Points()
-		if pending {
+		if bit(busy, i) {
 			b.SetSettled(max(b.Settled(), b.EpochPoints()))
 		} else {
 			b.SetSettled(points)

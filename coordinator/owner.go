@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
@@ -104,7 +103,7 @@ func (s State) finish(env Env) {
 // Quiet reports whether no check or dispute is open and no result is in flight, so that no member
 // can earn or lose anything by what was done so far, except by scores.
 func (s State) Quiet() bool {
-	return !slices.Contains(s.cases().AllPending(), true) && record.Zero(s.inFlight())
+	return record.Zero(s.cases().Busy()) && record.Zero(s.inFlight())
 }
 
 // owed returns what the treasury owes for points, and for the periods that are not settled at this

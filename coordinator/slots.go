@@ -46,7 +46,7 @@ func (s State) standing(i Member) uint16 {
 // average than its own. At most one member is replaced in a window, so that paying for many
 // newcomers does not take over a run at once.
 func (s State) slotFor(i Member, known, fresh bool) (Member, Error) {
-	if s.Present() < s.buffer().SlotsMax() || s.h().Slots() == 0 {
+	if s.h().Slots() == 0 || s.Present() < s.h().Slots() {
 		return dispute.NoMember, OK
 	}
 	if s.book().SeatsMax() == 0 || s.h().Replaced() > s.Window() {

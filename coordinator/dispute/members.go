@@ -24,14 +24,16 @@ func (s Cases) skip(i record.Member, env Env) {
 }
 
 // Pending reports whether member i has a part in an open check or dispute.
-func (s Cases) Pending(i record.Member) bool { return s.AllPending()[i] }
+func (s Cases) Pending(i record.Member) bool { return s.Busy()[i>>3]>>(i&7)&1 == 1 }
 
-// AllPending reports for each member whether it has a part in an open check or dispute.
-func (s Cases) AllPending() []bool {
-	list := make([]bool, s.h().Count())
+// Busy returns the bitmap of the members that have a part in an open check or dispute.
+func (s Cases) Busy() []byte {
+	list := make([]byte, s.Layout.Bitmap)
+	add := func(i record.Member) { list[i>>3] |= 1 << (i & 7) }
 	for k := range s.Layout.ChecksMax {
 		if b := s.Check(k); b.Round() != 0 {
-			list[b.Member()], list[b.Verifier()] = true, true
+			add(b.Member())
+			add(b.Verifier())
 		}
 	}
 	for k := range uint32(record.DisputesMax) {
@@ -39,12 +41,12 @@ func (s Cases) AllPending() []bool {
 		if d.free() {
 			continue
 		}
-		list[d.accused()] = true
+		add(d.accused())
 		if d.b.Accuser() != NoMember {
-			list[d.b.Accuser()] = true
+			add(d.b.Accuser())
 		}
 		for i := range d.ties() {
-			list[d.tie(i).Member] = true
+			add(d.tie(i).Member)
 		}
 	}
 	return list

@@ -244,13 +244,26 @@ func (s Book) Forget(i record.Member) {
 }
 
 // Pending reports whether member i has work that may still be scored.
-func (s Book) Pending(i record.Member) bool {
+func (s Book) Pending(i record.Member) bool { return Worked(s.Unsettled(), i) }
+
+// Unsettled returns the tallies of the work that may still be scored, and paid.
+func (s Book) Unsettled() []record.Tally {
 	if s.Layout.Validators == 0 || s.h().Emission() == 0 {
-		return false
+		return nil
 	}
+	list := make([]record.Tally, 0, record.TalliesKept)
 	for k := range uint32(record.TalliesKept) {
-		t := s.TallyOf(k)
-		if t.Period() > s.Settled() && t.Work(i).Sequences() > 0 {
+		if t := s.TallyOf(k); t.Period() > s.Settled() {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Worked reports whether member i has accepted results in one of the tallies.
+func Worked(tallies []record.Tally, i record.Member) bool {
+	for _, t := range tallies {
+		if t.Work(i).Sequences() > 0 {
 			return true
 		}
 	}

@@ -71,7 +71,7 @@ func Work(members uint64, m coordinator.Message) uint64 {
 // Dearest bounds the units of the dearest message of a run with some members: of a newcomer for
 // whom all places of a full table are looked at, or of a stage of a closing that is not divided.
 func Dearest(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
-	each, speeds := uint64(190), c.Sharing == coordinator.SpeedShares
+	each, speeds := uint64(123), c.Sharing == coordinator.SpeedShares
 	if speeds { // a batch is divided in proportion to speeds, which sorts members
 		each = 400
 	}

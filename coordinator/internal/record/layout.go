@@ -141,15 +141,25 @@ func (b Buffer) Place(i Member) Place {
 
 // Find returns the place of the member with this key, whatever its status.
 func (b Buffer) Find(pub key.Public) (Member, bool) {
-	last, table := u64(pub[24:]), b.B[b.Table:] // keys with one last word are rare
-	for i := range b.Header().Count() {
-		tally.Members(1)
-		if u64(table[24:]) == last && key.Public(table) == pub {
-			return i, true
+	n, table, last := uint64(b.Header().Count()), b.B[b.Table:], u64(pub[24:])
+	for i := uint64(0); ; i++ { // keys with one last word are rare
+		from := i
+		i = find(table[24:], i, n, PlaceBytes, last)
+		tally.Members(uint32(min(i+1, n) - from))
+		if i == n {
+			return 0, false
 		}
-		table = table[PlaceBytes:]
+		if key.Public(table[PlaceBytes*i:]) == pub {
+			return Member(i), true
+		}
 	}
-	return 0, false
+}
+
+// Present returns how many members are present.
+func (b Buffer) Present() uint32 {
+	n := b.Header().Count()
+	tally.Members(uint32(n))
+	return within(b.B[b.Table+80:], uint64(n), PlaceBytes, StatusWaiting, StatusActive)
 }
 
 // Queued returns span n of the redo queue.

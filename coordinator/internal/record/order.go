@@ -13,3 +13,21 @@ func u64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 func putU16(b []byte, v uint16) { binary.LittleEndian.PutUint16(b, v) }
 func putU32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
 func putU64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+// find returns the first of n records of that size, from record i on, that begins with the word v,
+// or n if none does.
+func find(b []byte, i, n, size, v uint64) uint64 {
+	for ; i < n && u64(b[size*i:]) != v; i++ {
+	}
+	return i
+}
+
+// within returns how many of n records of that size begin with a byte from least to most.
+func within(b []byte, n, size uint64, least, most uint8) (count uint32) {
+	for i := range n {
+		if v := b[size*i]; least <= v && v <= most {
+			count++
+		}
+	}
+	return count
+}
