@@ -11,6 +11,7 @@
 //	go run ./cmd/lab fuzz-money --for 1h   random transactions, until one makes tokens
 //	go run ./cmd/lab check                 every state of tiny runs
 //	go run -tags counted ./cmd/lab costs   what messages cost to accept and to refuse
+//	go run ./cmd/lab network               the simulation's messages against those over libp2p
 //	go run ./cmd/lab adversaries           every kind of cheat
 //
 // Each command is in the file of its name. Results go to standard output, progress to standard
@@ -77,7 +78,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), numericsCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c), blocksCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c), blocksCommand(c), networkCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }

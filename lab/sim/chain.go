@@ -30,15 +30,24 @@ func (n *network) genesis() host.Genesis {
 	return g
 }
 
+// creation returns what creates the run.
+func (n *network) creation() (host.CreateRun, error) {
+	model, err := n.spec.ModelHash()
+	if err != nil {
+		return host.CreateRun{}, err
+	}
+	limits, config := n.spec.Coordinator(n.owner.Public(), model, host.SpecHash(n.text))
+	return host.CreateRun{Limits: limits, Config: config, Spec: n.text}, nil
+}
+
 // createRun creates the run on the chain and waits for the block.
 func (n *network) createRun(ctx context.Context) error {
-	model, err := n.spec.ModelHash()
+	create, err := n.creation()
 	if err != nil {
 		return err
 	}
-	limits, config := n.spec.Coordinator(n.owner.Public(), model, host.SpecHash(n.text))
 	chain := n.chain.Client()
-	bodies := []host.Body{host.CreateRun{Limits: limits, Config: config, Spec: n.text}}
+	bodies := []host.Body{create}
 	if n.cfg.Verification > 0 {
 		bodies = append(bodies, host.RunMessage{Run: runName, Value: 1 << 28, Message: coordinator.Append(nil, coordinator.Fund{})})
 	}

@@ -50,7 +50,7 @@ func (p *participant) begin(ctx context.Context) {
 	p.chain.Cut(p.cut)
 	cfg, err := n.corrupt(p.index, node.Config{
 		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: wrongClock{p.scope, p}, Engine: p.part.engine,
-		Listen:  func(h p2p.Handler) (p2p.Network, error) { return p.join(h), nil },
+		Listen:  p.listen,
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
 		Store:   &p.disk,
 		Follow:  n.spec.Followers(), Aggregators: n.spec.Aggregators(),
@@ -78,6 +78,14 @@ func (p *participant) begin(ctx context.Context) {
 	}
 	p.node = started
 	p.node.Start()
+}
+
+func (p *participant) listen(h p2p.Handler) (p2p.Network, error) {
+	join := func(h p2p.Handler) (p2p.Network, error) { return p.join(h), nil }
+	if wrap := p.network.cfg.Wrap; wrap != nil {
+		return wrap(h, join)
+	}
+	return join(h)
 }
 
 // join joins the peer network.
@@ -110,7 +118,9 @@ func (p *participant) cost(j node.Job) time.Duration {
 	d := 20 * time.Millisecond
 	switch j.Kind {
 	case "train":
-		d = time.Duration(j.Sequences) * 150 * time.Millisecond
+		if d = p.network.cfg.Takes(p.index); d == 0 {
+			d = time.Duration(j.Sequences) * 150 * time.Millisecond
+		}
 	case "trace":
 		d = time.Duration(j.Sequences) * time.Second
 	}

@@ -39,6 +39,7 @@ import (
 	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/p2p"
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
@@ -99,10 +100,23 @@ type Config struct {
 	// BySpeed divides batches, twice as large, by stated speeds rather than equally.
 	BySpeed bool `json:",omitempty"`
 
+	// Pace, if not 0, is the mean time in which a participant computes its share: each takes between
+	// half of it and three halves, the same each time. The run's own times grow with it.
+	Pace time.Duration `json:",omitempty"`
+	// Moves are what participants do when rounds open, in the order of the rounds. A client whose
+	// first move is to come is not there before.
+	Moves []Move `json:",omitempty"`
+
 	// Limit is the virtual time in which the run must finish.
 	Limit time.Duration
 	// Observe receives every event of every participant, in the order of the log.
 	Observe func(Event) `json:"-"`
+	// Entered, if not nil, is called when a round has opened, before the moves.
+	Entered func(s coordinator.State, at time.Duration) `json:"-"`
+	// Count is p2p/mem.Config.Count.
+	Count func(stream bool, bytes int) `json:"-"`
+	// Wrap, if not nil, wraps what a participant gives to the network, and what it gets from it.
+	Wrap func(p2p.Handler, func(p2p.Handler) (p2p.Network, error)) (p2p.Network, error) `json:"-"`
 }
 
 // Default returns a small network with every kind of fault.
@@ -156,6 +170,8 @@ type network struct {
 	trust   trust
 	report  Report
 	log     hash.Hash
+	round   coordinator.Round // whose moves were made
+	moves   []Move            // that are left
 	broken  error
 	misled  bool // honest participants may be, by adversaries
 	clean   func() error
@@ -178,6 +194,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 			break
 		}
 		n.inspect()
+		n.move(ctx)
 		if n.check.finished {
 			// Participants that came back last may still be fetching the model.
 			if settle.IsZero() {
@@ -238,8 +255,11 @@ func simSpec(cfg Config) (spec.Spec, error) {
 	}
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}
+	if cfg.Pace > 0 {
+		s.Times = cfg.times()
+	}
 	if cfg.Everybody {
-		s.Members.Start, s.Times.Waiting = uint32(cfg.Clients), sec(6)
+		s.Members.Start, s.Times.Waiting = cfg.first(), max(s.Times.Waiting, sec(6))
 	}
 	if len(cfg.Adversaries) > 0 {
 		// Everyone is there from the start, so no adversary comes too late to be found out. Later
@@ -279,7 +299,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 	seed := wire.Sum("entrain/sim", wire.AppendU64(nil, cfg.Seed))
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := &network{
-		cfg: cfg, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
+		cfg: cfg, moves: cfg.Moves, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
 		clients: map[key.Public]int{}, common: newCommon(cfg), sharing: newSharing(),
 	}
@@ -296,7 +316,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		n.clients[p.key.Public()] = i
 		// Participants do not arrive all at once.
 		arrival := time.Duration(n.random.Uint64n(5000)) * time.Millisecond
-		if !cfg.Absent || cfg.kind(i) == "" {
+		if (!cfg.Absent || cfg.kind(i) == "") && !cfg.Later(i) {
 			n.clock.After(arrival, func() { p.begin(ctx) })
 		}
 	}
@@ -316,7 +336,7 @@ func (n *network) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Fanout: n.fanout(), Tick: n.tick(), Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
+	n.mesh = p2pmem.NewMesh(n.clock, p2pmem.Config{Seed: n.seed, Fanout: n.fanout(), Tick: n.tick(), Count: n.cfg.Count, Link: p2pmem.Link{Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Loss: n.cfg.Loss}})
 	if err := n.makeRun(); err != nil {
 		return err
 	}

@@ -120,8 +120,8 @@ func (n *Network) Publish(data []byte) error {
 	return nil
 }
 
-// rejections charges neighbours for messages that gossipsub or the Handler rejects. It is a
-// pubsub.RawTracer that ignores other events.
+// rejections charges neighbours for messages that gossipsub or the Handler rejects, and counts what
+// is sent. It is a pubsub.RawTracer that ignores other events.
 type rejections struct{ network *Network }
 
 // RejectMessage is called for every rejected message.
@@ -130,6 +130,15 @@ func (r *rejections) RejectMessage(m *pubsub.Message, reason string) {
 	case pubsub.RejectMissingSignature, pubsub.RejectInvalidSignature, pubsub.RejectUnexpectedAuthInfo, pubsub.RejectValidationFailed:
 		if k, err := publicKey(m.ReceivedFrom); err == nil {
 			r.network.charge(k, p2p.Rejected)
+		}
+	}
+}
+
+// SendRPC is called for every frame to a neighbour.
+func (r *rejections) SendRPC(rpc *pubsub.RPC, _ peer.ID) {
+	if count := r.network.options.Count; count != nil {
+		for _, m := range rpc.GetPublish() {
+			count(CountGossip, len(m.Data))
 		}
 	}
 }
@@ -145,6 +154,5 @@ func (*rejections) DeliverMessage(*pubsub.Message)           {}
 func (*rejections) DuplicateMessage(*pubsub.Message)         {}
 func (*rejections) ThrottlePeer(peer.ID)                     {}
 func (*rejections) RecvRPC(*pubsub.RPC)                      {}
-func (*rejections) SendRPC(*pubsub.RPC, peer.ID)             {}
 func (*rejections) DropRPC(*pubsub.RPC, peer.ID)             {}
 func (*rejections) UndeliverableMessage(*pubsub.Message)     {}

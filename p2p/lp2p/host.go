@@ -66,6 +66,9 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.AddrsFactory(announced(addrs, public)),
 		libp2p.DisableMetrics(),
 	}
+	if o.Count != nil {
+		options = append(options, libp2p.BandwidthReporter(counting(o.Count)))
+	}
 	if o.Relay != nil {
 		options = append(options, libp2p.EnableNATService())
 	}

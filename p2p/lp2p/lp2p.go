@@ -101,9 +101,17 @@ type Options struct {
 	// addition to those before. Network goroutines call it.
 	Allot func(to key.Public, bytes int) bool
 
+	// Count, if not nil, is told of all that is sent: of each write to a stream, by the stream's
+	// protocol ("" while that is negotiated), and of each gossip message to each neighbour, as
+	// CountGossip, whose bytes are among those of the stream. Network goroutines call it.
+	Count func(what string, bytes int)
+
 	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }
+
+// CountGossip is what Options.Count gets for a gossip message.
+const CountGossip = "gossip"
 
 // Network is a p2p.Network on libp2p. Make one with [New].
 type Network struct {

@@ -73,6 +73,9 @@ type Config struct {
 	// Every link is Link then, without limits of bandwidth, and all stream messages on one have
 	// the same jitter.
 	Tick time.Duration
+	// Count, if not nil, is told of all that is sent: the bytes of each gossip message on each hop,
+	// and of each stream message. Parts call it side by side.
+	Count func(stream bool, bytes int)
 }
 
 // A Mesh is a network of peers. Its methods may be called where those of its loop
@@ -435,6 +438,9 @@ type near struct {
 // send has f run when size bytes from p have arrived at q, unless they are lost.
 // Stream messages arrive in the order sent.
 func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
+	if m.config.Count != nil {
+		m.config.Count(stream, size)
+	}
 	if m.config.Tick > 0 {
 		m.sendInTicks(p, q, stream, f)
 		return

@@ -1,0 +1,284 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/lab/sim"
+	"github.com/entrain-network/entrain/ledger"
+	ledgermem "github.com/entrain-network/entrain/ledger/mem"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/statefile"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/lp2p"
+	"github.com/entrain-network/entrain/retry"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// real is a run over libp2p.
+type real struct {
+	cfg     Config
+	setup   *sim.Setup
+	loop    *loop.Real // the ledger's
+	chain   *ledgermem.Chain
+	id      wire.Hash
+	count   *Counter
+	dir     string
+	members []*member
+	began   time.Time
+	moves   []sim.Move
+}
+
+// member is one machine: its files and its port, which outlive its process.
+type member struct {
+	real   *real
+	index  int
+	engine engine.Engine
+	listen []string
+
+	node  *node.Node // nil: it does not run
+	loop  *loop.Real
+	kill  context.CancelFunc
+	ended chan struct{} // closed once the loop and the network have ended
+}
+
+// Run runs the members over libp2p, and returns a record for each round.
+func Run(ctx context.Context, c Config) (list []Record, err error) {
+	r := &real{cfg: c, loop: loop.NewReal(), moves: c.Moves}
+	if r.setup, err = sim.Prepare(ctx, c.Config); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.setup.Close()) }()
+	if r.count, err = newCounter(r.setup); err != nil {
+		return nil, err
+	}
+	if r.dir, err = os.MkdirTemp("", "entrain-network-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
+	ctx, end := context.WithCancel(ctx)
+	r.chain, err = ledgermem.New(r.loop, ledgermem.Options{Genesis: r.setup.Genesis, Block: 250 * time.Millisecond})
+	if err != nil {
+		end()
+		return nil, err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	running.Go(func() { r.loop.Run(ctx) })
+	if err := r.create(ctx); err != nil {
+		return nil, err
+	}
+	defer r.stop()
+	return r.follow(ctx)
+}
+
+// create creates the run on the ledger.
+func (r *real) create(ctx context.Context) error {
+	created := make(chan error, 1)
+	r.chain.Client().As(r.setup.Owner).Submit(ctx, r.setup.Create, func(err error) {
+		if v, ok := r.chain.Host().View(sim.RunName); ok && err == nil {
+			r.id = v.State.ID()
+		}
+		created <- err
+	})
+	select {
+	case err := <-created:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follow starts the members and makes the moves until the run ends.
+func (r *real) follow(ctx context.Context) (list []Record, err error) {
+	states := make(chan coordinator.State, 1024)
+	r.chain.Client().Watch(ctx, sim.RunName, func(s ledger.Snapshot) { states <- s.State })
+	r.began = time.Now()
+	var over <-chan time.Time
+	if r.cfg.For > 0 {
+		over = time.After(r.cfg.For)
+	}
+	for i := range r.cfg.Clients {
+		m := &member{real: r, index: i, listen: r.cfg.Listen}
+		if m.engine, err = newEngine(r.setup.Run); err != nil {
+			return nil, err
+		}
+		m.engine = paced{m.engine, r.cfg.Takes(i)}
+		r.members = append(r.members, m)
+		if !r.cfg.Later(i) {
+			if err := m.begin(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return list, ctx.Err()
+		case <-over:
+			return list, nil
+		case s := <-states:
+			if s.Phase() == coordinator.Finished {
+				return list, nil
+			}
+			if len(list) > 0 && s.Round() <= list[len(list)-1].Round || s.Round() == 0 {
+				continue
+			}
+			now := record(s, time.Since(r.began), r.count)
+			now.Loopback = loopback()
+			list = append(list, now)
+			if r.cfg.Observe != nil {
+				r.cfg.Observe(list[len(list)-1])
+			}
+			for len(r.moves) > 0 && r.moves[0].Round <= s.Round() {
+				if err := r.members[r.moves[0].Client].do(ctx, r.moves[0].Do); err != nil {
+					return list, err
+				}
+				r.moves = r.moves[1:]
+			}
+		}
+	}
+}
+
+// loopback returns the bytes that the loopback interface has sent, 0 where the system does not
+// tell.
+func loopback() (sent uint64) {
+	b, err := os.ReadFile("/proc/self/net/dev")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, counts, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "lo" {
+			if f := strings.Fields(counts); len(f) > 8 {
+				sent, _ = strconv.ParseUint(f[8], 10, 64)
+			}
+		}
+	}
+	return sent
+}
+
+// stop ends all members.
+func (r *real) stop() {
+	for _, m := range r.members {
+		m.crash()
+	}
+	for _, m := range r.members {
+		m.await()
+		m.engine.Close()
+	}
+}
+
+func (m *member) do(ctx context.Context, d sim.Doing) error {
+	switch d {
+	case sim.Come:
+		if m.node == nil {
+			return m.begin(ctx)
+		}
+	case sim.Leave:
+		m.leave()
+	case sim.Crash:
+		m.crash()
+	}
+	return nil
+}
+
+// begin starts the member's node, after the one before has ended.
+func (m *member) begin(ctx context.Context) error {
+	m.await()
+	r := m.real
+	ctx, m.kill = context.WithCancel(ctx)
+	m.loop, m.ended = loop.NewReal(), make(chan struct{})
+	dir := filepath.Join(r.dir, fmt.Sprint(m.index))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	key := r.setup.Keys[m.index]
+	var network *lp2p.Network
+	started, err := node.New(ctx, node.Config{
+		Run: sim.RunName, ID: r.id, Key: key, Ledger: r.chain.Client().As(key), Loop: m.loop, Engine: m.engine,
+		Listen: func(h p2p.Handler) (p2p.Network, error) {
+			return r.count.Wrap(h, func(h p2p.Handler) (p2p.Network, error) {
+				n, err := lp2p.New(lp2p.Options{Key: key, Run: r.id, Handler: h, Listen: m.listen, Reach: lp2p.ReachPublic, Count: r.count.sent})
+				if err != nil {
+					return nil, err
+				}
+				network = n
+				m.listen = nil // as it was: a machine that starts again has the same address
+				for _, a := range n.Addrs() {
+					m.listen = append(m.listen, a[:strings.Index(a, "/p2p/")])
+				}
+				return n, nil
+			})
+		},
+		Initial: func() []float32 { return append([]float32(nil), r.setup.Initial...) },
+		Store:   statefile.New(filepath.Join(dir, "state"), m.engine.ParamsLen(), m.engine.StateLen()),
+		Follow:  r.setup.Spec.Followers(), Aggregators: r.setup.Spec.Aggregators(),
+	})
+	if err != nil {
+		m.kill()
+		close(m.ended)
+		return err
+	}
+	m.node = started
+	m.loop.Post(started.Start)
+	loop, ended := m.loop, m.ended
+	go func() {
+		loop.Run(ctx)
+		network.Close()
+		close(ended)
+	}()
+	return nil
+}
+
+// crash ends the node as kill -9 does, but for what its files were given at that time.
+func (m *member) crash() {
+	if m.node != nil {
+		m.kill()
+		m.node = nil
+	}
+}
+
+// leave withdraws the member from the run and ends the node.
+func (m *member) leave() {
+	if m.node == nil {
+		return
+	}
+	left, kill := m.node, m.kill
+	m.loop.Post(func() { left.Stop(leavePatience, kill) })
+	m.node = nil
+}
+
+const leavePatience = 10 * time.Second
+
+// await waits for what ran before.
+func (m *member) await() {
+	if m.ended != nil {
+		<-m.ended
+	}
+}
+
+// paced is an engine of a machine that takes its time for a share.
+type paced struct {
+	engine.Engine
+	takes time.Duration
+}
+
+// Step implements engine.Engine.
+func (p paced) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
+	if err := retry.Wait(ctx, p.takes); err != nil {
+		return engine.Result{}, err
+	}
+	return p.Engine.Step(ctx, params, state, spans, step)
+}
