@@ -68,7 +68,7 @@ func (d *Disk) SaveBegun(round, keep coordinator.Round, state []float32) error {
 		d.begun = map[coordinator.Round][]float32{}
 	}
 	d.begun[round] = d.copy(state)
-	delete(d.begun, round-keep)
+	maps.DeleteFunc(d.begun, func(of coordinator.Round, _ []float32) bool { return of%keep == round%keep && of != round })
 	return nil
 }
 

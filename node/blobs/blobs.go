@@ -129,10 +129,17 @@ func (s *Store) Drop(root wire.Hash) {
 func (s *Store) Forget(before coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	held := len(s.byRoot)
 	for root, b := range s.byRoot {
 		if b.floats == nil && b.round < before {
 			delete(s.byRoot, root)
 		}
+	}
+	if len(s.byRoot) < held/2 {
+		// A map keeps the memory of what is deleted, and a member is seldom a witness, who holds most.
+		left := make(map[wire.Hash]Blob, len(s.byRoot))
+		maps.Copy(left, s.byRoot)
+		s.byRoot = left
 	}
 	maps.DeleteFunc(s.updates, func(round coordinator.Round, _ client.Update) bool { return round < before })
 	maps.DeleteFunc(s.sections, func(_ Range, k keptSection) bool { return k.round < before })
