@@ -303,12 +303,12 @@ const (
 // and reads the state when they have changed: when the endpoint tells of it, and now and then, or
 // often where the endpoint tells nothing.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
-	c.watch(ctx, run, f, func() {})
+	c.watch(ctx, run, f, func(ledger.Snapshot) {})
 }
 
-// watch is Watch that calls closing when a closing begins or goes on. It tells nothing of the
-// states in it.
-func (c *Client) watch(ctx context.Context, run string, f func(ledger.Snapshot), closing func()) {
+// watch is Watch that calls closing when a closing begins or goes on, with the newest state that it
+// has read. It tells nothing of the states in it.
+func (c *Client) watch(ctx context.Context, run string, f, closing func(ledger.Snapshot)) {
 	c.start(ctx, func(ctx context.Context) {
 		w := watcher{c: c, run: run, f: f, closing: closing, bell: newBell(), moved: time.Now()}
 		unasked := false // nothing told of a change that this look may find
@@ -348,7 +348,8 @@ type watcher struct {
 	c        *Client
 	run      string
 	f        func(ledger.Snapshot)
-	closing  func()
+	closing  func(ledger.Snapshot)
+	last     ledger.Snapshot // the newest that was read
 	bell     *bell
 	place    *place
 	bytes    uint64 // of the state
@@ -399,7 +400,7 @@ func (w *watcher) once(ctx context.Context) error {
 		}
 		if solana.Closing(list[0].Data) { // the state is megabytes, and changes soon
 			w.tail = slices.Clone(list[0].Data)
-			w.closing()
+			w.closing(w.last)
 			return nil
 		}
 	}
@@ -412,9 +413,9 @@ func (w *watcher) once(ctx context.Context) error {
 	}
 	w.bytes = uint64(len(s.State.Bytes()))
 	w.tail = slices.Clone(data[w.bytes:])
-	w.told = s.Height
+	w.told, w.last = s.Height, s
 	if s.State.Closing() {
-		w.closing()
+		w.closing(s)
 	} else {
 		w.f(s)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -187,20 +188,29 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 	return err
 }
 
+// ticksMost bounds the ticks that a sender of a message pays to end a closing first: an endpoint
+// could name one for ever.
+const ticksMost = 32
+
 // open sends the instructions of a message to a run. If a closing goes on there, which takes none,
-// open ends it first.
+// open leaves its end to others for a moment, and then ends it.
 func (a *acting) open(ctx context.Context, s solana.Sending, list []solana.Instruction) error {
 	tick, err := a.program.Apply(solana.Sending{Run: s.Run, Sender: s.Sender, Rules: s.Rules, Message: coordinator.Tick{}})
 	if err != nil {
 		return err
 	}
-	for {
+	for n := 0; ; n++ {
 		err := a.send(ctx, list)
 		var refused *host.TxError
-		if !errors.As(err, &refused) || refused.Code != host.CodeCoordinator+host.Code(coordinator.ErrClosing) {
+		if !errors.As(err, &refused) || refused.Code != host.CodeCoordinator+host.Code(coordinator.ErrClosing) || n > ticksMost {
 			return err
 		}
-		if err := a.send(ctx, []solana.Instruction{tick}); err != nil {
+		if n == 0 {
+			err = retry.Wait(ctx, tickStep*a.poll)
+		} else {
+			err = a.send(ctx, []solana.Instruction{tick})
+		}
+		if err != nil {
 			return err
 		}
 	}

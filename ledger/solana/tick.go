@@ -3,20 +3,24 @@ package solana
 import (
 	"bytes"
 	"context"
+	"math/bits"
+	"sync/atomic"
 	"time"
 
+	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
 const (
-	// tickSpread is over how many polls the members of a run spread their ticks, so that one
-	// transaction suffices most of the time.
-	tickSpread = 4
-	// tickAgain is after how many polls a tick is sent again that changed nothing.
-	tickAgain = 6
+	// tickStep is how many polls the first members have for a tick, before the next send one, too.
+	tickStep = 3
+	// tickAgain is after how many polls a tick is sent again that changed nothing. The time doubles
+	// with each, tickRarer times at most: an endpoint that shows no change must not cost much.
+	tickAgain, tickRarer = 6, 6
 	// ticksInVain is after how many ticks an endpoint is left that shows no change.
 	ticksInVain = 3
 )
@@ -24,28 +28,27 @@ const (
 // Watch implements ledger.Reader. While it watches, the ledger ends phases whose time is over: no
 // block of Solana does.
 func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
-	news, closing := make(chan ledger.Snapshot, 1), make(chan struct{}, 1)
+	news, closing := make(chan ledger.Snapshot, 1), make(chan ledger.Snapshot, 1)
 	a.start(ctx, func(ctx context.Context) { a.tick(ctx, run, news, closing) })
+	tell := func(to chan ledger.Snapshot, s ledger.Snapshot) {
+		select {
+		case <-to: // an older one that the ticker has not taken
+		default:
+		}
+		to <- s
+	}
 	a.Client.watch(ctx, run, func(s ledger.Snapshot) {
 		f(s)
-		select {
-		case <-news: // an older one that the ticker has not taken
-		default:
-		}
-		news <- s
-	}, func() {
-		select {
-		case closing <- struct{}{}:
-		default:
-		}
-	})
+		tell(news, s)
+	}, func(s ledger.Snapshot) { tell(closing, s) })
 }
 
 // tick sends a Tick whenever one would change the run's newest state. In a closing each does, even
 // if others send some at the same time.
-func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapshot, closing <-chan struct{}) {
+func (a *acting) tick(ctx context.Context, run string, news, closing <-chan ledger.Snapshot) {
 	var last ledger.Snapshot
-	vain, closes := 0, false
+	var flying atomic.Bool // a tick is on its way
+	vain, closes, sent := 0, false, false
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
 	for {
@@ -53,23 +56,29 @@ func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapsh
 		case <-ctx.Done():
 			return
 		case last = <-news:
-			vain, closes = 0, false
-			wake.Reset(untilDeadline(last) + a.turn(last))
+			vain, closes, sent = 0, false, false
+			wake.Reset(untilDeadline(last) + a.turn(last, 1))
 			continue
-		case <-closing:
+		case last = <-closing:
 			vain, closes = 0, true
-			wake.Reset(a.turn(last) / tickSpread)
+			if sent { // it is this ledger's turn until the closing ends
+				wake.Reset(0)
+			} else {
+				wake.Reset(a.turn(last, closingTicks(last)))
+			}
 			continue
 		case <-wake.C:
 		}
 		next := a.poll
-		if height, ms, err := a.now(ctx); err == nil && (closes || due(last, height, ms)) {
-			next = tickAgain * a.poll
-			if vain++; vain > ticksInVain {
-				vain = 0
+		if height, ms, err := a.now(ctx); err == nil && !flying.Load() && (closes || due(last, height, ms)) {
+			next = tickAgain * a.poll << min(vain, tickRarer)
+			if vain++; vain%ticksInVain == 0 {
 				a.leave("it shows no change though a phase's time is over")
 			}
+			sent = true
+			flying.Store(true)
 			a.Submit(ctx, host.ToRun(run, coordinator.Tick{}), func(err error) {
+				flying.Store(false)
 				if err != nil {
 					a.log.Debug("ending a phase", "run", run, "err", err)
 				}
@@ -79,11 +88,33 @@ func (a *acting) tick(ctx context.Context, run string, news <-chan ledger.Snapsh
 	}
 }
 
-// turn returns how long this ledger leaves a tick to others. The order is another one each time.
-func (a *acting) turn(s ledger.Snapshot) time.Duration {
-	own := a.signer.Address()
-	h := wire.Sum("entrain/solana/turn", own[:], wire.AppendU64(nil, s.Height))
-	return time.Duration(uint64(tickSpread*a.poll) / 256 * uint64(h[0]))
+// turn returns how long this ledger leaves the next ticks to others, which want some members: these
+// send one at once, as many again a step later, twice as many a step after these, and so on. Then
+// it takes few ticks although no member knows which others are there. The phase decides on the
+// order.
+func (a *acting) turn(s ledger.Snapshot, want uint64) time.Duration {
+	rank, n := uint64(0), uint64(s.State.Present())
+	h := wire.Sum("entrain/solana/turn", wire.AppendU64(wire.AppendU64(nil, s.State.PhaseSince()), uint64(s.State.Round())))
+	r := wire.NewReader(h[:])
+	from, own := r.U64()%max(1, n), n // a stranger is the last
+	for i := range s.State.Count() {
+		if !s.State.Status(i).Present() {
+			continue
+		}
+		if s.State.Key(i) == key.Public(a.signer.Address()) {
+			own = rank
+		}
+		rank++
+	}
+	if own < n {
+		own = (own + n - from) % n
+	}
+	return tickStep * a.poll * time.Duration(bits.Len64(own/want))
+}
+
+// closingTicks returns how many Ticks usually end a round.
+func closingTicks(s ledger.Snapshot) uint64 {
+	return max(1, solana.Ticks(uint64(s.State.Count()), s.State.Limits(), s.State.Config()))
 }
 
 // untilDeadline returns how long after a snapshot time ends the phase. Where a height does, it may
