@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -38,6 +39,7 @@ const (
 	obstacleData       = "data"
 	obstacleArithmetic = "arithmetic"
 	obstacleBucket     = "bucket"  // of a miner
+	obstacleFees       = "fees"    // on Solana
 	ObstacleListed     = "listed"  // not on the owner's list
 	ObstacleVersion    = "version" // of this program
 	obstacleRun        = "run"     // none of that name, another one, or none that this version knows
@@ -84,6 +86,14 @@ func (a Applicant) Obstacles(ctx context.Context, client ledger.Chain, on onchai
 			view.Thousands(z.Parameters), view.Bytes(z.Memory), view.Bytes(a.memory))})
 	}
 	list = append(list, a.cramped(on.Spec.Name, z)...)
+	account, err := client.Account(ctx, a.Key)
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	if _, known := st.Find(a.Key); account.Address != "" && !known && account.Lamports < solana.MemberLamports {
+		list = append(list, Obstacle{Kind: obstacleFees, Reason: fmt.Sprintf("fees and rent take %.3f SOL to begin with: %s, the key's account, has %.3f; send it some",
+			float64(solana.MemberLamports)/1e9, account.Address, float64(account.Lamports)/1e9)})
+	}
 	if skew, err := a.Skew(ctx); err == nil && (skew > skewMax || skew < -skewMax) {
 		side := "ahead"
 		if skew < 0 {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,16 +23,23 @@ type Teller struct {
 	step   coordinator.Step
 	steps  coordinator.Step
 	said   string
+	no     []string // refusals since something else was said
 }
 
 // Words returns a line for people, or "".
 func (t *Teller) Words(ev event.Event) string {
 	text := t.phrase(ev)
-	if text == t.said {
-		return "" // a note that repeats itself
+	_, refused := ev.(event.Refused)
+	if text == t.said || refused && slices.Contains(t.no, text) {
+		return "" // what repeats itself
 	}
 	if text != "" {
 		t.said = text
+	}
+	if refused {
+		t.no = append(t.no[max(0, len(t.no)-7):], text)
+	} else if text != "" {
+		t.no = nil
 	}
 	return text
 }

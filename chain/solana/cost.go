@@ -21,6 +21,10 @@ func Rent(n uint64) uint64 { return (rentBytes + n) * rentOfByte }
 // evidence and of its judgement, which comes back, and a margin for fees.
 const AccuserLamports = (2*rentBytes+coordinator.EvidenceBytesMax+4096+WorkBytes)*rentOfByte + 20_000_000
 
+// MemberLamports is what a member must have to begin: the rent of its addresses and of an account
+// for its tokens, and the fees of a thousand transactions.
+const MemberLamports = (2*rentBytes+2400)*rentOfByte + 1000*SignatureFee
+
 // Transactions returns how many transactions a message of n bytes takes: those that write it into a
 // buffer, if it is long, and the one that applies it.
 func Transactions(n int) uint64 {

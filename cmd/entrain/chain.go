@@ -60,7 +60,7 @@ the hash that is printed with what you were told. The new replica follows the ch
 votes on blocks when it has a seat: see entrain chain seat. The addresses can be changed later in chain.json.
 
 Runs can live on Solana instead. With solana:URL and PROGRAM, the file chain/solana/bin/entrain.so of make
-solana, it puts the coordinator on that cluster, in some 700 transactions and, for its rent, about 4.5 SOL
+solana, it puts the coordinator on that cluster, in some 1,000 transactions and, for its rent, about 6.2 SOL
 of your key. When it breaks off, the same command goes on. Your key can replace the program. Once you trust
 it, give that power to nobody: solana program set-upgrade-authority PROGRAM --final. With --supply it makes
 a token of Solana for runs, all yours and without decimals, of which nobody can make more or freeze any; a

@@ -45,7 +45,10 @@ func ParsePlace(text string) (p Place, err error) {
 	}
 	rest, what, _ := strings.Cut(rest, "#")
 	u, err := url.Parse(rest)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Host == "" {
+		return p, errors.New("what follows solana: is no URL: want solana:URL#PROGRAM, where URL begins with https:// or http://")
+	}
+	if u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return p, fmt.Errorf("%s names no endpoint of Solana: want solana:URL#PROGRAM, where URL begins with https:// or http://", plainText(text))
 	}
 	p.Endpoint = u.String()

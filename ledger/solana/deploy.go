@@ -28,6 +28,12 @@ func (c *Client) Deploy(ctx context.Context, k key.Private, file []byte, tell fu
 	if err != nil || list[0] != nil && list[0].Executable {
 		return d.Program(), err
 	}
+	if !bytes.HasPrefix(file, []byte("\x7fELF")) {
+		return d.Program(), errors.New("the file is no program of Solana's: make solana builds chain/solana/bin/entrain.so")
+	}
+	if err := a.pays(ctx, d, list[1], len(file)); err != nil {
+		return d.Program(), err
+	}
 	written := make([]byte, len(file))
 	if b := list[1]; absent(b) {
 		rent, err := a.rent(ctx, d.BufferBytes())
@@ -55,6 +61,20 @@ func (c *Client) Deploy(ctx context.Context, k key.Private, file []byte, tell fu
 		return d.Program(), fmt.Errorf("make the program of what was uploaded: %w", err)
 	}
 	return d.Program(), nil
+}
+
+// pays refuses a deployment of some bytes that the key has too little SOL for: to find out after
+// most of it was uploaded would leave its rent there.
+func (a *acting) pays(ctx context.Context, d solana.Deployment, buffer *account, size int) error {
+	takes := solana.Rent(d.ProgramBytes()) + uint64(size/solana.DeployPart+20)*solana.SignatureFee
+	if absent(buffer) {
+		takes += solana.Rent(d.BufferBytes())
+	}
+	_, list, err := a.accounts(ctx, nil, a.signer.Address())
+	if err == nil && (list[0] == nil || list[0].Lamports < takes) {
+		err = a.short(list[0], fmt.Sprintf("the %s that this takes, nearly all of it rent", inSOL(takes)))
+	}
+	return err
 }
 
 // upload writes the parts of a file that are not there yet.

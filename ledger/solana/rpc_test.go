@@ -6,7 +6,6 @@ import (
 
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/key"
 )
 
 // FuzzAnswer reads what an endpoint may say of a run's account, as the client does.
@@ -44,10 +43,11 @@ func FuzzRefusal(f *testing.F) {
 	f.Add([]byte(`{"InstructionError":[2,{"Custom":1012}]}`))
 	f.Add([]byte(`{"InstructionError":[0,{"Custom":1}]}`))
 	f.Add([]byte(`"AccountNotFound"`))
+	f.Add([]byte(`{"InsufficientFundsForRent":{"account_index":0}}`))
 	f.Add([]byte(`null`))
-	a := &acting{signer: solana.NewSigner(key.FromSeed([32]byte{1}))}
+	list := []solana.Instruction{{}, {Program: solana.TokenProgram}, {Program: solana.Address{7}}}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		err := a.refusal(text, 1)
+		err := refusal(solana.Program{7}, text, list)
 		if (err == nil) != (len(text) == 0 || string(text) == "null") {
 			t.Fatalf("%q: %v", text, err)
 		}

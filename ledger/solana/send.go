@@ -1,6 +1,7 @@
 package solana
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -52,7 +53,7 @@ func (a *acting) settle(ctx context.Context, signers []solana.Signer, units uint
 		if err != nil {
 			return err
 		}
-		settled, err := a.await(ctx, tx, latest.Value.Last, len(budget))
+		settled, err := a.await(ctx, tx, latest.Value.Last, slices.Concat(budget, list))
 		if settled || err != nil {
 			return err
 		}
@@ -60,8 +61,8 @@ func (a *acting) settle(ctx context.Context, signers []solana.Signer, units uint
 	}
 }
 
-// await sends a transaction until a block has it, or until none can have it any more.
-func (a *acting) await(ctx context.Context, tx []byte, last uint64, before int) (settled bool, err error) {
+// await sends a transaction of instructions until a block has it, or until none can have it any more.
+func (a *acting) await(ctx context.Context, tx []byte, last uint64, list []solana.Instruction) (settled bool, err error) {
 	signature := base58.Encode(tx[1:65])
 	text := base64.StdEncoding.EncodeToString(tx)
 	var sent time.Time
@@ -80,7 +81,7 @@ func (a *acting) await(ctx context.Context, tx []byte, last uint64, before int) 
 		}
 		if len(statuses.Value) == 1 && statuses.Value[0] != nil {
 			if s := statuses.Value[0]; s.Status != "processed" {
-				return true, a.refusal(s.Err, before)
+				return true, a.told(ctx, s.Err, list)
 			}
 		} else if now.Height > last && statuses.Context.Slot >= now.Slot {
 			return false, nil // of a node that lags behind the first one it would say nothing
@@ -138,7 +139,7 @@ func (a *acting) simulate(ctx context.Context, signers []solana.Signer, list []s
 	if err != nil {
 		return 0, err
 	}
-	return solana.Asked(r.Value.Units), a.refusal(r.Value.Err, len(budget))
+	return solana.Asked(r.Value.Units), a.told(ctx, r.Value.Err, slices.Concat(budget, list))
 }
 
 // priceMax bounds what is paid for a compute unit, in millionths of a lamport: 0.0014 SOL for the
@@ -175,9 +176,8 @@ func (a *acting) price(ctx context.Context, list []solana.Instruction) (uint64, 
 // The program's reasons for refusing that other ledgers have codes for (chain/solana/program).
 var codes = map[uint32]host.Code{1008: host.CodeFunds, 1010: host.CodeNoReferee, 1013: host.CodeRunExists, 1014: host.CodeBadSpec}
 
-// refusal returns what a transaction failed with. Its first instructions, before in number, only
-// ask for resources.
-func (a *acting) refusal(text json.RawMessage, before int) error {
+// refusal returns what a transaction of instructions failed with: an errShort for want of SOL.
+func refusal(program solana.Program, text json.RawMessage, list []solana.Instruction) error {
 	if len(text) == 0 || string(text) == "null" {
 		return nil
 	}
@@ -188,8 +188,8 @@ func (a *acting) refusal(text json.RawMessage, before int) error {
 	var inner struct{ Custom *uint32 }
 	if json.Unmarshal(text, &failed) != nil || len(failed.InstructionError) != 2 ||
 		json.Unmarshal(failed.InstructionError[0], &at) != nil || json.Unmarshal(failed.InstructionError[1], &inner) != nil || inner.Custom == nil {
-		if name := string(text); name == `"AccountNotFound"` || name == `"InsufficientFundsForFee"` {
-			return refuse(host.CodeFunds, fmt.Sprintf("the key has too little SOL for fees; send some to %v", a.signer.Address()))
+		if bytes.Contains(text, []byte("InsufficientFundsFor")) || string(text) == `"AccountNotFound"` {
+			return errShort("fees and rent")
 		}
 		return fmt.Errorf("solana refuses the transaction: %s", text)
 	}
@@ -198,9 +198,14 @@ func (a *acting) refusal(text json.RawMessage, before int) error {
 		return errors.New("the run is not finished, or still holds tokens: its members claim theirs, and entrain run close --refund takes back the treasury")
 	}
 	code, known := codes[n]
+	if at < 0 || at >= len(list) {
+		return fmt.Errorf("solana refuses the transaction: %s", text)
+	}
 	switch {
-	case n == 1 && at >= before: // in the words of the system program and the token program
-		return refuse(host.CodeFunds, fmt.Sprintf("of SOL, or of the run's token; those of the key are at %v", a.signer.Address()))
+	case n == 1 && list[at].Program != solana.TokenProgram && list[at].Program != solana.Address(program): // an account's rent
+		return errShort("rent")
+	case n == 1: // in the words of the token program
+		return refuse(host.CodeFunds, "the key has too few of the run's token, or too little SOL for rent: entrain wallet show says what it has")
 	case known:
 		return refuse(code, "")
 	case n < 1000:
@@ -208,3 +213,35 @@ func (a *acting) refusal(text json.RawMessage, before int) error {
 	}
 	return fmt.Errorf("the program refuses the transaction with code %d", n)
 }
+
+// errShort says for what the key has too little SOL.
+type errShort string
+
+func (e errShort) Error() string { return "the key has too little SOL for " + string(e) }
+
+// told returns what a transaction of instructions failed with, and says what the key has of what it
+// lacks.
+func (a *acting) told(ctx context.Context, text json.RawMessage, list []solana.Instruction) error {
+	err := refusal(a.program, text, list)
+	what, short := err.(errShort)
+	if !short {
+		return err
+	}
+	_, own, err := a.accounts(ctx, nil, a.signer.Address())
+	if err != nil {
+		return err
+	}
+	return a.short(own[0], string(what))
+}
+
+// short returns the refusal of what takes more SOL than the key's account has.
+func (a *acting) short(own *account, what string) error {
+	has := uint64(0)
+	if own != nil {
+		has = own.Lamports
+	}
+	return refuse(host.CodeFunds, fmt.Sprintf("%v, the key's account, has %s SOL, too little for %s: send it some", a.signer.Address(), inSOL(has), what))
+}
+
+// inSOL shows lamports as SOL.
+func inSOL(lamports uint64) string { return fmt.Sprintf("%.3f", float64(lamports)/1e9) }
