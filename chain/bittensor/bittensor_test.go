@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -272,6 +275,19 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	n.Close()
 	if err := s.Exists(ctx); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("an endpoint that is gone: %v", err)
+	}
+	if _, err := Dial(ctx, n.URL+"/secret"); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("an endpoint that is gone: %v", err)
+	}
+	if _, err := Dial(ctx, "127.0.0.1:9944"); err == nil || !strings.Contains(err.Error(), "want wss://HOST") {
+		t.Errorf("no URL: %v", err)
+	}
+	another := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`)
+	}))
+	defer another.Close()
+	if _, err := Dial(ctx, another.URL); err == nil || !strings.Contains(err.Error(), "not of a Bittensor chain") {
+		t.Errorf("a node of another chain: %v", err)
 	}
 	c, err := Dial(ctx, newNode(t, "SudoTransactionExtension", false).URL)
 	if err != nil {

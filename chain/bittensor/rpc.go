@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
 	"net/http"
+	neturl "net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +41,9 @@ func Dial(ctx context.Context, url string) (*Client, error) {
 	c := &Client{url: strings.Replace(url, "ws", "http", 1)}
 	if !strings.HasPrefix(url, "ws") {
 		c.url = url
+	}
+	if at, err := neturl.Parse(c.url); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("%q is no URL of a node: want wss://HOST or ws://HOST:PORT", url)
 	}
 	var text string
 	if err := c.call(ctx, &text, "state_getMetadata"); err != nil {
@@ -77,6 +82,10 @@ func (c *Client) call(ctx context.Context, to any, method string, params ...any)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
+		var failed *neturl.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without what may be secret in the URL
+		}
 		return fmt.Errorf("the chain's endpoint does not answer: %w", err)
 	}
 	defer resp.Body.Close()
@@ -94,6 +103,8 @@ func (c *Client) call(ctx context.Context, to any, method string, params ...any)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s is not an endpoint of a Bittensor chain: %s answered %s", c.url, method, resp.Status)
+	case answer.Error != nil && c.meta == nil:
+		return fmt.Errorf("the endpoint is not of a Bittensor chain: it refuses %s", method)
 	case answer.Error != nil && answer.Error.Data != nil:
 		return fmt.Errorf("the chain refused %s: %s: %v", method, answer.Error.Message, answer.Error.Data)
 	case answer.Error != nil:

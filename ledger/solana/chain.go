@@ -159,7 +159,8 @@ func (c *Client) Runs(ctx context.Context) ([]ledger.RunStatus, error) {
 		})
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
-	return list, nil
+	// Where a run is that was closed, another may be.
+	return slices.CompactFunc(list, func(a, b ledger.RunStatus) bool { return a.Name == b.Name }), nil
 }
 
 // named returns the places of all runs that have a name.

@@ -191,6 +191,16 @@ func (c *Client) find(ctx context.Context, run string) (p place, err error) {
 	return p, unknown
 }
 
+// closed says that a run is no more, whose name stays.
+func closed(run string) error { return fmt.Errorf("run %q was closed: %w", run, ledger.ErrUnknownRun) }
+
+// another reports whether a run's account has a run of another name: who closes one may make
+// another in its place.
+func another(account []byte, run string) bool {
+	s, err := coordinator.Attach(solana.State(account))
+	return err == nil && s.Config().Name != run
+}
+
 // Spec implements ledger.Reader.
 func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error)) {
 	ask(ctx, c, done, func(ctx context.Context) ([]byte, error) {
@@ -202,8 +212,8 @@ func (c *Client) Spec(ctx context.Context, run string, done func([]byte, error))
 		if err != nil {
 			return nil, err
 		}
-		if list[1] == nil {
-			return nil, fmt.Errorf("run %q was closed: %w", run, ledger.ErrUnknownRun)
+		if list[1] == nil || another(list[1].Data, run) {
+			return nil, closed(run)
 		}
 		if list[0] != nil {
 			if _, text, ok := solana.Buffered(list[0].Data); ok {
@@ -410,6 +420,9 @@ func (w *watcher) once(ctx context.Context) error {
 	}
 	if s.Height <= w.told || ctx.Err() != nil {
 		return nil
+	}
+	if another(data, w.run) {
+		return closed(w.run)
 	}
 	w.bytes = uint64(len(s.State.Bytes()))
 	w.tail = slices.Clone(data[w.bytes:])

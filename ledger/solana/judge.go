@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -33,11 +34,14 @@ func rulesLabel(spec wire.Hash) string { return "rules-" + hex.EncodeToString(sp
 
 // rulesFor returns the account of the rules that each message to a run must name; zero for a run
 // that does not verify results.
-func (a *acting) rulesFor(ctx context.Context, run solana.Address) (solana.Address, error) {
+func (a *acting) rulesFor(ctx context.Context, name string, run solana.Address) (solana.Address, error) {
 	if at, ok := a.ruled.Load(run); ok {
 		return at.(solana.Address), nil
 	}
-	s, _, err := a.read(ctx, run)
+	s, data, err := a.read(ctx, run)
+	if errors.Is(err, ledger.ErrUnknownRun) || err == nil && another(data, name) {
+		err = refuse(host.CodeUnknownRun, name+" was closed")
+	}
 	if err != nil {
 		return solana.Address{}, err
 	}

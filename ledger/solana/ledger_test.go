@@ -415,6 +415,93 @@ func TestLongMessageOnSolana(t *testing.T) {
 	}
 }
 
+// Blockhashes that expire and transactions that are lost in the middle of a message of many parts
+// cost nothing but time.
+func TestLostPartsOfALongMessageOnSolana(t *testing.T) {
+	w := newWorld(t, 20, solana.Options{})
+	w.create("parts", nil)
+	w.As(w.key(2)) // for its SOL
+	post(t, w.url, "testLose", 5)
+	err := w.submit(w.key(2), host.ToRun("parts", coordinator.Evidence{Dispute: 1, Bytes: bytes.Repeat([]byte{7}, 3000)}))
+	if host.CodeOf(err) != host.CodeCoordinator+host.Code(coordinator.ErrStage) {
+		t.Errorf("evidence in no dispute: %v, want the coordinator's refusal", err)
+	}
+}
+
+// A name stays where it was when its run is closed, and the run's owner may make another run there,
+// which is not taken for the first.
+func TestAnotherRunUnderANameOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("other", nil)
+	at := func(name string) chain.Address {
+		a, err := program.Name(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	var r struct {
+		Result struct{ Value []struct{ Data []string } }
+	}
+	ask(t, w.url, &r, "getMultipleAccounts", []chain.Address{at("other")}, map[string]any{"encoding": "base64"})
+	post(t, w.url, "testPut", at("first"), chain.Address(program), 1<<30, r.Result.Value[0].Data[0])
+	if _, err := w.spec("first"); !errors.Is(err, ledger.ErrUnknownRun) {
+		t.Errorf("the specification of a run that is closed: %v", err)
+	}
+	if err := w.submit(w.key(2), host.ToRun("first", coordinator.Join{})); host.CodeOf(err) != host.CodeUnknownRun {
+		t.Errorf("a message to a run that is closed: %v", err)
+	}
+	if text, err := w.spec("other"); err != nil || len(text) == 0 {
+		t.Error(err)
+	}
+}
+
+// An endpoint that names one step of a closing after another has a member pay for few ticks.
+func TestAnEndlessClosingOnSolana(t *testing.T) {
+	w := newWorld(t, 150, solana.Options{})
+	w.create("endless", nil)
+	w.must(w.key(2), host.ToRun("endless", coordinator.Join{}))
+	var tails, ticks, closes atomic.Int64
+	liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		q, _ := io.ReadAll(r.Body)
+		res, err := http.Post(w.url, "application/json", bytes.NewReader(q))
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer res.Body.Close()
+		b, _ := io.ReadAll(res.Body)
+		var answer map[string]any
+		switch {
+		case bytes.Contains(q, []byte("sendTransaction")):
+			ticks.Add(1)
+		case closes.Load() > 0 && bytes.Contains(q, []byte(`"length":64`)) && json.Unmarshal(b, &answer) == nil:
+			data := answer["result"].(map[string]any)["value"].([]any)[0].(map[string]any)["data"].([]any)
+			tail, _ := base64.StdEncoding.DecodeString(data[0].(string))
+			tail[33] = 1
+			binary.LittleEndian.PutUint64(tail[40:], uint64(1000+tails.Add(1)))
+			data[0] = base64.StdEncoding.EncodeToString(tail)
+			b, _ = json.Marshal(answer)
+		}
+		rw.Write(b)
+	}))
+	defer liar.Close()
+	client, err := solana.NewClient(t.Context(), solana.Options{Program: program, Endpoints: []string{liar.URL}, Poll: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	heard := make(chan coordinator.State, 100)
+	client.As(w.key(2)).Watch(t.Context(), "endless", func(s ledger.Snapshot) { heard <- s.State })
+	<-heard
+	closes.Store(1)
+	for tails.Load() < 300 {
+		time.Sleep(time.Millisecond)
+	}
+	if n := ticks.Load(); n == 0 || n > 20 {
+		t.Errorf("%d transactions in %d steps of a closing that none takes", n, tails.Load())
+	}
+}
+
 func TestTokensOnSolana(t *testing.T) {
 	mint := chain.Address{3, 3}
 	w := newWorld(t, 150, solana.Options{Mint: mint})

@@ -61,7 +61,8 @@ func (a *acting) settle(ctx context.Context, signers []solana.Signer, units uint
 	}
 }
 
-// await sends a transaction of instructions until a block has it, or until none can have it any more.
+// await sends a transaction of instructions until a block has it, or until none can have it any
+// more.
 func (a *acting) await(ctx context.Context, tx []byte, last uint64, list []solana.Instruction) (settled bool, err error) {
 	signature := base58.Encode(tx[1:65])
 	text := base64.StdEncoding.EncodeToString(tx)
@@ -202,7 +203,7 @@ func refusal(program solana.Program, text json.RawMessage, list []solana.Instruc
 		return fmt.Errorf("solana refuses the transaction: %s", text)
 	}
 	switch {
-	case n == 1 && list[at].Program != solana.TokenProgram && list[at].Program != solana.Address(program): // an account's rent
+	case n == 1 && list[at].Program != solana.TokenProgram && list[at].Program != solana.Address(program):
 		return errShort("rent")
 	case n == 1: // in the words of the token program
 		return refuse(host.CodeFunds, "the key has too few of the run's token, or too little SOL for rent: entrain wallet show says what it has")

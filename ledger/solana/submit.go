@@ -112,7 +112,7 @@ func (a *acting) close(ctx context.Context, b host.CloseRun) error {
 	if err != nil {
 		return err
 	}
-	rules, err := a.rulesFor(ctx, p.run)
+	rules, err := a.rulesFor(ctx, b.Run, p.run)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 		return err
 	}
 	sending := solana.Sending{Run: p.run, Sender: a.signer.Address(), Message: m, Value: b.Value}
-	if sending.Rules, err = a.rulesFor(ctx, p.run); err != nil {
+	if sending.Rules, err = a.rulesFor(ctx, b.Run, p.run); err != nil {
 		return err
 	}
 	if err := a.affords(ctx, m); err != nil {
@@ -189,7 +189,7 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 }
 
 // ticksMost bounds the ticks that a sender of a message pays to end a closing first: an endpoint
-// could name one for ever.
+// could name one forever.
 const ticksMost = 32
 
 // open sends the instructions of a message to a run. If a closing goes on there, which takes none,

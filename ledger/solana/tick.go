@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"math/bits"
-	"sync/atomic"
 	"time"
 
 	"github.com/entrain-network/entrain/chain/solana"
@@ -47,38 +46,57 @@ func (a *acting) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 // if others send some at the same time.
 func (a *acting) tick(ctx context.Context, run string, news, closing <-chan ledger.Snapshot) {
 	var last ledger.Snapshot
-	var flying atomic.Bool // a tick is on its way
-	vain, closes, sent := 0, false, false
+	vain, closes := 0, false
+	sent := uint64(0)        // in a closing
+	var landed chan struct{} // closed when the tick that is on its way has an outcome; nil: none is
+	stop := context.CancelFunc(func() {})
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
+	heard := func(s ledger.Snapshot) { // something has changed: whatever tick did it, none is missing
+		stop()
+		last, landed, vain = s, nil, 0
+	}
 	for {
 		select {
 		case <-ctx.Done():
+			stop()
 			return
-		case last = <-news:
-			vain, closes, sent = 0, false, false
+		case s := <-news:
+			heard(s)
+			closes, sent = false, 0
 			wake.Reset(untilDeadline(last) + a.turn(last, 1))
 			continue
-		case last = <-closing:
-			vain, closes = 0, true
-			if sent { // it is this ledger's turn until the closing ends
+		case s := <-closing:
+			closes = true
+			want := closingTicks(s)
+			if sent > 2*want { // no closing takes that many
+				continue
+			}
+			heard(s)
+			if sent > 0 { // it is this ledger's turn until the closing ends
 				wake.Reset(0)
 			} else {
-				wake.Reset(a.turn(last, closingTicks(last)))
+				wake.Reset(a.turn(last, want))
 			}
+			continue
+		case <-landed:
+			landed = nil
 			continue
 		case <-wake.C:
 		}
 		next := a.poll
-		if height, ms, err := a.now(ctx); err == nil && !flying.Load() && (closes || due(last, height, ms)) {
+		if height, ms, err := a.now(ctx); err == nil && landed == nil && (closes || due(last, height, ms)) {
 			next = tickAgain * a.poll << min(vain, tickRarer)
 			if vain++; vain%ticksInVain == 0 {
 				a.leave("it shows no change though a phase's time is over")
 			}
-			sent = true
-			flying.Store(true)
-			a.Submit(ctx, host.ToRun(run, coordinator.Tick{}), func(err error) {
-				flying.Store(false)
+			sent++
+			var under context.Context
+			under, stop = context.WithCancel(ctx)
+			outcome := make(chan struct{})
+			landed = outcome
+			a.Submit(under, host.ToRun(run, coordinator.Tick{}), func(err error) {
+				close(outcome)
 				if err != nil {
 					a.log.Debug("ending a phase", "run", run, "err", err)
 				}
