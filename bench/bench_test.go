@@ -16,6 +16,7 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/data/source"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 	"go.uber.org/goleak"

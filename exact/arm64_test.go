@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/tests/emulator"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // emulated are the tests that compare kernels with plain Go, but for the one of products that takes

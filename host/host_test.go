@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

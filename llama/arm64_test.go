@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/tests/emulator"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // The golden hash is reached on arm64 too, by NEON and by plain Go as its compiler makes it, here

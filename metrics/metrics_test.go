@@ -14,6 +14,7 @@ import (
 
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/runlog"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

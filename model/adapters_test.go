@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tensor"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/spec"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 func TestAnOldProgramIsTold(t *testing.T) {

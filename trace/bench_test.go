@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // benchCase is one sequence of the nano model: its tiles are whole, and no chain is short.

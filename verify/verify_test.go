@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/trace"
 )
 

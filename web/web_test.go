@@ -20,6 +20,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/tests/browser"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/view"
 )
 

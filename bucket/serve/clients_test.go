@@ -19,6 +19,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/entrain-network/entrain/bucket/serve"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // start starts a server with the bucket "box".

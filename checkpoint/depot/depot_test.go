@@ -24,6 +24,7 @@ import (
 	"github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/tensor"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/participant"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 

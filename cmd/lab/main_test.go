@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/lab/adversary"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // lab runs a command and returns what it printed.

@@ -17,6 +17,7 @@ import (
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/tensor"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/llama"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // adapting are inner steps of adapters.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/lab/sim"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {

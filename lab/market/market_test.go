@@ -10,6 +10,7 @@ import (
 	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/score"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 func begin(t *testing.T, cfg Config) *Market {

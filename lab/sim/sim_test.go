@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/event"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/p2p/mem"
+	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/wire"
 )
 
