@@ -41,7 +41,7 @@ type SavedSet struct {
 // the model.
 func (n *Node) saveSet(a client.Apply, from, to wire.Hash, payloads [][]byte) {
 	store, ok := n.cfg.Store.(SetStore)
-	if _, uploads := n.exchange.(publisher); !ok || uploads { // buckets outlive a power cut
+	if !ok {
 		return
 	}
 	for _, p := range payloads {

@@ -56,6 +56,9 @@ func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
 		{"buckets", 3, func() *world {
 			return newBucketWorld(t, 12, 3, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
 		}, (*world).mine},
+		{"a lone miner", 1, func() *world {
+			return newBucketWorld(t, 12, 1, func(cfg *coordinator.Config) { cfg.EpochMs = 600_000 })
+		}, (*world).mine},
 		{"followers", 5, func() *world {
 			return newWorld(t, 60, 5, func(cfg *coordinator.Config) { cfg.EpochMs, cfg.Witnesses = 600_000, 1 })
 		}, func(w *world, i int, adjust ...func(*Config)) *testNode {
