@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	defer cancel()
 	p.Text, err = await(ctx, func(done func([]byte, error)) { l.Spec(ctx, run, done) })
 	if errors.Is(err, ledger.ErrUnknownRun) {
-		return p, fmt.Errorf("chain %q has no run %q; entrain status lists those it has", l.ChainID(), run)
+		return p, fmt.Errorf("chain %q has no run %q; %s", l.ChainID(), run, meant(ctx, l, run))
 	}
 	if err != nil {
 		return p, fmt.Errorf("specification of run %q: %w", run, err)
@@ -162,6 +163,46 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 		return p, fmt.Errorf("specification of run %q, as the chain has it, describes run %q", run, p.Spec.Name)
 	}
 	return p, nil
+}
+
+// shownRuns is the number of runs that a message lists; of more it says how to list them.
+const shownRuns = 8
+
+// meant says which run a name that the chain does not have may stand for.
+func meant(ctx context.Context, l ledger.Reader, run string) string {
+	chain, ok := l.(ledger.Chain)
+	if !ok {
+		return "entrain status lists those it has"
+	}
+	list, err := chain.Runs(ctx)
+	var names []string
+	for _, r := range list {
+		names = append(names, r.Name)
+	}
+	near := spec.Nearest(run, names)
+	switch {
+	case near != "":
+		return fmt.Sprintf("did you mean %q?", near)
+	case err != nil || len(names) > shownRuns:
+		return "entrain status lists those it has"
+	case len(names) == 0:
+		return "it has none"
+	}
+	return "it has " + strings.Join(names, ", ")
+}
+
+// Suggest adds to the error of a transaction about a run that the chain does not have which one may
+// be meant.
+func Suggest(ctx context.Context, chain ledger.Chain, err error) error {
+	refused, ok := errors.AsType[*host.TxError](err)
+	if !ok || refused.Code != host.CodeUnknownRun {
+		return err
+	}
+	run, bad := strconv.Unquote(refused.Text)
+	if bad != nil {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, meant(ctx, chain, run))
 }
 
 // Open dials the chain that the endpoints serve, and reads the run that a target names. The chain

@@ -80,7 +80,7 @@ func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Typ
 		field, ok := fields[strings.ToLower(k)] // the TOML reader ignores case
 		if !ok {
 			if len(dst) < unknownMax { // of more, few are shown
-				if near := nearest(k, slices.Sorted(maps.Keys(fields))); near != "" {
+				if near := Nearest(k, slices.Sorted(maps.Keys(fields))); near != "" {
 					k += " (did you mean " + near + "?)"
 				}
 			}
@@ -107,9 +107,9 @@ func unknownKeys(dst []string, prefix string, tree map[string]any, t reflect.Typ
 	return dst
 }
 
-// nearest returns the name that is at most two letters from word, counting a letter left out,
+// Nearest returns the name that is at most two letters from word, counting a letter left out,
 // added, changed, or swapped with the next; "" if there is none.
-func nearest(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	const most = 2
 	best, least := "", most+1
 	for _, name := range names {
@@ -123,7 +123,7 @@ func nearest(word string, names []string) string {
 	return best
 }
 
-// distance returns the number of letters by which two words differ: see nearest.
+// distance returns the number of letters by which two words differ: see Nearest.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -100,7 +100,7 @@ func (c console) showAllowed(cmd *cobra.Command, o allowing, target string) erro
 	if err != nil {
 		return err
 	}
-	return c.connected(cmd.Context(), o.chain, func(client ledger.Chain) error {
+	return c.onRun(cmd.Context(), o.chain, on, func(client ledger.Chain, _ onchain.Run) error {
 		a, err := client.Admission(cmd.Context(), on.Run)
 		if err != nil {
 			return fmt.Errorf("list of run %q: %w", on.Run, err)

@@ -45,7 +45,7 @@ func (c console) connected(ctx context.Context, flag []string, f func(ledger.Cha
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(client), client.Close())
+	return errors.Join(onchain.Suggest(ctx, client, f(client)), client.Close())
 }
 
 // onRun calls f with a connection to the chain and a run on it.

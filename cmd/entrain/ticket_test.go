@@ -24,6 +24,13 @@ func TestTicketsOfARun(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		s.ok("run", "create", "-f", writeFile(t, filepath.Join(dir, name+".toml"), strings.ReplaceAll(spec, "%", name)), "--key", key)
 	}
+	for want, args := range map[string][]string{
+		`no run "frist"; did you mean "first"?`:        {"status", "frist"},
+		`no such run: "secnd"; did you mean "second"?`: {"wallet", "send", "secnd", "1", "--key", key},
+		`no run "other"; it has first, second`:         {"run", "allow", "other"},
+	} {
+		s.fails(args, want)
+	}
 	line := strings.TrimSpace(s.ok("run", "ticket", "first"))
 	file := filepath.Join(dir, "first.ticket")
 	_, words, err := s.run("run", "ticket", "first", "--at", "chain.example.org", "-o", file)
