@@ -264,5 +264,8 @@ func (d Draft) Created(s spec.Spec, chain string) []string {
 	case alone:
 		words = append(words, "others need no --from: they get the model from members' buckets, so it begins once one that has the checkpoint takes part")
 	}
+	if text := Unfunded(s, 0); text != "" {
+		words = append(words, text)
+	}
 	return words
 }

@@ -406,6 +406,9 @@ func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string
 	if err != nil {
 		return t, 0, err
 	}
+	if text := Unfunded(s, on.Snapshot.State.Treasury()); len(runs) == 0 && text != "" {
+		h.say("%s", text)
+	}
 	var at []string
 	for _, ip := range ips {
 		at = append(at, net.JoinHostPort(ip, strconv.Itoa(port)))

@@ -40,8 +40,8 @@ func Minutes(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// lasts returns a duration without the smaller units that are zero.
-func lasts(d time.Duration) string {
+// Lasts returns a duration without the smaller units that are zero.
+func Lasts(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -82,7 +82,7 @@ func (t *Teller) phrase(got event.Event) string {
 	case event.Finished:
 		serving := "until Ctrl-C"
 		if ev.Seconds >= 0 {
-			serving = fmt.Sprintf("for %s, Ctrl-C leaves now", lasts(time.Duration(ev.Seconds)*time.Second))
+			serving = fmt.Sprintf("for %s, Ctrl-C leaves now", Lasts(time.Duration(ev.Seconds)*time.Second))
 		}
 		return fmt.Sprintf("the run has finished with parameters %s; serving them to others %s", ev.Params, serving)
 	}
