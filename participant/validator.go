@@ -199,10 +199,42 @@ func (v *Validator) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { v.loop.Post(leave) })()
 	defer v.reader.Close()
 	defer v.weigh(ctx)()
+	go tellAway(work, func(ctx context.Context) error {
+		_, err := v.Client.Status(ctx)
+		return err
+	}, func(text string) {
+		v.loop.Post(func() { v.options.Observe(ValidatorEvent{Event: "note", Text: text}) })
+	})
 	if err := v.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+// awayEvery is the pause between two questions to the chain whether it is there.
+const awayEvery = 10 * time.Second
+
+// tellAway tells when a chain stops to answer and when it answers again, until ctx ends.
+func tellAway(ctx context.Context, ask func(context.Context) error, tell func(text string)) {
+	away := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(awayEvery):
+		}
+		asking, cancel := context.WithTimeout(ctx, onchain.Patience)
+		err := ask(asking)
+		cancel()
+		if ctx.Err() != nil || away == (err != nil) {
+			continue
+		}
+		if away = err != nil; away {
+			tell("the chain does not answer: trying until it does")
+		} else {
+			tell("the chain answers again")
+		}
+	}
 }
 
 // weigh sets a subnet's weights after each period. The function that it returns waits until those
