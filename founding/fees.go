@@ -18,7 +18,8 @@ import (
 // Fees are what a run costs on Solana, in lamports, of which 1,000,000,000 are a SOL.
 type Fees struct {
 	Rent     uint64 `json:"rent"`      // of the run's accounts, which its owner gets back
-	NameRent uint64 `json:"name_rent"` // of its name, which nobody gets back
+	NameRent uint64 `json:"name_rent"` // of its name and its vault, which nobody gets back
+	Member   uint64 `json:"member"`    // that a member must have to begin
 	// Of a round or window with Preview.Members members: all transactions, their fees, and what
 	// PriceStep for a compute unit adds to these.
 	Transactions uint64 `json:"transactions"`
@@ -48,7 +49,8 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	filter := bloom.Size(members, witnesses, committee.Quorum(witnesses)).Bytes()
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
-		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes),
+		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes) + solana.Rent(solana.PurseBytes),
+		Member:    solana.MemberLamports,
 		PlacesMax: solana.PlacesMax(limits, config), Places: limits.Members,
 	}
 	if config.VerificationPercent > 0 {
@@ -84,10 +86,11 @@ func (f Fees) write(out io.Writer, members uint32) error {
 		return err
 	}
 	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }
-	_, err := fmt.Fprintf(out, "\nOn Solana the run's accounts hold %.3f SOL, which its owner gets back, and its name %.3f SOL.\n"+
-		"With %d members a round takes %d transactions and %.6f SOL of fees, all members together, and for\n"+
-		"each %s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
-		sol(f.Rent), sol(f.NameRent), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
+	_, err := fmt.Fprintf(out, "\nOn Solana the run's accounts hold %.3f SOL, which its owner gets back, its name and its vault %.3f SOL,\n"+
+		"which stay, and a member needs %.3f SOL to begin with. With %d members a round takes about\n"+
+		"%d transactions and %.6f SOL of fees, all members together, and for each\n"+
+		"%s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
+		sol(f.Rent), sol(f.NameRent), sol(f.Member), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
 	if err == nil && f.Accuser > 0 {
 		_, err = fmt.Fprintf(out, "A member that finds a wrong result needs up to %.1f SOL to prove it. They come back when the dispute ends;\n"+
 			"a member that has less accuses nobody.\n", sol(f.Accuser))

@@ -272,6 +272,10 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	if err := s.set(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("a transaction that no block takes: %v", err)
 	}
+	n.stuck = true
+	if err := s.set(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "has shown no block after") {
+		t.Errorf("an endpoint whose chain stands still: %v", err)
+	}
 	n.Close()
 	if err := s.Exists(ctx); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("an endpoint that is gone: %v", err)

@@ -145,6 +145,7 @@ type node struct {
 	events [][]byte
 	nonces map[Account]uint64
 	drop   bool // take transactions, and put none into a block
+	stuck  bool // and make no blocks at all
 	fast   bool // refuse weights: too fast
 
 	timelocks bool
@@ -216,7 +217,7 @@ func (n *node) answer(method string, params []any, meta []byte) (any, error) {
 		if h := int(params[0].(float64)); h < len(n.blocks) {
 			return tohex(blockHash(h)), nil
 		}
-		if n.drop { // time passes
+		if n.drop && !n.stuck { // time passes
 			n.pass()
 		}
 		return nil, nil

@@ -24,6 +24,8 @@ const (
 	answerMax = 32 << 20
 	// lifetime is for how many blocks a transaction is valid.
 	lifetime = 64
+	// stalled is after how many looks an endpoint that shows no new block is given up.
+	stalled = 100
 )
 
 // Client talks to one endpoint of a Bittensor chain by JSON-RPC over HTTP. It believes what the
@@ -253,6 +255,7 @@ func (c *Client) submit(ctx context.Context, k Key, call []byte, poll time.Durat
 	}
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
+	idle := 0
 	for height := birth + 1; height < birth+lifetime; {
 		hash, err := c.hash(ctx, height)
 		if err != nil {
@@ -264,8 +267,12 @@ func (c *Client) submit(ctx context.Context, k Key, call []byte, poll time.Durat
 				return fmt.Errorf("stopped waiting for transaction %s, which may yet be carried out: %w", id, ctx.Err())
 			case <-tick.C:
 			}
+			if idle++; idle == stalled {
+				return fmt.Errorf("the chain's endpoint has shown no block after %d for %v; transaction %s may yet be carried out", height-1, stalled*poll, id)
+			}
 			continue
 		}
+		idle = 0
 		if done, err := c.carried(ctx, hash, tx); done || err != nil {
 			return err
 		}

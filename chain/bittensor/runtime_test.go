@@ -77,7 +77,7 @@ func startChopsticks(t *testing.T) *chopsticks {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	c.s = Subnet{Client: client, NetUID: 1, Poll: 20 * time.Millisecond}
+	c.s = Subnet{Client: client, NetUID: 1, Poll: 200 * time.Millisecond}
 	// Until a block has a time, chopsticks reads its clock twice for one, and the two must be of one slot.
 	c.put(binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixMilli())), "Timestamp", "Now")
 	return c

@@ -97,8 +97,11 @@ func (d Deployment) End(rent uint64) ([]Instruction, error) {
 	}), err
 }
 
-// MintBytes is the size of a token's account.
-const MintBytes = 82
+// MintBytes is the size of a token's account, PurseBytes that of an owner's account for it.
+const (
+	MintBytes  = 82
+	PurseBytes = 165
+)
 
 // tokenLabel names an author's token.
 const tokenLabel = "entrain-token"
