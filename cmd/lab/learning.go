@@ -59,6 +59,7 @@ func runFlags(cmd *cobra.Command, o *study.LearningOptions) {
 	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
 	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
 	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks)")
+	f.Uint64Var(&o.HeldOut, "held-out", 1<<20, "measure the loss on at most this `number` of held-out sequences")
 	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
 	_ = cmd.MarkFlagFilename("data")
 	_ = cmd.MarkFlagFilename("results", "jsonl")
@@ -68,6 +69,9 @@ func runFlags(cmd *cobra.Command, o *study.LearningOptions) {
 func (c console) prepareRuns(o *study.LearningOptions) error {
 	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax {
 		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, numberMax)
+	}
+	if o.HeldOut < 1 || o.HeldOut > numberMax {
+		return fmt.Errorf("--held-out %d: want 1 to %d", o.HeldOut, numberMax)
 	}
 	if err := checkThreads(o.Threads); err != nil {
 		return err

@@ -53,7 +53,6 @@ missing ones; with --partial, it prints the table of what there is.`,
 	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
 	f.StringToStringVar(&o.rates, "rates", nil, "only these methods, at these learning rates: `method=rate,...`")
 	runFlags(cmd, &o.LearningOptions)
-	f.Uint64Var(&o.HeldOut, "held-out", 1<<20, "measure the loss on at most this `number` of held-out sequences")
 	f.BoolVar(&o.Partial, "partial", false, "print what --results holds, and train nothing")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -62,9 +61,6 @@ missing ones; with --partial, it prints the table of what there is.`,
 func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	if o.Seeds < 1 || o.Seeds > numberMax {
 		return fmt.Errorf("--seeds %d: want 1 to %d", o.Seeds, numberMax)
-	}
-	if o.HeldOut < 1 || o.HeldOut > numberMax {
-		return fmt.Errorf("--held-out %d: want 1 to %d", o.HeldOut, numberMax)
 	}
 	if o.Partial && o.Results == "" {
 		return errors.New("--partial: which --results?")
