@@ -13,6 +13,7 @@ func TestNumericsRefusesWhatCannotBe(t *testing.T) {
 	fails(t, []string{"numerics", "--seeds", "-1"}, "--seeds -1")
 	fails(t, []string{"numerics", "--model", "huge"}, "--model", "huge")
 	fails(t, []string{"numerics", "--model", "none.json"}, "--model", "none.json")
+	fails(t, []string{"numerics", "--model", "tiny"}, "head_dim", "exact8")
 	fails(t, []string{"numerics", "--held-out", "0"}, "--held-out 0")
 	fails(t, []string{"numerics", "--partial"}, "which --results")
 	fails(t, []string{"numerics", "--rates", "adamw=2"}, "--rates adamw=2")

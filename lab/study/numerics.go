@@ -51,6 +51,13 @@ func MeasureNumerics(ctx context.Context, o NumericsOptions) (all NumericsCompar
 	rows := slices.Clone(o.Rows)
 	all.Seeds = o.Seeds
 	arithmetics := []llama.Numerics{llama.Exact, llama.Exact8}
+	for _, n := range arithmetics {
+		m := o.Model
+		m.Numerics = n
+		if err := m.Check(); err != nil {
+			return all, err
+		}
+	}
 	all.Rows = make([]NumericsRow, len(arithmetics)*len(rows))
 	for seed := range o.Seeds {
 		for a, n := range arithmetics {
