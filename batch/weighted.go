@@ -1,9 +1,6 @@
 package batch
 
-import (
-	"cmp"
-	"slices"
-)
+import "math/bits"
 
 // Weighted returns the lengths of the parts of the virtual batch [0, total), in proportion to
 // weights such as speeds. There is one part a trainer, and parts follow each other in the order of
@@ -16,58 +13,136 @@ import (
 // first total of them have one sequence each. It panics if most is too small for the parts to cover
 // the batch.
 func Weighted(total, most uint32, weights []uint32) []uint32 {
-	n := uint32(len(weights))
-	parts := make([]uint32, n)
-	if total <= n {
-		for p := range total {
-			parts[p] = 1
-		}
-		return parts
-	}
-	if uint64(most)*uint64(n) < uint64(total) {
-		panic("batch: parts too short for the batch")
-	}
-	d := division{left: uint64(total), most: uint64(most), line: make([]trainer, n)}
+	t := make(table, len(weights))
 	for p, w := range weights {
-		d.line[p] = trainer{uint32(p), uint64(max(w, 1))}
-		d.weight += d.line[p].weight
+		t[p].weight = w
 	}
-	slices.SortFunc(d.line, func(a, b trainer) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.position, b.position))
-	})
-	d.bound()
-	for k, t := range d.line {
-		switch k := uint32(k); {
-		case k < d.above:
-			parts[t.position] = most
-		case k >= n-d.below:
-			parts[t.position] = 1
-		default:
-			product := d.left * t.weight // below 2^64
-			parts[t.position] = uint32(product / d.weight)
-			d.lost = append(d.lost, trainer{t.position, product % d.weight})
-		}
+	d := Division[table]{Table: t, Trainers: uint32(len(t)), Total: total, Most: most}
+	for step := uint32(0); step < Steps; step = d.Step(step) {
 	}
-	for _, t := range d.rest(parts) {
-		parts[t.position]++
+	parts := make([]uint32, len(t))
+	for p, v := range t {
+		parts[p] = v.part
 	}
 	return parts
 }
 
-// trainer is a position with its weight, or with what it lost by rounding.
+// table is a Table in memory.
+type table []trainer
+
 type trainer struct {
-	position uint32
-	weight   uint64
+	weight, part, order uint32
+	between             bool
 }
 
-// division is a batch being divided. The trainers at the front of the line, the heaviest, have the
-// most, those at the end have one sequence each, and those between share the rest.
-type division struct {
-	line         []trainer
-	most         uint64
-	above, below uint32
-	left, weight uint64 // the sequences, and the sum of the weights, of the trainers between
-	lost         []trainer
+func (t table) Weight(p uint32) uint32         { return t[p].weight }
+func (t table) Order(k uint32) uint32          { return t[k].order }
+func (t table) SetOrder(k, p uint32)           { t[k].order = p }
+func (t table) Rough(p uint32) (uint32, bool)  { return t[p].part, t[p].between }
+func (t table) SetRough(p, n uint32, mid bool) { t[p].part, t[p].between = n, mid }
+func (t table) Give(p, _, count uint32)        { t[p].part = count }
+
+// Table is what a Division knows of the trainers, by their positions.
+type Table interface {
+	Weight(p uint32) uint32
+	Order(k uint32) uint32 // the position of the trainer with the k-th greatest weight
+	SetOrder(k, p uint32)
+	Rough(p uint32) (count uint32, between bool) // the part before sequences left over are given
+	SetRough(p, count uint32, between bool)
+	Give(p, from, count uint32) // the part
+}
+
+// Division divides a batch as Weighted does, in steps of O(trainers). Between them all that it
+// knows is in its Table and its Progress.
+type Division[T Table] struct {
+	Table                 T
+	Trainers, Total, Most uint32
+	Progress
+}
+
+// Progress is what a Division has found so far. The trainers at the front of the order, the
+// heaviest, have the most, those at the end have one sequence each, and those between share the
+// rest.
+type Progress struct {
+	Above, Below uint32
+	Left, Weight uint64 // the sequences, and the sum of the weights, of the trainers between
+	Bar          uint64 // a trainer that lost more by rounding gets one of the sequences left over
+	Over         uint32 // how many of those that lost just as much get one, the first of them, or all
+}
+
+const all = 1 << 31
+
+// The steps of a Division. Those that sort, and those that choose, are one for each byte of what
+// they look at.
+const (
+	sorting  = 0
+	bounding = sorting + 4
+	Rounding = bounding + 1
+	choosing = Rounding + 1
+	Giving   = choosing + 8
+	Steps    = Giving + 1
+)
+
+// Step does a step and returns the next one, or Steps after the last. The first is 0.
+func (d *Division[T]) Step(step uint32) (next uint32) {
+	switch {
+	case d.Total <= d.Trainers:
+		for p := range d.Trainers {
+			one := min(d.Total-min(p, d.Total), 1)
+			d.Table.Give(p, p*one, one)
+		}
+		return Steps
+	case step < bounding:
+		d.sort(8 * (step - sorting))
+	case step == bounding:
+		d.bound()
+	case step == Rounding:
+		d.round()
+		step += 8 - uint32(bits.Len64(d.Weight)+7)/8 // nobody lost more than Weight
+	case step < Giving:
+		d.choose(8 * (Giving - 1 - step))
+	default:
+		d.give()
+	}
+	if step+1 > Rounding && step+1 < Giving && d.Over == all {
+		return Giving
+	}
+	return step + 1
+}
+
+func (d *Division[T]) weight(p uint32) uint64 { return uint64(max(d.Table.Weight(p), 1)) }
+
+// sort sorts the order by a byte of the weights, the greatest first. Equal ones stay as they are.
+func (d *Division[T]) sort(shift uint32) {
+	var ends [257]uint32
+	list, keys := make([]uint32, d.Trainers), make([]uint8, d.Trainers)
+	if shift == 0 {
+		d.Progress = Progress{Left: uint64(d.Total)}
+	}
+	for k := range list {
+		p := uint32(k)
+		if shift > 0 {
+			p = d.Table.Order(p)
+		}
+		w := d.weight(p)
+		if shift == 0 {
+			d.Weight += w
+		}
+		key := ^uint8(w >> shift)
+		list[k], keys[k] = p, key
+		ends[uint32(key)+1]++
+	}
+	if shift > 0 && ends[uint32(keys[0])+1] == d.Trainers {
+		return
+	}
+	for key := range 256 {
+		ends[key+1] += ends[key]
+	}
+	for k, p := range list {
+		at := &ends[keys[k]]
+		d.Table.SetOrder(*at, p)
+		*at++
+	}
 }
 
 // exceeds reports whether left*w/weight is above bound.
@@ -78,38 +153,96 @@ func exceeds(left, w, weight, bound uint64) bool {
 // bound finds the trainers with the most and those with one sequence. Raising a trainer above its
 // proportion to one sequence lowers the others, so a trainer that had the most may end up with
 // less.
-func (d *division) bound() {
-	for w := d.line[0].weight; exceeds(d.left, w, d.weight, d.most); w = d.line[d.above].weight {
-		d.above++
-		d.left, d.weight = d.left-d.most, d.weight-w
+func (d *Division[T]) bound() {
+	n, most := d.Trainers, uint64(d.Most)
+	if most*uint64(n) < uint64(d.Total) {
+		panic("batch: parts too short for the batch")
 	}
-	n := uint32(len(d.line))
-	for d.above+d.below < n {
-		w := d.line[n-1-d.below].weight
-		if d.left*w >= d.weight {
+	at := func(k uint32) uint64 { return d.weight(d.Table.Order(k)) }
+	for w := at(0); exceeds(d.Left, w, d.Weight, most); w = at(d.Above) {
+		d.Above++
+		d.Left, d.Weight = d.Left-most, d.Weight-w
+	}
+	for d.Above+d.Below < n {
+		w := at(n - 1 - d.Below)
+		if d.Left*w >= d.Weight {
 			return
 		}
-		d.below++
-		d.left, d.weight = d.left-1, d.weight-w
-		for d.above > 0 {
-			w := d.line[d.above-1].weight
-			if exceeds(d.left+d.most, w, d.weight+w, d.most) {
+		d.Below++
+		d.Left, d.Weight = d.Left-1, d.Weight-w
+		for d.Above > 0 {
+			w := at(d.Above - 1)
+			if exceeds(d.Left+most, w, d.Weight+w, most) {
 				break
 			}
-			d.above--
-			d.left, d.weight = d.left+d.most, d.weight+w
+			d.Above--
+			d.Left, d.Weight = d.Left+most, d.Weight+w
 		}
 	}
 }
 
-// rest returns the trainers that each get one of the sequences left over by rounding.
-func (d *division) rest(parts []uint32) []trainer {
-	over := d.left
-	for _, t := range d.lost {
-		over -= uint64(parts[t.position])
+// round rounds the parts down.
+func (d *Division[T]) round() {
+	over := d.Left
+	for k := range d.Trainers {
+		p := d.Table.Order(k)
+		switch {
+		case k < d.Above:
+			d.Table.SetRough(p, d.Most, false)
+		case k >= d.Trainers-d.Below:
+			d.Table.SetRough(p, 1, false)
+		default:
+			part := d.Left * d.weight(p) / d.Weight // the product is below 2^64
+			over -= part
+			d.Table.SetRough(p, uint32(part), true)
+		}
 	}
-	slices.SortFunc(d.lost, func(a, b trainer) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.position, b.position))
-	})
-	return d.lost[:over]
+	d.Bar, d.Over = 0, uint32(over)
+	if over == 0 {
+		d.Bar, d.Over = 1<<64-1, all
+	}
+}
+
+// lost returns how much a trainer lost by rounding, and false if it is not between.
+func (d *Division[T]) lost(p uint32) (uint64, bool) {
+	part, between := d.Table.Rough(p)
+	if !between {
+		return 0, false
+	}
+	return d.Left*d.weight(p) - uint64(part)*d.Weight, true
+}
+
+// choose finds a byte of the Bar, and how many of those that lost as much up to this byte are to
+// have a sequence.
+func (d *Division[T]) choose(shift uint32) {
+	var counts [256]uint32
+	for p := range d.Trainers {
+		if lost, between := d.lost(p); between && lost>>shift>>8 == d.Bar>>shift>>8 {
+			counts[uint8(lost>>shift)]++
+		}
+	}
+	key := uint32(255)
+	for ; counts[key] < d.Over; key-- {
+		d.Over -= counts[key]
+	}
+	d.Bar |= uint64(key) << shift
+	if counts[key] == d.Over {
+		d.Over = all
+	}
+}
+
+// give gives the parts, and the sequences left over.
+func (d *Division[T]) give() {
+	from := uint32(0)
+	for p := range d.Trainers {
+		count, _ := d.Table.Rough(p)
+		if lost, between := d.lost(p); between && (lost > d.Bar || lost == d.Bar && d.Over > 0) {
+			count++
+			if lost == d.Bar {
+				d.Over--
+			}
+		}
+		d.Table.Give(p, from, count)
+		from += count
+	}
 }

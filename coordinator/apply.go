@@ -31,7 +31,8 @@ func (s State) Apply(env Env, m Message) error {
 		s.cases().ExpireDisputes(env.dispute(nil))
 	}
 	// A message makes at most transitionsMax transitions. The next message makes the rest.
-	for n := 0; n < transitionsMax && s.advance(env); n++ {
+	w := env.work()
+	for n := 0; n < transitionsMax && s.advance(env, w); n++ {
 	}
 	if !s.Closing() {
 		s.book().Advance(env.score())

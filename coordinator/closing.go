@@ -22,7 +22,9 @@ const (
 	preparing  = 9 // prepares the draw of checks
 	drawing    = 10
 	clearing   = 11
-	scoring    = 12 // leaves the settling of a period to a message that does nothing else
+	dividing   = 12 // divides the batch by speeds
+	reclearing = 13
+	scoring    = 14 // leaves the settling of a period to a message that does nothing else
 )
 
 // What stages take on Solana for each member, in compute units at most.
@@ -34,12 +36,14 @@ const (
 	rewardUnits  = 80
 	openUnits    = 130
 	clearUnits   = 25
-	prepareUnits = 220
+	countUnits   = 60
+	prepareUnits = 160
 	drawUnits    = 160
 	checkUnits   = 6000 // besides, if a check is drawn
-	lookUnits    = 90   // besides, for each place of a verifier or of a check that is looked at
-	dividedUnits = 300  // besides, to open a round whose shares go by speed
-	scoredUnits  = 60   // besides, of its share, if work is scored
+	lookUnits    = 50   // besides, for each place of a verifier or of a check that is looked at
+	sortUnits    = 110  // for each step that divides a batch
+	roundUnits   = 60
+	scoredUnits  = 60 // besides, of its share, if work is scored
 )
 
 // work bounds what a message does of a closing.
@@ -67,13 +71,7 @@ func (w *work) takes(units uint64) bool {
 }
 
 // opening returns what it takes to open a round.
-func (s State) opening() uint64 {
-	each := uint64(openUnits)
-	if s.l.Speeds {
-		each += dividedUnits
-	}
-	return each * uint64(s.Count())
-}
+func (s State) opening() uint64 { return openUnits * uint64(s.Count()) }
 
 // units returns what a stage takes for a share of the round.
 func (r RoundState) units(plain uint64) uint64 {
@@ -133,14 +131,21 @@ func (s State) each(w *work, n uint32, units uint64, visit func(p uint32)) bool 
 	return p >= n
 }
 
+// clearLines removes what a closing has noted in a place.
+func (s State) clearLines(p uint32) {
+	b := s.place(Member(p))
+	b.SetLine(0)
+	b.SetVerifier(0)
+}
+
 // lineAt returns the member at a position of the line that a closing keeps.
 func (s State) lineAt(p uint32) Member { return Member(s.place(Member(p)).Line()) }
 
 // endRound settles the current round and opens the next, or ends the epoch. It reports whether that
 // is done.
-func (s State) endRound(env Env) bool {
+func (s State) endRound(env Env, w *work) bool {
 	env = s.begin(env, agreeing)
-	for w := env.work(); s.h().Closing() <= scoring; s.h().SetCursor(0) {
+	for ; s.h().Closing() <= scoring; s.h().SetCursor(0) {
 		if !s.stage(env, w) {
 			return false
 		}
@@ -185,17 +190,13 @@ func (s State) stage(env Env, w *work) bool {
 		s.judgeSilence(env, r)
 		s.next(env, r, agreed)
 	case stage == preparing && checks:
-		if !w.takes(prepareUnits * n) {
-			return false
-		}
-		s.cases().Prepare(s.slot(s.Round()).Seed(), p.accepted(), s.activeMembers())
+		return s.prepareChecks(p, w)
 	case stage == drawing && checks:
 		return s.drawChecks(env, p, w)
-	case stage == clearing:
-		return s.each(w, uint32(n), clearUnits, func(p uint32) {
-			s.place(Member(p)).SetLine(0)
-			s.place(Member(p)).SetVerifier(0)
-		})
+	case stage == clearing, stage == reclearing && s.l.Speeds:
+		return s.each(w, uint32(n), clearUnits, s.clearLines)
+	case stage == dividing && s.l.Speeds && s.Phase() == RoundTrain && s.slot(s.Round()).Trains():
+		return s.slot(s.Round()).divide(w)
 	case stage == scoring && s.book().Settles():
 		return w.takes(1 << 32)
 	}

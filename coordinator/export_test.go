@@ -101,7 +101,7 @@ func Life(t *testing.T, members uint32, kind Kind, see func(what string, a Appli
 		for l.s.Closing() { // the mirror sees the Ticks that follow, too
 			env := Env{NowMs: a.Env.NowMs, Height: a.Env.Height, Work: kind.Work(uint64(members), Tick{})}
 			next := Applied{Before: slices.Clone(l.s.Bytes()), Env: env, Message: Tick{}}
-			what = "closing, " + [...]string{"", "late members", "agree", "line", "accept", "judge", "second line", "reward", "next round", "prepare checks", "draw checks", "clear", "settle scores"}[l.s.h().Closing()]
+			what = "closing, " + [...]string{"", "late members", "agree", "line", "accept", "judge", "second line", "reward", "next round", "prepare checks", "draw checks", "clear", "divide", "clear", "settle scores"}[l.s.h().Closing()]
 			next.Err = l.s.Apply(env, Tick{})
 			next.After = l.s.Bytes()
 			see(what, next)
@@ -178,7 +178,7 @@ func (l *life) rest(t *testing.T) {
 	for i := range l.s.Count() { // each is looked at wholly if the one before it left later
 		l.s.place(i).SetLeftMs(l.env.NowMs - PlaceMs - uint64(i))
 	}
-	*l.what = "join, a full table of members that are gone and paid"
+	*l.what, l.env.Sender = "join, a full table of members that are gone and paid", key.Public{31: 254}
 	_ = mirrored(l.s, l.env, Join{})
 }
 
@@ -271,7 +271,10 @@ func (kind Kind) Of(members uint32) (Limits, Config) {
 	if c.Validators = kind.Validators; c.Validators > 0 {
 		c.ScoreWindows, c.Emission = 2, 1000
 	}
-	c.BatchStart, c.BatchEnd = members, members
+	if c.BatchStart = members; kind.Speeds {
+		c.BatchStart = 8 * members // with one sequence a member there is nothing to divide
+	}
+	c.BatchEnd = c.BatchStart
 	return Limits{Members: members, Witnesses: WitnessesMax, Validators: kind.Validators, Buckets: kind.Buckets, Speeds: kind.Speeds}, c
 }
 
@@ -286,7 +289,7 @@ func born(t *testing.T, members uint32, kind Kind) *large {
 	l.s = s
 	l.fill(members - 1)
 	for i := range s.Count() {
-		s.place(i).SetSpeed(1000 + uint32(i)*7919%1009)
+		s.place(i).SetSpeed(1<<(i%32) + uint32(i)) // all lengths: what costs most to divide and to search by
 	}
 	return l
 }

@@ -90,29 +90,38 @@ func (s State) vacancy(env Env) (Member, bool) {
 	if rate > 0 {
 		affordable = s.Treasury() / rate
 	}
+	if record.Zero(flying) {
+		flying = nil
+	}
+	late := env.NowMs - min(env.NowMs, PlaceMs-1) // before it no place is kept for points
+	table := s.b[s.l.Table:]
 	for i := range s.Count() { // which may be 10,000: what most places fail at comes first
-		b := s.place(i)
-		left, stake, rank := b.LeftMs(), b.Stake(), owedNothing
-		if Status(b.Status()).Present() || bestRank == owedNothing && left >= bestMs {
+		b := record.Place(table[:record.PlaceBytes])
+		table = table[record.PlaceBytes:]
+		status, left, stake, rank := Status(b.Status()), b.LeftMs(), b.Stake(), owedNothing
+		if status.Present() || bestRank == owedNothing && left >= bestMs {
 			continue
 		}
-		if points := b.Points(); rate > 0 && points > b.Claimed() {
-			late := env.NowMs-min(env.NowMs, left) >= PlaceMs
-			if inEpoch && b.Settled() != points || points-b.Claimed() > affordable && !late {
+		if points, claimed := b.Points(), b.Claimed(); rate > 0 && points > claimed {
+			if points-claimed > affordable && left >= late || inEpoch && b.Settled() != points {
 				continue
 			}
 			rank = payable
 		} else if stake|b.Balance() > 0 {
 			rank = payable
 		}
-		if Status(b.Status()) == StatusEjected {
+		if status == StatusEjected {
 			rank = ejected
 		}
-		held := stake > 0 && (env.NowMs < b.ReleaseMs() || bit(flying, i)) || b.Unvested() > 0
-		if rank > bestRank || rank == bestRank && left >= bestMs || held || bit(busy, i) || score.Worked(unsettled, i) {
+		if rank > bestRank || rank == bestRank && left >= bestMs {
 			continue
 		}
-		best, bestMs, bestRank = i, left, rank
+		if b.Unvested() > 0 || stake > 0 && (env.NowMs < b.ReleaseMs() || bit(flying, i)) || bit(busy, i) {
+			continue
+		}
+		if len(unsettled) == 0 || !score.Worked(unsettled, i) {
+			best, bestMs, bestRank = i, left, rank
+		}
 	}
 	return best, bestRank != nobody
 }

@@ -124,11 +124,17 @@ func (s State) ringOK() bool {
 			}
 			continue
 		}
-		if r.Number()%record.RingRounds != k || !r.numbersOK() || !r.batchOK() || !s.buffer().SetsOK(r.b) || !s.buffer().ReportsOK(r.b) || !s.buffer().SharesOK(r.b) {
+		if r.Number()%record.RingRounds != k || !r.numbersOK() || !r.batchOK() || !s.buffer().SetsOK(r.b) || !s.buffer().ReportsOK(r.b) || !r.dividing() && !s.buffer().SharesOK(r.b) {
 			return false
 		}
 	}
 	return true
+}
+
+// dividing reports whether a closing is still to divide the round's batch by speeds.
+func (r RoundState) dividing() bool {
+	stage := r.s.h().Closing()
+	return stage > continuing && stage <= dividing && r.Number() == r.s.Round()
 }
 
 func (r RoundState) numbersOK() bool {

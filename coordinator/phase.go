@@ -11,16 +11,16 @@ import (
 )
 
 // advance makes the one transition that is due, and reports whether there was one.
-func (s State) advance(env Env) bool {
+func (s State) advance(env Env, w *work) bool {
 	phase := s.Phase()
 	if s.Closing() && phase != Warmup {
-		return s.endRound(env)
+		return s.endRound(env, w)
 	}
 	switch phase {
 	case WaitingForMembers:
 		return s.advanceWaiting(env)
 	case Warmup:
-		return s.advanceWarmup(env)
+		return s.advanceWarmup(env, w)
 	case RoundTrain:
 		r := s.slot(s.Round())
 		complete := uint32(r.b.Completes()) >= r.Quorum() || s.allReported()
@@ -41,7 +41,7 @@ func (s State) advance(env Env) bool {
 		if !s.allReported() && !s.elapsed(env, s.h().RoundWitnessMs()) {
 			return false
 		}
-		return s.endRound(env)
+		return s.endRound(env, w)
 	case Cooldown:
 		return s.advanceCooldown(env)
 	}
@@ -61,7 +61,7 @@ func (s State) advanceWaiting(env Env) bool {
 // ready. A member that joins during the warmup may take part, but the others do not wait for it, so
 // newcomers cannot delay a run. When the time is over the epoch starts with the members that are
 // ready, if they are enough. A member that is late has missed.
-func (s State) advanceWarmup(env Env) bool {
+func (s State) advanceWarmup(env Env, w *work) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
 	switch {
@@ -71,12 +71,12 @@ func (s State) advanceWarmup(env Env) bool {
 		s.enter(WaitingForMembers, env)
 		return true
 	case t.unready == 0 && t.ready >= least:
-		s.beginEpoch(env)
-		return true
+		w.takes(s.opening())
+		return s.beginEpoch(env, w)
 	case !s.elapsed(env, s.h().WarmupMs()):
 		return false
 	}
-	since, w := s.PhaseSince(), env.work()
+	since := s.PhaseSince()
 	env = s.begin(env, warming)
 	if !s.each(w, uint32(s.Count()), clearUnits, func(i uint32) {
 		b := s.place(Member(i))
@@ -89,8 +89,7 @@ func (s State) advanceWarmup(env Env) bool {
 	}
 	s.end()
 	if t.ready >= least {
-		s.beginEpoch(env)
-		return true
+		return s.beginEpoch(env, w)
 	}
 	if t.ready == 0 {
 		s.loseWarmup()
@@ -147,8 +146,9 @@ func (s State) advanceCooldown(env Env) bool {
 	return true
 }
 
-// beginEpoch makes the ready members active and opens the first round.
-func (s State) beginEpoch(env Env) {
+// beginEpoch makes the ready members active and opens the first round. It reports whether that is
+// done: a closing divides the batch by speeds.
+func (s State) beginEpoch(env Env, w *work) bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		if Status(b.Status()) == StatusReady {
@@ -164,6 +164,10 @@ func (s State) beginEpoch(env Env) {
 	s.h().SetEpochRound(s.Round() + 1)
 	s.h().SetRepeats(0)
 	s.open(env, 0)
+	if !s.l.Speeds {
+		return true
+	}
+	return s.endRound(s.begin(env, dividing), w)
 }
 
 // open opens the next round. If drain is not 0 the round is a drain round, and drain is the number
@@ -245,7 +249,6 @@ func (s State) fill(r RoundState, members []Member) {
 	for i, v := range spans {
 		putSpan(r.b.Span(uint32(i)), v)
 	}
-	r.setSpeeds(members)
 	n := uint32(len(members))
 	r.b.SetExpectedLen(min(total, n))
 	if total >= n {

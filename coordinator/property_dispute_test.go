@@ -175,7 +175,8 @@ func TestChances(t *testing.T) {
 			w.s.place(Member(i)).SetDoubt(d)
 		}
 		a, _ := w.s.At(1)
-		w.s.cases().Prepare(w.s.slot(w.s.Round()).Seed(), a.accepted(), w.s.activeMembers())
+		w.s.prepareChecks(a, Env{}.work())
+		w.s.h().SetCursor(0)
 		limits := w.s.cases().Chances(uint64(c.percent))
 		w.s.cases().End()
 		total, got := uint64(0), [members]int{}
@@ -192,7 +193,8 @@ func TestChances(t *testing.T) {
 			r := w.s.slot(w.s.Round())
 			r.b.SetSeed(wire.Sum("test/draw", wire.AppendU32(nil, uint32(n))))
 			a.keepLine()
-			w.s.cases().Prepare(w.s.slot(w.s.Round()).Seed(), a.accepted(), w.s.activeMembers())
+			w.s.prepareChecks(a, Env{}.work())
+			w.s.h().SetCursor(0)
 			w.s.drawChecks(w.env(key.Public{}), a, Env{}.work())
 			w.s.end()
 			for _, check := range w.s.Checks() {

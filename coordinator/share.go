@@ -116,17 +116,17 @@ func (r RoundState) Speed(i Member) uint32 {
 	return r.entry(i).Speed()
 }
 
-// setSpeeds records the speeds and sizes of round r's shares. An epoch's first round takes the
-// speeds that members state now, but 1 for members whose work was scored and found worthless. Later
-// rounds take the speeds of the round before.
-func (r RoundState) setSpeeds(members []Member) {
-	s := r.s
-	if !s.l.Speeds {
-		return
-	}
+// setSpeeds records the speeds of round r's shares. An epoch's first round takes the speeds that
+// members state now, but 1 for members whose work was scored and found worthless. Later rounds take
+// the speeds of the round before.
+func (r RoundState) setSpeeds() {
+	s, active := r.s, r.active()
 	before, ok := s.At(r.Number() - 1)
 	goesOn := ok && before.Epoch() == r.Epoch()
-	for _, i := range members {
+	for i := range s.Count() {
+		if !bit(active, i) {
+			continue
+		}
 		b := s.place(i)
 		speed, average := b.Speed(), b.Score()
 		switch {
@@ -137,26 +137,45 @@ func (r RoundState) setSpeeds(members []Member) {
 		}
 		r.entry(i).SetSpeed(speed)
 	}
-	r.divide()
 }
 
-// divide divides the batch of round r in proportion to the speeds.
-func (r RoundState) divide() {
-	line := r.line()
-	weights := make([]uint32, len(line))
-	for p, i := range line {
-		weights[p] = r.Speed(i)
-	}
-	from := uint32(0)
-	for p, count := range batch.Weighted(r.Batch(), shareMost(r.Batch(), uint32(len(line))), weights) {
-		if count == 0 {
-			return // all members after it have none either
+// divide divides the batch of round r in proportion to speeds, for a closing: it sets the speeds,
+// puts the members in the round's line, and does the steps of record.Divide.
+func (r RoundState) divide(w *work) bool {
+	s, most := r.s, shareMost(r.Batch(), r.ActiveCount())
+	for step := s.h().Cursor(); step < dividedStep; s.h().SetCursor(step) {
+		if !w.takes(stepUnits(step) * uint64(s.Count())) {
+			return false
 		}
-		at := r.entry(line[p])
-		at.SetFrom(from)
-		at.SetCount(count)
-		from += count
+		switch step {
+		case 0:
+			r.setSpeeds()
+			step++
+		case 1:
+			r.keepLine()
+			step++
+		default:
+			step = s.buffer().Divide(r.b, most, step-firstStep) + firstStep
+		}
 	}
+	return true
+}
+
+// The steps of divide. Those of record.Divide are between.
+const (
+	firstStep   = 2
+	dividedStep = firstStep + batch.Steps
+)
+
+// stepUnits returns what a step of divide takes for each member.
+func stepUnits(step uint32) uint64 {
+	switch {
+	case step < firstStep:
+		return lineUnits
+	case step >= firstStep+batch.Rounding && step < firstStep+batch.Giving:
+		return roundUnits
+	}
+	return sortUnits
 }
 
 // apply records a member's new speed, at most once an epoch. It takes effect with the next

@@ -53,7 +53,7 @@ func (s Cases) findCheck(round record.Round, member record.Member) (uint32, bool
 	if round == 0 {
 		return 0, false
 	}
-	for k := range s.Layout.ChecksMax {
+	for k := s.NextCheck(0); k < s.Layout.ChecksMax; k = s.NextCheck(k + 1) {
 		if b := s.Check(k); b.Round() == round && b.Member() == member {
 			return k, true
 		}
@@ -162,9 +162,9 @@ func (s Cases) Unserved(env Env, round record.Round, member record.Member) recor
 func (s Cases) ExpireChecks(env Env) {
 	_, place := s.freeDispute(true)
 	var silent []record.Member
-	for k := range s.Layout.ChecksMax {
+	for k := s.NextCheck(0); k < s.Layout.ChecksMax; k = s.NextCheck(k + 1) {
 		b := s.Check(k)
-		if b.Round() == 0 || b.Disputed() || env.NowMs < b.DeadlineMs() {
+		if b.Disputed() || env.NowMs < b.DeadlineMs() {
 			continue
 		}
 		silent = append(silent, b.Verifier())

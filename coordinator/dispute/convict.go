@@ -120,9 +120,9 @@ func (s Cases) accuser(i record.Member) (by record.Member, oldest uint32) {
 // accusations against it need no proof and are paid for as work, and a tie-breaker replaces it as
 // an accuser.
 func (s Cases) withdrawFromCases(env Env, i record.Member) {
-	for k := range s.Layout.ChecksMax {
+	for k := s.NextCheck(0); k < s.Layout.ChecksMax; k = s.NextCheck(k + 1) {
 		b := s.Check(k)
-		if b.Round() != 0 && !b.Disputed() && (b.Member() == i || b.Verifier() == i) {
+		if !b.Disputed() && (b.Member() == i || b.Verifier() == i) {
 			clear(b)
 		}
 	}

@@ -135,7 +135,7 @@ func (d dispute) enter(env Env, stage Stage) {
 // dispute continues.
 func (d dispute) drawTies(env Env) {
 	s := d.s
-	var from []record.Member
+	from := make([]record.Member, 0, s.h().Count())
 	for i := range s.h().Count() {
 		m := s.Place(i)
 		if i == d.accused() || i == d.b.Accuser() {
@@ -150,8 +150,8 @@ func (d dispute) drawTies(env Env) {
 	id := s.h().ID()
 	seed := wire.Sum("entrain/tiebreakers", env.Seed[:], id[:], wire.AppendU32(nil, d.b.ID()))
 	d.b.SetTiesLen(uint8(min(n, record.TiesMax)))
-	for p, rank := range committee.Line(seed, committee.Verifiers, n, d.ties()) {
-		d.putTie(uint32(p), TieVote{Member: from[rank]})
+	for p, i := range committee.Seat(seed, committee.Verifiers, from, d.ties()) {
+		d.putTie(uint32(p), TieVote{Member: i})
 	}
 	if n == 0 {
 		d.countVotes(env, wire.Hash{})

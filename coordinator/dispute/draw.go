@@ -23,16 +23,17 @@ type Draw struct {
 	limits [DoubtMax + 1]uint64
 }
 
-// Prepare prepares a draw: taken are the accepted results, active the members that may verify,
-// whose order it changes.
-func (s Cases) Prepare(seed wire.Hash, taken []byte, active []record.Member) {
-	h := s.h()
-	for i := range h.Count() {
-		if taken[i>>3]>>(i&7)&1 == 1 && !s.Place(i).Ejected() {
-			w := uint32(s.Doubt(i))
-			h.SetDoubts(w, h.Doubts(w)+1)
-		}
+// Count counts the accepted results in taken of members in place i, for a draw.
+func (s Cases) Count(i record.Member, taken []byte) {
+	if h := s.h(); taken[i>>3]>>(i&7)&1 == 1 && !s.Place(i).Ejected() {
+		w := uint32(s.Doubt(i))
+		h.SetDoubts(w, h.Doubts(w)+1)
 	}
+}
+
+// Prepare prepares a draw for which all results are counted: active are the members that may
+// verify, whose order it changes.
+func (s Cases) Prepare(seed wire.Hash, active []record.Member) {
 	first := uint32(len(active)) // how much of the line is looked at
 	if !s.Layout.Speeds {
 		first = min(first, s.Layout.ChecksMax+1)
@@ -41,7 +42,7 @@ func (s Cases) Prepare(seed wire.Hash, taken []byte, active []record.Member) {
 		s.Place(record.Member(p)).SetVerifier(uint16(i))
 	}
 	for k, v := range prng.New(seed, "checks").State() {
-		h.SetStream(uint32(k), v)
+		s.h().SetStream(uint32(k), v)
 	}
 }
 
@@ -50,25 +51,48 @@ func (d *Draw) Begin(percent uint8) { d.limits = d.Chances(uint64(percent)) }
 
 // Result draws whether a share of the round is checked, if its author's result was accepted. n is
 // the number of members that may verify, at least 2. Result reports whether it drew a check, and
-// how many places of members and checks it looked at.
-func (d *Draw) Result(i record.Member, from, count, n uint32) (drew bool, looked uint32) {
+// how many places of members and checks it looked at. If these are most, and it has not found what
+// it seeks, it is not done, and to be called again.
+func (d *Draw) Result(i record.Member, from, count, n, most uint32) (drew bool, looked uint32, done bool) {
 	h := d.h()
-	if d.Place(i).Ejected() || d.choice()>>32 >= d.limits[d.Doubt(i)] {
-		return false, 0
+	if d.Place(i).Ejected() {
+		return false, 0, true
 	}
-	k := h.CheckPlace()
-	for k < 2*d.Layout.ChecksMax && !d.vacant(k) {
-		k++
-		looked++
+	choice, stream := d.choice()
+	if choice>>32 < d.limits[d.Doubt(i)] {
+		k := h.CheckPlace()
+		for ; k < 2*d.Layout.ChecksMax && !d.vacant(k); k++ {
+			if looked == most {
+				h.SetCheckPlace(k)
+				return false, looked, false
+			}
+			looked++
+		}
+		h.SetCheckPlace(k)
+		if drew = k < 2*d.Layout.ChecksMax; drew {
+			found := uint32(0)
+			if found, done = d.draw(k, i, from, count, n, most-looked); !done {
+				return false, most, false
+			}
+			looked += found
+		}
 	}
-	h.SetCheckPlace(k)
-	if k == 2*d.Layout.ChecksMax {
-		return false, looked
+	for k, v := range stream {
+		h.SetStream(uint32(k), v)
 	}
+	return drew, looked, true
+}
+
+// draw puts a check of a share of member i into place k, and returns how many members it looked at.
+// It does nothing and returns false if these were to be more than most.
+func (d *Draw) draw(k uint32, i record.Member, from, count, n, most uint32) (looked uint32, done bool) {
+	h := d.h()
 	drawn := h.Drawn()
-	h.SetDrawn(drawn + 1)
 	at, next := drawn%n, (drawn+1)%n
-	looked += d.able(at, n, i)
+	if looked, done = d.able(at, n, i, most); !done {
+		return looked, false
+	}
+	h.SetDrawn(drawn + 1)
 	if d.verifier(at) == i {
 		d.swap(at, next) // no member checks itself
 	}
@@ -77,7 +101,7 @@ func (d *Draw) Result(i record.Member, from, count, n uint32) (drew bool, looked
 		Share: batch.Hash(batch.Cut(d.Spans, from, count)), Params: d.Params, DeadlineMs: d.DeadlineMs,
 	}.Put(d.Check(k % d.Layout.ChecksMax))
 	h.SetChecksDrawn(h.ChecksDrawn() + 1)
-	return true, looked
+	return looked, true
 }
 
 // End removes what a draw has noted.
@@ -92,17 +116,15 @@ func (s Cases) End() {
 	}
 }
 
-func (d *Draw) choice() uint64 {
+// choice returns the next choice of the draw, and the stream behind it.
+func (d *Draw) choice() (uint64, [4]uint64) {
 	var state [4]uint64
 	for k := range state {
 		state[k] = d.h().Stream(uint32(k))
 	}
 	src := prng.Resume(state)
 	v := src.Uint64()
-	for k, v := range src.State() {
-		d.h().SetStream(uint32(k), v)
-	}
-	return v
+	return v, src.State()
 }
 
 // verifier returns the member at a position of the line of verifiers.
@@ -129,26 +151,29 @@ func (s Cases) vacant(k uint32) bool {
 	return c.Round() == 0 || k >= s.Layout.ChecksMax && !c.Disputed() && c.Round()+staleRounds < s.h().Round()
 }
 
-// speed returns the speed of a member in the round; 0 if it is not active in it.
-func (d *Draw) speed(i record.Member) uint32 { return d.Layout.Share(d.Round, i).Speed() }
-
 // able moves the verifier of member i's result to position at of the line of n, from there or
 // behind. With SpeedShares that is the first member that can compute such a share in about the time
 // that i has for it, or else the fastest one. With EqualShares the line stays as it is. able
-// returns how many members it looked at.
-func (d *Draw) able(at, n uint32, i record.Member) (looked uint32) {
+// returns how many members it looked at. It does nothing and returns false if these were to be more
+// than most.
+func (d *Draw) able(at, n uint32, i record.Member, most uint32) (looked uint32, done bool) {
 	if !d.Layout.Speeds {
-		return 0
+		return 0, true
 	}
-	best, fastest, own := at, d.speed(d.verifier(at)), d.speed(i)
+	shares := d.Round[d.Layout.Shares:] // a member that is not active in the round has speed 0
+	speed := func(v record.Member) uint32 { return record.Share(shares[record.ShareBytes*uint64(v):]).Speed() }
+	best, fastest, own := at, speed(d.verifier(at)), speed(i)
 	none := d.verifier(at) == i
 	for k := at; k < n; k++ {
+		if looked == most {
+			return looked, false
+		}
 		v := d.verifier(k)
 		looked++
 		if v == i {
 			continue
 		}
-		speed := d.speed(v)
+		speed := speed(v)
 		if Nearly(speed, own) {
 			best = k
 			break
@@ -158,7 +183,7 @@ func (d *Draw) able(at, n uint32, i record.Member) (looked uint32) {
 		}
 	}
 	d.swap(at, best)
-	return looked
+	return looked, true
 }
 
 // Chances returns, for each doubt, the bound out of 2^32 below which a draw selects a member. The

@@ -30,11 +30,9 @@ func (s Cases) Pending(i record.Member) bool { return s.Busy()[i>>3]>>(i&7)&1 ==
 func (s Cases) Busy() []byte {
 	list := make([]byte, s.Layout.Bitmap)
 	add := func(i record.Member) { list[i>>3] |= 1 << (i & 7) }
-	for k := range s.Layout.ChecksMax {
-		if b := s.Check(k); b.Round() != 0 {
-			add(b.Member())
-			add(b.Verifier())
-		}
+	for k := s.NextCheck(0); k < s.Layout.ChecksMax; k = s.NextCheck(k + 1) {
+		add(s.Check(k).Member())
+		add(s.Check(k).Verifier())
 	}
 	for k := range uint32(record.DisputesMax) {
 		d := s.dispute(k)
@@ -52,22 +50,22 @@ func (s Cases) Busy() []byte {
 	return list
 }
 
-// KeepUp returns the members of a list that compute member i's share in about its time. It returns
-// the whole list if there are none, or if shares are equal.
+// KeepUp returns the members of a list that compute member i's share in about its time, in a part
+// of the list. It returns the whole list if there are none, or if shares are equal.
 func (s Cases) KeepUp(list []record.Member, i record.Member) []record.Member {
 	if s.h().Sharing() == record.SharingEqual {
 		return list
 	}
-	var able []record.Member
+	n := 0
 	for _, v := range list {
 		if Nearly(s.Place(v).Speed(), s.Place(i).Speed()) {
-			able = append(able, v)
+			list[n], n = v, n+1
 		}
 	}
-	if len(able) == 0 {
+	if n == 0 {
 		return list
 	}
-	return able
+	return list[:n]
 }
 
 // Nearly reports whether a member of this speed needs at most twice the time of another.

@@ -199,10 +199,8 @@ type Conviction struct {
 // OpenChecks returns the checks that are open or in dispute.
 func (s Cases) OpenChecks() []Check {
 	var list []Check
-	for k := range s.Layout.ChecksMax {
-		if b := s.Check(k); b.Round() != 0 {
-			list = append(list, readCheck(b))
-		}
+	for k := s.NextCheck(0); k < s.Layout.ChecksMax; k = s.NextCheck(k + 1) {
+		list = append(list, readCheck(s.Check(k)))
 	}
 	return list
 }

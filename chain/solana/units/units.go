@@ -14,8 +14,7 @@ const Max = 1_400_000
 
 // Close bounds the units that the end of a round and the beginning of the next take with some
 // members, in all transactions together: whether all results are accepted, or none is and all
-// members are dropped. Members may state any speeds: where checks go by them, each may look at all
-// members.
+// members are dropped, and whatever speeds they state.
 func Close(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
 	each, speeds := uint64(750), c.Sharing == coordinator.SpeedShares
 	if c.Overlap == 0 {
@@ -25,12 +24,12 @@ func Close(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 
 		each += 120
 	}
 	if speeds {
-		each += 300
+		each += 1050
 	}
 	if c.VerificationPercent > 0 {
 		each += 160 + 60*uint64(c.VerificationPercent)
 		if speeds {
-			each += 400 + 25*members
+			each += 1200
 		}
 	}
 	units := 50_000 + each*members
@@ -71,14 +70,7 @@ func Work(members uint64, m coordinator.Message) uint64 {
 // Dearest bounds the units of the dearest message of a run with some members: of a newcomer for
 // whom all places of a full table are looked at, or of a stage of a closing that is not divided.
 func Dearest(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
-	each, speeds := uint64(123), c.Sharing == coordinator.SpeedShares
-	if speeds { // a batch is divided in proportion to speeds, which sorts members
-		each = 400
-	}
-	units := 70_000 + each*members
-	if speeds && c.VerificationPercent > 0 { // the last search for a verifier is not divided
-		units = max(units, 1_130_000+115*members)
-	}
+	units := 50_000 + 123*members
 	if l.Validators > 0 {
 		units = max(units, 50_000+settle(members, l))
 	}

@@ -194,6 +194,11 @@ func (a *Layout) Filter(r Slot, p uint32) []byte {
 // Check returns place k of the table of checks.
 func (b Buffer) Check(k uint32) Check { return b.part(b.Checks+CheckBytes*k, CheckBytes) }
 
+// NextCheck returns the first place from k on that is not free; ChecksMax if all are.
+func (b Buffer) NextCheck(k uint32) uint32 {
+	return uint32(used(b.B[b.Checks:], uint64(k), uint64(b.ChecksMax), CheckBytes))
+}
+
 // Dispute returns place k of the table of disputes.
 func (b Buffer) Dispute(k uint32) Dispute { return b.part(b.Disputes+DisputeBytes*k, DisputeBytes) }
 

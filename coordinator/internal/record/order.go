@@ -31,3 +31,11 @@ func within(b []byte, n, size uint64, least, most uint8) (count uint32) {
 	}
 	return count
 }
+
+// used returns the first of n records of that size, from record i on, that does not begin with a
+// number of 32 bits that is zero, or n if none does.
+func used(b []byte, i, n, size uint64) uint64 {
+	for ; i < n && u32(b[size*i:]) == 0; i++ {
+	}
+	return i
+}

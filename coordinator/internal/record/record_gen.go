@@ -417,11 +417,11 @@ func (b Header) SetCheckpointNamed(i uint32, v wire.Hash) { copy(b[768+32*i:], v
 func (b Header) ClosingSeed() wire.Hash     { return wire.Hash(b[864:]) }
 func (b Header) SetClosingSeed(v wire.Hash) { copy(b[864:], v[:]) }
 
-// Stream: in a closing: the state of the choices that draw checks.
+// Stream: in a closing: the state of the choices that draw checks; then of the division by speeds.
 func (b Header) Stream(i uint32) uint64       { return u64(b[896+8*i:]) }
 func (b Header) SetStream(i uint32, v uint64) { putU64(b[896+8*i:], v) }
 
-// Drawn: checks drawn.
+// Drawn: checks drawn; then what the division has left over.
 func (b Header) Drawn() uint32     { return u32(b[928:]) }
 func (b Header) SetDrawn(v uint32) { putU32(b[928:], v) }
 
