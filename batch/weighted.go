@@ -66,11 +66,8 @@ type Division[T Table] struct {
 type Progress struct {
 	Above, Below uint32
 	Left, Weight uint64 // the sequences, and the sum of the weights, of the trainers between
-	Bar          uint64 // a trainer that lost more by rounding gets one of the sequences left over
-	Over         uint32 // how many of those that lost just as much get one, the first of them, or all
+	Bar          Bar
 }
-
-const all = 1 << 31
 
 // The steps of a Division. Those that sort, and those that choose, are one for each byte of what
 // they look at.
@@ -104,7 +101,7 @@ func (d *Division[T]) Step(step uint32) (next uint32) {
 	default:
 		d.give()
 	}
-	if step+1 > Rounding && step+1 < Giving && d.Over == all {
+	if step+1 > Rounding && step+1 < Giving && d.Bar.Found() {
 		return Giving
 	}
 	return step + 1
@@ -197,10 +194,7 @@ func (d *Division[T]) round() {
 			d.Table.SetRough(p, uint32(part), true)
 		}
 	}
-	d.Bar, d.Over = 0, uint32(over)
-	if over == 0 {
-		d.Bar, d.Over = 1<<64-1, all
-	}
+	d.Bar = NewBar(uint32(over))
 }
 
 // lost returns how much a trainer lost by rounding, and false if it is not between.
@@ -212,23 +206,15 @@ func (d *Division[T]) lost(p uint32) (uint64, bool) {
 	return d.Left*d.weight(p) - uint64(part)*d.Weight, true
 }
 
-// choose finds a byte of the Bar, and how many of those that lost as much up to this byte are to
-// have a sequence.
+// choose finds a byte of the Bar.
 func (d *Division[T]) choose(shift uint32) {
 	var counts [256]uint32
 	for p := range d.Trainers {
-		if lost, between := d.lost(p); between && lost>>shift>>8 == d.Bar>>shift>>8 {
-			counts[uint8(lost>>shift)]++
+		if lost, between := d.lost(p); between {
+			d.Bar.Count(&counts, lost, shift)
 		}
 	}
-	key := uint32(255)
-	for ; counts[key] < d.Over; key-- {
-		d.Over -= counts[key]
-	}
-	d.Bar |= uint64(key) << shift
-	if counts[key] == d.Over {
-		d.Over = all
-	}
+	d.Bar.Pass(&counts, shift)
 }
 
 // give gives the parts, and the sequences left over.
@@ -236,11 +222,8 @@ func (d *Division[T]) give() {
 	from := uint32(0)
 	for p := range d.Trainers {
 		count, _ := d.Table.Rough(p)
-		if lost, between := d.lost(p); between && (lost > d.Bar || lost == d.Bar && d.Over > 0) {
+		if lost, between := d.lost(p); between && d.Bar.Takes(lost) {
 			count++
-			if lost == d.Bar {
-				d.Over--
-			}
 		}
 		d.Table.Give(p, from, count)
 		from += count

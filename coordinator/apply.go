@@ -34,8 +34,11 @@ func (s State) Apply(env Env, m Message) error {
 	w := env.work()
 	for n := 0; n < transitionsMax && s.advance(env, w); n++ {
 	}
-	if !s.Closing() {
-		s.book().Advance(env.score())
+	if !s.Closing() && s.book().Advance(env.score()) {
+		s.begin(env, settling)
+	}
+	if s.h().Closing() == settling && s.book().Settle(w) {
+		s.end()
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package coordinator
 
-import "github.com/entrain-network/entrain/wire"
+import (
+	"github.com/entrain-network/entrain/coordinator/internal/record"
+	"github.com/entrain-network/entrain/wire"
+)
 
 // This file works off what is in proportion to a run's members when time ends a round or a warmup.
 // A message does all of it, unless its host bounds the work (Env.Work): then it is a closing, which
@@ -24,7 +27,7 @@ const (
 	clearing   = 11
 	dividing   = 12 // divides the batch by speeds
 	reclearing = 13
-	scoring    = 14 // leaves the settling of a period to a message that does nothing else
+	settling   = 14 // settles scores: the only stage of a closing that is not a round's end
 )
 
 // What stages take on Solana for each member, in compute units at most.
@@ -41,33 +44,14 @@ const (
 	drawUnits    = 160
 	checkUnits   = 6000 // besides, if a check is drawn
 	lookUnits    = 50   // besides, for each place of a verifier or of a check that is looked at
-	sortUnits    = 110  // for each step that divides a batch
-	roundUnits   = 60
-	scoredUnits  = 60 // besides, of its share, if work is scored
+	scoredUnits  = 60   // besides, of its share, if work is scored
 )
 
-// work bounds what a message does of a closing.
-type work struct {
-	left    uint64
-	started bool
-}
-
-func (env Env) work() *work {
+func (env Env) work() *record.Meter {
 	if env.Work == 0 {
-		return &work{left: 1<<64 - 1}
+		return &record.Meter{Left: 1<<64 - 1}
 	}
-	return &work{left: env.Work}
-}
-
-// takes reports whether the message does something more that takes these units. It always does
-// one thing.
-func (w *work) takes(units uint64) bool {
-	if w.left < units && w.started {
-		return false
-	}
-	w.started = true
-	w.spends(units)
-	return true
+	return &record.Meter{Left: env.Work}
 }
 
 // opening returns what it takes to open a round.
@@ -80,9 +64,6 @@ func (r RoundState) units(plain uint64) uint64 {
 	}
 	return plain
 }
-
-// spends counts units that the message has taken besides.
-func (w *work) spends(units uint64) { w.left -= min(w.left, units) }
 
 // Closing reports whether a closing goes on: until Ticks have ended it, other messages are refused.
 func (s State) Closing() bool { return s.h().Closing() != closed }
@@ -105,32 +86,6 @@ func (s State) end() {
 	s.cases().End()
 }
 
-// chunk returns up to where below n the message visits numbers from p on, at these units each. It
-// returns p if there is no more work to do.
-func (w *work) chunk(p, n uint32, units uint64) uint32 {
-	some := uint32(max(1, min(uint64(n-p), chunkMost, w.left/units)))
-	if p >= n || !w.takes(uint64(some)*units) {
-		return p
-	}
-	return p + some
-}
-
-// chunkMost bounds a chunk. To look whether there is work left takes time, too.
-const chunkMost = 64
-
-// each calls visit for the numbers below n that are left of the stage, as far as the work goes, and
-// reports whether the stage is done.
-func (s State) each(w *work, n uint32, units uint64, visit func(p uint32)) bool {
-	p := s.h().Cursor()
-	for to := w.chunk(p, n, units); p < to; to = w.chunk(p, n, units) {
-		for ; p < to; p++ {
-			visit(p)
-		}
-	}
-	s.h().SetCursor(p)
-	return p >= n
-}
-
 // clearLines removes what a closing has noted in a place.
 func (s State) clearLines(p uint32) {
 	b := s.place(Member(p))
@@ -143,9 +98,9 @@ func (s State) lineAt(p uint32) Member { return Member(s.place(Member(p)).Line()
 
 // endRound settles the current round and opens the next, or ends the epoch. It reports whether that
 // is done.
-func (s State) endRound(env Env, w *work) bool {
+func (s State) endRound(env Env, w *record.Meter) bool {
 	env = s.begin(env, agreeing)
-	for ; s.h().Closing() <= scoring; s.h().SetCursor(0) {
+	for ; s.h().Closing() < settling; s.h().SetCursor(0) {
 		if !s.stage(env, w) {
 			return false
 		}
@@ -156,7 +111,7 @@ func (s State) endRound(env Env, w *work) bool {
 }
 
 // stage continues the current stage of a round's end, and reports whether it is done.
-func (s State) stage(env Env, w *work) bool {
+func (s State) stage(env Env, w *record.Meter) bool {
 	stage, number := s.h().Closing(), s.Round()
 	if stage > continuing && s.Phase() == RoundTrain {
 		number-- // the next one has opened
@@ -169,22 +124,22 @@ func (s State) stage(env Env, w *work) bool {
 	n := uint64(s.Count())
 	switch {
 	case stage == agreeing:
-		if !w.takes(100_000) {
+		if !w.Takes(100_000) {
 			return false
 		}
 		s.agree(env, r)
 	case stage == lining && attests:
-		return w.takes(lineUnits*n) && a.keepLine()
+		return w.Takes(lineUnits*n) && a.keepLine()
 	case stage == accepting && attests:
-		return w.takes(acceptUnits*n) && s.accept(r, a)
+		return w.Takes(acceptUnits*n) && s.accept(r, a)
 	case stage == judging && attests:
 		return s.judge(env, r, a, w)
 	case stage == relining && agreed && !(attests && a.Number() == p.Number()):
-		return w.takes(lineUnits*n) && p.keepLine()
+		return w.Takes(lineUnits*n) && p.keepLine()
 	case stage == rewarding && agreed:
 		return s.reward(p, w)
 	case stage == continuing:
-		if !w.takes(s.opening()) {
+		if !w.Takes(s.opening()) {
 			return false
 		}
 		s.judgeSilence(env, r)
@@ -194,11 +149,9 @@ func (s State) stage(env Env, w *work) bool {
 	case stage == drawing && checks:
 		return s.drawChecks(env, p, w)
 	case stage == clearing, stage == reclearing && s.l.Speeds:
-		return s.each(w, uint32(n), clearUnits, s.clearLines)
+		return s.buffer().Each(w, uint32(n), clearUnits, s.clearLines)
 	case stage == dividing && s.l.Speeds && s.Phase() == RoundTrain && s.slot(s.Round()).Trains():
 		return s.slot(s.Round()).divide(w)
-	case stage == scoring && s.book().Settles():
-		return w.takes(1 << 32)
 	}
 	return true
 }

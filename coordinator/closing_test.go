@@ -13,7 +13,7 @@ import (
 // work, and Ticks until the closing is over: the state is the same, however it was split. Between
 // them the state is sound, and takes nothing else.
 func TestClosingsInSteps(t *testing.T) {
-	closings, stages := 0, [scoring + 1]int{}
+	closings, stages := 0, [settling + 1]int{}
 	Mirrored(t, 10, func(a Applied) {
 		was, err := Attach(a.Before)
 		if err != nil || was.Closing() || a.Env.Work > 0 || a.Err != nil {
@@ -34,7 +34,7 @@ func TestClosingsInSteps(t *testing.T) {
 		}
 		closings++
 	})
-	for stage := warming; stage <= scoring; stage++ {
+	for stage := warming; stage <= settling; stage++ {
 		if stages[stage] == 0 && stage != agreeing { // it is small, and the first
 			t.Errorf("no message stopped in stage %d", stage)
 		}

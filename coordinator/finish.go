@@ -188,7 +188,7 @@ func (s State) judgeNames(env Env, r RoundState, of func(record.Report) wire.Has
 // gang that can keep a result out of the model cannot charge its author too. Silent witnesses
 // satisfy neither condition and are charged for their silence alone. Nobody has missed a round
 // whose results none could hold (see Severed and orphans).
-func (s State) judge(env Env, r, a RoundState, w *work) bool {
+func (s State) judge(env Env, r, a RoundState, w *record.Meter) bool {
 	quorum, reports := r.Quorum(), uint32(r.b.Reports())
 	counts, taken := a.counts(), a.accepted()
 	carried := a.AcceptedCount() >= committee.Quorum(a.ExpectedCount()-1)
@@ -196,7 +196,7 @@ func (s State) judge(env Env, r, a RoundState, w *work) bool {
 	charge, spans := env.dispute(nil), a.Spans()
 	lost := dealt{} // shares in a row that were not accepted
 	p, n, units, list := s.h().Cursor(), a.ExpectedCount(), a.units(judgeUnits), a.shares()
-	for to := w.chunk(p, n, units); p < to; to = w.chunk(p, n, units) {
+	for to := w.Chunk(p, n, units); p < to; to = w.Chunk(p, n, units) {
 		for ; p < to; p++ {
 			d := list.at(p, s.lineAt(p))
 			i := d.member
@@ -218,7 +218,7 @@ func (s State) judge(env Env, r, a RoundState, w *work) bool {
 			refused := held+quorum <= reports || carried && 2*held <= reports
 			if blames && refused && !orphaned(i) && s.status(i) == StatusActive {
 				s.miss(i, charge)
-				w.spends(missUnits)
+				w.Spends(missUnits)
 			}
 		}
 	}
@@ -283,10 +283,10 @@ func (r RoundState) orphans() func(Member) bool {
 }
 
 // reward pays the accepted results of round a, whose parameters are agreed.
-func (s State) reward(a RoundState, w *work) bool {
+func (s State) reward(a RoundState, w *record.Meter) bool {
 	taken, round, scored, total := a.accepted(), a.Number(), s.l.Validators > 0, uint64(0)
 	p, n, units, list := s.h().Cursor(), a.ExpectedCount(), a.units(rewardUnits), a.shares()
-	for to := w.chunk(p, n, units); p < to; to = w.chunk(p, n, units) {
+	for to := w.Chunk(p, n, units); p < to; to = w.Chunk(p, n, units) {
 		for ; p < to; p++ {
 			d := list.at(p, s.lineAt(p))
 			b := s.place(d.member)

@@ -98,7 +98,7 @@ func (s State) closingOK(phase Phase) bool {
 	case stage <= continuing:
 		return phase == RoundWitness
 	}
-	return stage <= scoring && (phase == RoundTrain || phase == Cooldown)
+	return stage == settling || stage < settling && (phase == RoundTrain || phase == Cooldown)
 }
 
 func (s State) membersOK() bool {

@@ -7,13 +7,17 @@ import (
 
 	"github.com/entrain-network/entrain/bloom"
 	"github.com/entrain-network/entrain/committee"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // advance makes the one transition that is due, and reports whether there was one.
-func (s State) advance(env Env, w *work) bool {
+func (s State) advance(env Env, w *record.Meter) bool {
 	phase := s.Phase()
-	if s.Closing() && phase != Warmup {
+	switch {
+	case s.h().Closing() == settling:
+		return false
+	case s.Closing() && phase != Warmup:
 		return s.endRound(env, w)
 	}
 	switch phase {
@@ -61,7 +65,7 @@ func (s State) advanceWaiting(env Env) bool {
 // ready. A member that joins during the warmup may take part, but the others do not wait for it, so
 // newcomers cannot delay a run. When the time is over the epoch starts with the members that are
 // ready, if they are enough. A member that is late has missed.
-func (s State) advanceWarmup(env Env, w *work) bool {
+func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
 	switch {
@@ -71,20 +75,20 @@ func (s State) advanceWarmup(env Env, w *work) bool {
 		s.enter(WaitingForMembers, env)
 		return true
 	case t.unready == 0 && t.ready >= least:
-		w.takes(s.opening())
+		w.Takes(s.opening())
 		return s.beginEpoch(env, w)
 	case !s.elapsed(env, s.h().WarmupMs()):
 		return false
 	}
 	since := s.PhaseSince()
 	env = s.begin(env, warming)
-	if !s.each(w, uint32(s.Count()), clearUnits, func(i uint32) {
+	if !s.buffer().Each(w, uint32(s.Count()), clearUnits, func(i uint32) {
 		b := s.place(Member(i))
 		if Status(b.Status()) == StatusWaiting && b.JoinedMs() <= since {
 			s.miss(Member(i), env.dispute(nil))
-			w.spends(missUnits)
+			w.Spends(missUnits)
 		}
-	}) || !w.takes(s.opening()) {
+	}) || !w.Takes(s.opening()) {
 		return false
 	}
 	s.end()
@@ -148,7 +152,7 @@ func (s State) advanceCooldown(env Env) bool {
 
 // beginEpoch makes the ready members active and opens the first round. It reports whether that is
 // done: a closing divides the batch by speeds.
-func (s State) beginEpoch(env Env, w *work) bool {
+func (s State) beginEpoch(env Env, w *record.Meter) bool {
 	for i := range s.Count() {
 		b := s.place(i)
 		if Status(b.Status()) == StatusReady {

@@ -141,21 +141,23 @@ func (r RoundState) setSpeeds() {
 
 // divide divides the batch of round r in proportion to speeds, for a closing: it sets the speeds,
 // puts the members in the round's line, and does the steps of record.Divide.
-func (r RoundState) divide(w *work) bool {
+func (r RoundState) divide(w *record.Meter) bool {
 	s, most := r.s, shareMost(r.Batch(), r.ActiveCount())
 	for step := s.h().Cursor(); step < dividedStep; s.h().SetCursor(step) {
-		if !w.takes(stepUnits(step) * uint64(s.Count())) {
+		units := uint64(lineUnits)
+		if step >= firstStep {
+			units = record.DivideUnits(step - firstStep)
+		}
+		if !w.Takes(units * uint64(s.Count())) {
 			return false
 		}
-		switch step {
-		case 0:
-			r.setSpeeds()
-			step++
+		switch step++; step {
 		case 1:
+			r.setSpeeds()
+		case 2:
 			r.keepLine()
-			step++
 		default:
-			step = s.buffer().Divide(r.b, most, step-firstStep) + firstStep
+			step = s.buffer().Divide(r.b, most, step-1-firstStep) + firstStep
 		}
 	}
 	return true
@@ -166,17 +168,6 @@ const (
 	firstStep   = 2
 	dividedStep = firstStep + batch.Steps
 )
-
-// stepUnits returns what a step of divide takes for each member.
-func stepUnits(step uint32) uint64 {
-	switch {
-	case step < firstStep:
-		return lineUnits
-	case step >= firstStep+batch.Rounding && step < firstStep+batch.Giving:
-		return roundUnits
-	}
-	return sortUnits
-}
 
 // apply records a member's new speed, at most once an epoch. It takes effect with the next
 // epoch.

@@ -55,7 +55,7 @@ func (s Book) talliesOK() bool {
 	}
 	now, kept := s.PeriodAt(s.Window()), uint32(record.TalliesKept)
 	if s.h().Closing() != 0 {
-		kept++ // what the next round settles is settled at its end
+		kept += 2 // what windows that have passed settle is being settled
 	}
 	for k := range uint32(record.TalliesKept) {
 		t := s.TallyOf(k)
@@ -71,7 +71,7 @@ func (s Book) talliesOK() bool {
 		}
 		for i := range s.h().Count() {
 			b := t.Work(i)
-			settled := p <= s.Settled() && b.Sequences() > 0
+			settled := (p <= s.Settled() || s.settling(p)) && b.Sequences() > 0
 			if !settled && (b.Weight() != 0 || b.Amount() != 0 || b.Score() != 0) || !b.WellFormed() || b.Weight() > WeightOne {
 				return false
 			}
@@ -82,6 +82,9 @@ func (s Book) talliesOK() bool {
 	}
 	return true
 }
+
+// settling reports whether a closing may be settling a period.
+func (s Book) settling(p uint32) bool { return s.h().Closing() != 0 && p == s.Settled()+1 }
 
 func (s Book) scoresOK() bool {
 	if s.Layout.Validators == 0 {
@@ -117,6 +120,8 @@ func (s Book) saidOK(p, k uint32) bool {
 	unsettled := b.Stake() == 0 && b.Reward() == 0 && b.Agreement() == 0 && b.Trust() == 0
 	switch {
 	case !b.WellFormed():
+	case s.settling(p): // its numbers may be those of a settlement that goes on
+		return k < s.SeatsMax() || record.Zero(b) && record.Zero(given)
 	case b.Hash().IsZero() || k >= s.SeatsMax():
 		return record.Zero(b) && record.Zero(given)
 	case !b.Revealed() && !record.Zero(given), !record.Zero(given[2*s.h().Count():]):

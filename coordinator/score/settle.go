@@ -1,24 +1,14 @@
 package score
 
 import (
-	"cmp"
-	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"math/bits"
-	"slices"
+
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 )
 
-// Settlement: the ballots of a period become the members' scores and pay rewards.
-
-// voter is a validator that may score the period that is being settled.
-type voter struct {
-	seat   uint32
-	self   record.Member // its place as a member, or NoMember
-	given  record.Given  // the scores it revealed; all zero if it did not
-	weight uint64        // stake times trust, scaled down together
-	near   uint64        // closeness to the combined scores, summed over the members it scored
-	scored uint64        // how many of the settled members it scored
-	share  uint64        // its weight in the validators' part of the emission
-}
+// Settlement: the ballots of a period become the members' scores and pay rewards. A host may work
+// it off in several messages, so it goes in steps, whose results are in the ballots, the tallies
+// and the header.
 
 const (
 	// agreementRange is the distance from the combined score at which closeness is 0: half a unit.
@@ -32,25 +22,16 @@ const (
 	standingParts = 4
 )
 
-// Settles reports whether the next Advance settles a period.
+// Settles reports whether a period is due to be settled.
 func (s Book) Settles() bool { return s.SeatsMax() > 0 && s.Settled()+3 <= s.PeriodAt(s.Window()) }
 
-// Advance counts windows after the run's end, and settles the periods whose time is over.
-func (s Book) Advance(env Env) {
+// Advance counts windows after the run's end, and reports whether a period is due to be settled.
+func (s Book) Advance(env Env) bool {
 	if s.SeatsMax() == 0 {
-		return
+		return false
 	}
 	s.passTail(env)
-	// More than two periods can be due only after the run's end; the next message settles those.
-	for range 2 {
-		if !s.Settles() {
-			return
-		}
-		p := s.Settled() + 1
-		s.settlePeriod(p)
-		s.h().SetPeriodSettled(p)
-		s.handOver(p)
-	}
+	return s.Settles()
 }
 
 // passTail counts the windows since the run's end while periods are left to settle.
@@ -67,25 +48,116 @@ func (s Book) passTail(env Env) {
 	s.h().SetTail(max(s.Tail(), uint32(min(windows, uint64(end+1-s.h().Round())))))
 }
 
-// settlePeriod combines the scores of period p, pays rewards, and clears the places of the periods
-// to come.
-func (s Book) settlePeriod(p uint32) {
-	voters := s.voters(p)
+// The steps of a settlement. Header.Drawn is the one that goes on, Header.Cursor how much of it is
+// done.
+const (
+	finding   = 0 // finds the validators that are members
+	combining = 1
+	judging   = 2 // sets the validators' trust
+	vesting   = 3
+	limiting  = 4 // finds what is paid, and the most that a score is paid
+	summing   = 5
+	weighing  = 6 // divides WeightOne among the members
+	choosing  = 7 // finds who gets the tokens that are left over by rounding
+	adding    = 8
+	paying    = 9 // divides the emission, in the same way
+	deciding  = 10
+	crediting = 11
+	rewarding = 12 // pays the validators
+	lasting   = 13 // vests the last period's rewards
+	ending    = 14
+)
+
+// What steps take on Solana for each member, in compute units at most.
+const (
+	findUnits    = 8 // for each validator
+	combineUnits = 500
+	opinionUnits = 360 // besides, for each validator
+	judgeUnits   = 40
+	vestUnits    = 60
+	limitUnits   = 110
+	sumUnits     = 60
+	partUnits    = 220
+	lossUnits    = 80
+	addUnits     = 100
+	endUnits     = 100_000
+)
+
+// Settle settles the periods that are due, as far as the work goes, and reports whether it is done.
+// More than two periods can be due only after the run's end: the next message settles those.
+func (s Book) Settle(w *record.Meter) bool {
+	h := s.h()
+	for h.CheckPlace() < 2 && s.Settles() {
+		if !s.step(h.Drawn(), w) {
+			return false
+		}
+		h.SetCursor(0)
+		if h.Drawn() < ending {
+			h.SetDrawn(h.Drawn() + 1)
+			continue
+		}
+		h.SetDrawn(0)
+		h.SetCheckPlace(h.CheckPlace() + 1)
+	}
+	return true
+}
+
+// step continues a step of the settlement of the next period, and reports whether it is done.
+func (s Book) step(step uint32, w *record.Meter) bool {
+	p, h, n := s.Settled()+1, s.h(), uint32(s.h().Count())
 	t := s.TallyOf(p)
-	settled := uint64(0)
-	if t.Period() == p && s.Ballots(p).Period() == p {
-		settled = s.combineAll(p, t, voters)
+	worked, spoken := t.Period() == p, s.Ballots(p).Period() == p
+	last := h.Phase() == record.PhaseFinished && p == s.PeriodAt(h.Round())
+	switch {
+	case step <= combining && !(worked && spoken):
+	case step == finding:
+		return s.Each(w, s.SeatsMax(), findUnits*uint64(n), func(k uint32) { s.find(p, k) })
+	case step == combining:
+		return s.combineAll(p, t, w)
+	case step == judging:
+		if !w.Takes(judgeUnits * uint64(n)) {
+			return false
+		}
+		s.judgeValidators(p, spoken, worked && s.worked(t))
+	case step == vesting, step == lasting && last: // no later penalty can take the last period's
+		return s.Each(w, n, vestUnits, s.vest)
+	case step <= rewarding && h.Doubts(settled) > 0:
+		return s.emit(step, p, t, w)
+	case step == ending:
+		if !w.Takes(endUnits) {
+			return false
+		}
+		clear(s.TallyOf(p + 2))
+		clear(s.Ballots(p + 1))
+		h.SetPeriodSettled(p)
+		s.handOver(p)
+		s.forget()
 	}
-	s.judgeValidators(p, voters, settled, t.Period() == p && s.worked(t))
-	s.vest()
-	if settled > 0 {
-		s.emit(p, t, voters)
+	return true
+}
+
+// What a settlement keeps in the header: numbers of Header.Doubts, and of Header.Stream.
+const (
+	settled = 0 // members whose scores were combined
+	most    = 1 // above it a score is paid no more
+	over    = 2 // the Bar's Over; allOver if it is found
+
+	sum        = 0 // of the members' weights
+	members    = 1 // emission for members
+	validators = 2 // and for validators
+	least      = 3 // what is not given yet; then the Bar's Least
+
+	allOver = 1<<16 - 1
+)
+
+// forget removes what a settlement has kept.
+func (s Book) forget() {
+	for k := range uint32(4) {
+		s.h().SetStream(k, 0)
 	}
-	if s.h().Phase() == record.PhaseFinished && p == s.PeriodAt(s.h().Round()) {
-		s.vest() // no later penalty can take it
+	for k := range uint32(over + 1) {
+		s.h().SetDoubts(k, 0)
 	}
-	clear(s.TallyOf(p + 2))
-	clear(s.Ballots(p + 1))
 }
 
 // worked reports whether a tally has accepted results.
@@ -98,18 +170,36 @@ func (s Book) worked(t record.Tally) bool {
 	return false
 }
 
+// find notes in a validator's ballot which member it is, if it is one.
+func (s Book) find(p, k uint32) {
+	if !s.Votes(k, p) {
+		return
+	}
+	if i, ok := s.Find(s.Seat(k).Key()); ok {
+		s.Ballot(p, k).SetAgreement(uint16(i) + 1)
+	}
+}
+
+// voter is a validator that may score the period that is being settled. Until it is judged its
+// ballot has its place as a member, plus 1, as Agreement, near as Reward, and scored as Stake; and
+// then share as Reward.
+type voter struct {
+	seat   uint32
+	ballot record.Ballot
+	given  record.Given // the scores it revealed; all zero if it did not
+	weight uint64       // stake times trust, scaled down together
+	near   uint64       // closeness to the combined scores, summed over the members it scored
+	scored uint64       // how many of the settled members it scored
+}
+
 // voters returns the validators that may score period p. Their stakes are scaled down together to
 // 32 bits in all, so that nothing below overflows.
 func (s Book) voters(p uint32) []voter {
-	var list []voter
-	stakes := uint64(0)
+	list, stakes := make([]voter, 0, s.SeatsMax()), uint64(0)
 	for k := range s.SeatsMax() {
 		if s.Votes(k, p) {
-			self, ok := s.Find(s.Seat(k).Key())
-			if !ok {
-				self = record.NoMember
-			}
-			list = append(list, voter{seat: k, self: self, given: s.Given(p, k)})
+			b := s.Ballot(p, k)
+			list = append(list, voter{seat: k, ballot: b, given: s.Given(p, k), near: b.Reward(), scored: b.Stake()})
 			stakes += s.Seat(k).Stake()
 		}
 	}
@@ -122,27 +212,27 @@ func (s Book) voters(p uint32) []voter {
 	return list
 }
 
-// combineAll settles the scores of all members with accepted results in tally t of period p, and
-// returns their number.
-func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
-	all := uint64(0)
+// combineAll settles the scores of all members with accepted results in tally t of period p.
+func (s Book) combineAll(p uint32, t record.Tally, w *record.Meter) bool {
+	voters, all := s.voters(p), uint64(0)
 	for _, v := range voters {
 		all += v.weight
 	}
-	settled := uint64(0)
 	list := make([]opinion, 0, len(voters))
-	for i := range s.h().Count() {
+	units := combineUnits + opinionUnits*uint64(len(voters))
+	done := s.Each(w, uint32(s.h().Count()), units, func(n uint32) {
+		i := record.Member(n)
 		b, m := t.Work(i), s.Place(i)
 		if b.Sequences() == 0 {
 			if b.Missed() {
 				s.average(i, Zero) // it had shares, and none of its results was accepted
 			}
-			continue
+			return
 		}
 		list = list[:0]
 		for _, v := range voters {
 			// A member that is a validator does not score itself.
-			if u := v.given.Score(i); u != 0 && i != v.self {
+			if u := v.given.Score(i); u != 0 && uint32(v.ballot.Agreement()) != n+1 {
 				list = append(list, opinion{score: uint32(u), weight: v.weight})
 			}
 		}
@@ -152,10 +242,10 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 		}
 		agreed, ok := combine(list, all, standing)
 		if !ok {
-			continue
+			return
 		}
 		u := agreed.score
-		settled++
+		s.h().SetDoubts(settled, s.h().Doubts(settled)+1)
 		b.SetScore(uint16(u))
 		s.average(i, u)
 		if u <= Zero {
@@ -168,8 +258,12 @@ func (s Book) combineAll(p uint32, t record.Tally, voters []voter) uint64 {
 				v.scored++
 			}
 		}
+	})
+	for _, v := range voters {
+		v.ballot.SetReward(v.near)
+		v.ballot.SetStake(v.scored)
 	}
-	return settled
+	return done
 }
 
 // average adds score u to the moving average of member i.
@@ -194,14 +288,18 @@ func (s Book) penalize(i record.Member, tally record.Work) {
 	tally.SetAmount(cost)
 }
 
-// judgeValidators sets each validator's agreement and trust, given the number of settled members. A
-// validator that is silent when there was work to score loses trust, so that validators that are
-// gone do not count for long. One that committed and did not reveal loses most.
-func (s Book) judgeValidators(p uint32, voters []voter, settled uint64, work bool) {
-	spoken := s.Ballots(p).Period() == p
-	for n := range voters {
-		v := &voters[n]
-		b, seat := s.Ballot(p, v.seat), s.Seat(v.seat)
+// judgeValidators sets each validator's agreement and trust, if any has spoken. A validator that is
+// silent when there was work to score loses trust, so that validators that are gone do not count
+// for long. One that committed and did not reveal loses most.
+func (s Book) judgeValidators(p uint32, spoken, work bool) {
+	members := uint64(max(s.h().Doubts(settled), 1))
+	for _, v := range s.voters(p) {
+		b, seat := v.ballot, s.Seat(v.seat)
+		if spoken {
+			b.SetAgreement(0)
+			b.SetReward(0)
+			b.SetStake(0)
+		}
 		trust := uint64(seat.Trust())
 		switch {
 		case !spoken || b.Hash().IsZero():
@@ -213,9 +311,9 @@ func (s Book) judgeValidators(p uint32, voters []voter, settled uint64, work boo
 			trust = max(TrustMin, trust/2)
 		case v.scored > 0:
 			trust = judgedTrust(trust, v.near/v.scored)
-			agreement := v.near * AgreementOne / (settled * agreementRange)
+			agreement := v.near * AgreementOne / (members * agreementRange)
 			b.SetAgreement(uint16(agreement))
-			v.share = v.weight * agreement
+			b.SetReward(v.weight * agreement)
 		}
 		seat.SetTrust(uint8(trust))
 		b.SetTrust(uint8(trust))
@@ -232,109 +330,11 @@ func judgedTrust(trust, near uint64) uint64 {
 	return trust + (earned-trust+trustRise-1)/trustRise
 }
 
-// vest adds the members' unvested rewards to their balances.
-func (s Book) vest() {
-	for i := range s.h().Count() {
-		b := s.Place(i)
-		if v := b.Unvested(); v > 0 {
-			b.SetBalance(b.Balance() + v)
-			b.SetUnvested(0)
-		}
+// vest adds a member's unvested reward to its balance.
+func (s Book) vest(i uint32) {
+	b := s.Place(record.Member(i))
+	if v := b.Unvested(); v > 0 {
+		b.SetBalance(b.Balance() + v)
+		b.SetUnvested(0)
 	}
-}
-
-// MostPaid returns the score above which a member of a period is paid no more: the median, by
-// sequences, of the scores above 0. So a member that finds a way to look better than honest work,
-// such as to seal the gradient itself, is paid as honest work is.
-func MostPaid(members []MemberScore) int16 {
-	var good []opinion
-	total := uint64(0)
-	for _, m := range members {
-		if m.Score > 0 {
-			good = append(good, opinion{uint32(m.Score), uint64(m.Sequences)})
-			total += uint64(m.Sequences)
-		}
-	}
-	most, _ := weightedMedian(good, total)
-	return int16(most)
-}
-
-// emit pays for period p: members in proportion to their scores above 0, up to MostPaid, times the
-// sequences of their accepted results; validators in proportion to stake, trust and agreement. What
-// the treasury owes for points stays in it.
-func (s Book) emit(p uint32, t record.Tally, voters []voter) {
-	treasury := s.h().Treasury()
-	emission := min(s.h().Emission(), treasury-min(treasury, s.Unpaid(treasury)))
-	hi, lo := bits.Mul64(emission, uint64(s.h().ValidatorPercent()))
-	forValidators, _ := bits.Div64(hi, lo, 100)
-
-	scored := make([]MemberScore, s.h().Count())
-	for i := range scored {
-		scored[i] = readTally(t.Work(record.Member(i)), record.Member(i))
-	}
-	most := MostPaid(scored)
-	weights := make([]uint64, len(scored))
-	for i, m := range scored {
-		weights[i] = uint64(max(0, min(m.Score, most))) * uint64(m.Sequences)
-	}
-	given := uint64(0)
-	parts := distribute(WeightOne, weights)
-	for i, reward := range distribute(emission-forValidators, weights) {
-		if weights[i] == 0 {
-			continue
-		}
-		b, m := t.Work(record.Member(i)), s.Place(record.Member(i))
-		b.SetWeight(uint32(parts[i]))
-		b.SetAmount(reward)
-		m.SetUnvested(m.Unvested() + reward)
-		m.SetEarned(m.Earned() + reward)
-		given += reward
-	}
-	shares := make([]uint64, len(voters))
-	for n, v := range voters {
-		shares[n] = v.share
-	}
-	for n, reward := range distribute(forValidators, shares) {
-		seat := s.Seat(voters[n].seat)
-		s.Ballot(p, voters[n].seat).SetReward(reward)
-		seat.SetBalance(seat.Balance() + reward)
-		seat.SetEarned(seat.Earned() + reward)
-		given += reward
-	}
-	s.h().SetTreasury(s.h().Treasury() - given)
-	s.h().SetEmitted(s.h().Emitted() + given)
-}
-
-// distribute divides an amount in proportion to weights, whose sum fits 64 bits. Parts are rounded
-// down. The remainder goes, one each, to the parts that lost most by rounding, the first of equal
-// ones. If all weights are 0 so are the parts.
-func distribute(amount uint64, weights []uint64) []uint64 {
-	parts := make([]uint64, len(weights))
-	sum := uint64(0)
-	for _, w := range weights {
-		sum += w
-	}
-	if sum == 0 || amount == 0 {
-		return parts
-	}
-	type rest struct {
-		of   int
-		lost uint64
-	}
-	rests := make([]rest, 0, len(weights))
-	left := amount
-	for i, w := range weights {
-		hi, lo := bits.Mul64(amount, w)
-		part, lost := bits.Div64(hi, lo, sum) // below 2^64, since w <= sum
-		parts[i] = part
-		left -= part
-		if lost > 0 {
-			rests = append(rests, rest{of: i, lost: lost})
-		}
-	}
-	slices.SortStableFunc(rests, func(a, b rest) int { return cmp.Compare(b.lost, a.lost) })
-	for _, r := range rests[:left] {
-		parts[r.of]++
-	}
-	return parts
 }

@@ -10,17 +10,25 @@ func (b Buffer) Divide(r Slot, most, step uint32) (next uint32) {
 	d := batch.Division[*line]{Table: &line{b, r}, Trainers: r.ActiveLen(), Total: r.Batch(), Most: most}
 	if step > 0 {
 		d.Progress = batch.Progress{
-			Left: h.Stream(0), Weight: h.Stream(1), Bar: h.Stream(2),
-			Above: uint32(h.Stream(3) >> 32), Below: uint32(h.Stream(3)), Over: h.Drawn(),
+			Left: h.Stream(0), Weight: h.Stream(1), Bar: batch.Bar{Least: h.Stream(2), Over: h.Drawn()},
+			Above: uint32(h.Stream(3) >> 32), Below: uint32(h.Stream(3)),
 		}
 	}
 	next = d.Step(step)
 	h.SetStream(0, d.Left)
 	h.SetStream(1, d.Weight)
-	h.SetStream(2, d.Bar)
+	h.SetStream(2, d.Bar.Least)
 	h.SetStream(3, uint64(d.Above)<<32|uint64(d.Below))
-	h.SetDrawn(d.Over)
+	h.SetDrawn(d.Bar.Over)
 	return next
+}
+
+// DivideUnits returns what a step of Divide takes on Solana for each member, in compute units.
+func DivideUnits(step uint32) uint64 {
+	if step >= batch.Rounding && step < batch.Giving {
+		return 60
+	}
+	return 110
 }
 
 // line is a round's line of trainers, whose order by speeds is in the places' verifiers.
