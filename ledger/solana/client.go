@@ -332,7 +332,9 @@ func (c *Client) watch(ctx context.Context, run string, f, closing func(ledger.S
 					c.start(ctx, func(ctx context.Context) { c.listen(ctx, w.bell, w.place.run, part{w.bytes, solana.TailBytes}) })
 				}
 			case !errors.Is(err, ledger.ErrUnknownRun):
-				w.failures++
+				if w.failures++; w.failures == unheard {
+					c.log.Warn("no endpoint of Solana answers; asking until one does", "err", err)
+				}
 				pause = max(pause, patience.Pause(w.failures))
 				c.log.Debug("watching a run", "run", run, "err", err)
 			}
@@ -369,6 +371,9 @@ type watcher struct {
 	moved    time.Time
 	failures int
 }
+
+// unheard is after how many failures in a row, half a minute of them, a participant is told.
+const unheard = 8
 
 // stalled is the number of polls after which an endpoint is left if its chain has not moved.
 const stalled = 40
