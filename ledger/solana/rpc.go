@@ -93,7 +93,7 @@ func (c *Client) ask(ctx context.Context, at string, answer any, method string, 
 		Error  *rpcError       `json:"error"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("status %d without an answer: %w", res.StatusCode, err)
+		return fmt.Errorf("it answers with status %d and no JSON-RPC", res.StatusCode)
 	}
 	if r.Error != nil {
 		return r.Error
