@@ -63,8 +63,8 @@ func NewConfig(seed uint64, members, newcomers, churn int, steps uint32, pace ti
 				c.Moves = append(c.Moves, sim.Move{Round: r, Client: i, Do: sim.Come})
 			}
 		}
-		if k := int(r) / every; int(r)%every == 0 && k <= newcomers && k > 0 {
-			c.Moves = append(c.Moves, sim.Move{Round: r, Client: members + k - 1, Do: sim.Come})
+		if k := int(r-3) / every; int(r-3)%every == 0 && k < newcomers {
+			c.Moves = append(c.Moves, sim.Move{Round: r, Client: members + k, Do: sim.Come})
 		}
 		for range churn {
 			i := int(random.Uint64n(uint64(members)))

@@ -57,6 +57,9 @@ const (
 	// dialsMax is the number of members dialed at once.
 	dialsMax = 8
 
+	// pingsAtOnce is the number of members to which round trips are measured at once.
+	pingsAtOnce = 8
+
 	// addrsMax and addrBytesMax limit a member's addresses.
 	addrsMax = 16
 	// publicAddrsMax is the number of own public addresses announced before those through relays.
@@ -121,8 +124,8 @@ const (
 	placesEvery     = time.Second
 	refusedFor      = 30 * time.Second
 
-	// pingEvery is the interval between measurements of round trips. An answer within pingTimeout
-	// counts.
+	// pingEvery is the interval between measurements of round trips to pingsAtOnce peers. An answer
+	// within pingTimeout counts.
 	pingEvery   = 10 * time.Second
 	pingTimeout = 5 * time.Second
 

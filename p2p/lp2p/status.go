@@ -69,9 +69,10 @@ func (n *Network) Peers() []p2p.PeerStatus {
 	return list
 }
 
-// keepMeasuring measures the round trips to connected peers every pingEvery until the network
-// closes.
+// keepMeasuring measures the round trips to pingsAtOnce connected peers every pingEvery, in turn,
+// until the network closes. To all at once would be most of what an idle member of a large run does.
 func (n *Network) keepMeasuring() {
+	next := 0
 	tick := time.NewTicker(n.times.ping)
 	defer tick.Stop()
 	for {
@@ -84,17 +85,17 @@ func (n *Network) keepMeasuring() {
 		members := slices.Clone(n.members.list[:min(len(n.members.list), connectedMax)])
 		n.members.listMu.Unlock()
 		var pings sync.WaitGroup
-		free := make(chan struct{}, dialsMax)
-		for _, m := range members {
+		for looked, open := 0, 0; looked < len(members) && open < pingsAtOnce; looked++ {
+			next = (next + 1) % len(members)
+			m := members[next]
 			if n.host.Network().Connectedness(m.id) != network.Connected {
 				continue
 			}
-			free <- struct{}{}
+			open++
 			pings.Go(func() {
 				ctx, cancel := context.WithTimeout(network.WithNoDial(n.closing, "only measures"), pingTimeout)
 				defer cancel()
 				<-ping.Ping(ctx, n.host, m.id) // records the result in the peerstore
-				<-free
 			})
 		}
 		pings.Wait()
