@@ -25,7 +25,10 @@ import (
 // Config configures a run. Start from [NewConfig].
 type Config struct {
 	sim.Config
-	Listen  []string      // multiaddrs of libp2p, with port 0
+	Listen []string // multiaddrs of libp2p, with port 0
+	// Memory has connections of libp2p in memory in place of sockets, so that they can be under the
+	// clock of testing/synctest. Listen does not count then.
+	Memory  bool
 	For     time.Duration // after which the real run ends; 0: at the last step
 	Observe func(Record)  // called when a round opens
 }

@@ -37,6 +37,7 @@ type real struct {
 	dir     string
 	members []*member
 	began   time.Time
+	streams *streams // nil: sockets
 	moves   []sim.Move
 }
 
@@ -60,6 +61,9 @@ func Run(ctx context.Context, c Config) (list []Record, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.setup.Close()) }()
+	if c.Memory {
+		r.streams = &streams{delay: c.Delay + c.Jitter/2, listeners: map[string]*listener{}}
+	}
 	if r.count, err = newCounter(r.setup); err != nil {
 		return nil, err
 	}
@@ -112,6 +116,9 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 	}
 	for i := range r.cfg.Clients {
 		m := &member{real: r, index: i, listen: r.cfg.Listen}
+		if r.streams != nil {
+			m.listen = []string{fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", 1+i)}
+		}
 		if m.engine, err = newEngine(r.setup.Run); err != nil {
 			return nil, err
 		}
@@ -178,6 +185,9 @@ func (r *real) stop() {
 		m.await()
 		m.engine.Close()
 	}
+	if r.streams != nil {
+		r.streams.open.Wait()
+	}
 }
 
 func (m *member) do(ctx context.Context, d sim.Doing) error {
@@ -210,7 +220,11 @@ func (m *member) begin(ctx context.Context) error {
 		Run: sim.RunName, ID: r.id, Key: key, Ledger: r.chain.Client().As(key), Loop: m.loop, Engine: m.engine,
 		Listen: func(h p2p.Handler) (p2p.Network, error) {
 			return r.count.Wrap(h, func(h p2p.Handler) (p2p.Network, error) {
-				n, err := lp2p.New(lp2p.Options{Key: key, Run: r.id, Handler: h, Listen: m.listen, Reach: lp2p.ReachPublic, Count: r.count.sent})
+				o := lp2p.Options{Key: key, Run: r.id, Handler: h, Listen: m.listen, Reach: lp2p.ReachPublic, Count: r.count.sent}
+				if r.streams != nil {
+					o.Streams = r.streams
+				}
+				n, err := lp2p.New(o)
 				if err != nil {
 					return nil, err
 				}

@@ -52,10 +52,9 @@ func (n *Network) joinGossip() error {
 	return nil
 }
 
-// spreading returns gossipsub's parameters for messages that their authors send to all that they are
-// connected with. Passing them on serves the few others, so it takes a mesh of four neighbours, not
-// six to twelve, and a mention to six others of what was heard, not to a quarter of all: most of what
-// members sent by gossip were further copies.
+// spreading returns gossipsub's parameters for messages that authors send to all their neighbours.
+// Passing them on serves the few others, so it takes a mesh of four neighbours, not six to twelve,
+// and a mention to six others of what was heard, not to a quarter of all.
 func spreading() pubsub.GossipSubParams {
 	p := pubsub.DefaultGossipSubParams()
 	p.D, p.Dlo, p.Dhi, p.Dscore, p.Dout = 4, 3, 6, 2, 1

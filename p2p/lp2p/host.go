@@ -56,7 +56,6 @@ func newHost(o Options, g *gate) (host.Host, error) {
 	options := []libp2p.Option{
 		libp2p.Identity(sk),
 		libp2p.UserAgent("entrain"),
-		libp2p.Transport(tcp.NewTCPTransport), libp2p.Transport(quic.NewTransport),
 		libp2p.Security(tls.ID, tls.New), libp2p.Security(noise.ID, noise.New),
 		libp2p.DefaultMuxers,
 		libp2p.EnableRelay(), libp2p.EnableHolePunching(),
@@ -65,6 +64,11 @@ func newHost(o Options, g *gate) (host.Host, error) {
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankDials)),
 		libp2p.AddrsFactory(announced(addrs, public)),
 		libp2p.DisableMetrics(),
+	}
+	if o.Streams != nil {
+		options = append(options, libp2p.Transport(newStreamTransport(o.Streams)))
+	} else {
+		options = append(options, libp2p.Transport(tcp.NewTCPTransport), libp2p.Transport(quic.NewTransport))
 	}
 	if o.Count != nil {
 		options = append(options, libp2p.BandwidthReporter(counting(o.Count)))
@@ -82,7 +86,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := listenOn(h, addrs, optional); err != nil {
+	if err := listenOn(h, addrs, optional, o.Streams == nil); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -120,11 +124,14 @@ func parseRelays(relays []string, g *gate) ([]peer.AddrInfo, error) {
 }
 
 // listenOn listens on every address, or on at least one if they are optional. The host itself would
-// accept any one.
-func listenOn(h host.Host, addrs []ma.Multiaddr, optional bool) error {
+// accept any one. ports reports whether they are ports of this machine.
+func listenOn(h host.Host, addrs []ma.Multiaddr, optional, ports bool) error {
 	var errs []error
 	for _, a := range addrs {
-		err := portFree(a)
+		var err error
+		if ports {
+			err = portFree(a)
+		}
 		if err == nil {
 			err = h.Network().Listen(a)
 		}

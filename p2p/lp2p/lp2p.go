@@ -101,6 +101,9 @@ type Options struct {
 	// addition to those before. Network goroutines call it.
 	Allot func(to key.Public, bytes int) bool
 
+	// Streams, if not nil, carries connections in place of TCP and QUIC. Listen names its addresses.
+	Streams Streams
+
 	// Count, if not nil, is told of all that is sent: of each write to a stream, by the stream's
 	// protocol ("" while that is negotiated), and of each gossip message to each neighbour, as
 	// CountGossip, whose bytes are among those of the stream. Network goroutines call it.

@@ -70,7 +70,7 @@ func (n *Network) Peers() []p2p.PeerStatus {
 }
 
 // keepMeasuring measures the round trips to pingsAtOnce connected peers every pingEvery, in turn,
-// until the network closes. To all at once would be most of what an idle member of a large run does.
+// until the network closes. Pings to all would be most of what an idle member of a large run does.
 func (n *Network) keepMeasuring() {
 	next := 0
 	tick := time.NewTicker(n.times.ping)

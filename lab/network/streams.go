@@ -1,0 +1,185 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// streams are an lp2p.Streams in memory. What is written arrives after a delay.
+type streams struct {
+	delay time.Duration
+	open  sync.WaitGroup // ends of connections
+
+	mu        sync.Mutex // guards listeners
+	listeners map[string]*listener
+}
+
+// listener is a net.Listener of streams.
+type listener struct {
+	of     *streams
+	at     *net.TCPAddr
+	came   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Listen implements lp2p.Streams.
+func (s *streams) Listen(address string) (net.Listener, error) {
+	at, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listeners[address] != nil {
+		return nil, fmt.Errorf("listen on %s: it is taken", address)
+	}
+	l := &listener{of: s, at: at, came: make(chan net.Conn), closed: make(chan struct{})}
+	s.listeners[address] = l
+	return l, nil
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.came:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		l.of.mu.Lock()
+		defer l.of.mu.Unlock()
+		delete(l.of.listeners, l.at.String())
+		close(l.closed)
+	})
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *listener) Addr() net.Addr { return l.at }
+
+// Dial implements lp2p.Streams.
+func (s *streams) Dial(ctx context.Context, address string) (net.Conn, error) {
+	s.mu.Lock()
+	l := s.listeners[address]
+	s.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("dial %s: nobody listens", address)
+	}
+	from := &net.TCPAddr{IP: l.at.IP, Port: 1 << 15}
+	a, b := net.Pipe()
+	near, far := s.newConn(a, from, l.at), s.newConn(b, l.at, from)
+	select {
+	case l.came <- far:
+		return near, nil
+	case <-l.closed:
+	case <-ctx.Done():
+	}
+	near.Close()
+	far.Close()
+	return nil, fmt.Errorf("dial %s: nobody answers", address)
+}
+
+// conn is one end of a connection. A writer does not wait for the reader.
+type conn struct {
+	net.Conn
+	delay    time.Duration
+	from, to *net.TCPAddr
+
+	mu     sync.Mutex // guards what follows
+	queue  []written
+	closed bool
+	wake   chan struct{} // holds a token when there is something new
+}
+
+type written struct {
+	data []byte
+	due  time.Time
+}
+
+func (s *streams) newConn(pipe net.Conn, from, to *net.TCPAddr) *conn {
+	c := &conn{Conn: pipe, delay: s.delay, from: from, to: to, wake: make(chan struct{}, 1)}
+	s.open.Go(c.deliver)
+	return c
+}
+
+// LocalAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr { return c.from }
+
+// RemoteAddr implements net.Conn.
+func (c *conn) RemoteAddr() net.Addr { return c.to }
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, net.ErrClosed
+	}
+	c.queue = append(c.queue, written{append([]byte(nil), b...), time.Now().Add(c.delay)})
+	c.changed()
+	return len(b), nil
+}
+
+// Close implements net.Conn. What was written before still arrives. Reading ends at once: yamux
+// waits for that with a lock held, and no time passes in a bubble of synctest while others wait for
+// the lock.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.changed()
+	c.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // the other end may not read any more
+	return c.Conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) changed() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+// deliver passes on what is written until the connection is closed.
+func (c *conn) deliver() {
+	defer c.Conn.Close()
+	for range c.wake {
+		c.mu.Lock()
+		queue, closed := c.queue, c.closed
+		c.queue = nil
+		c.mu.Unlock()
+		for _, w := range queue {
+			time.Sleep(time.Until(w.due))
+			if _, err := c.Conn.Write(w.data); err != nil {
+				return
+			}
+		}
+		if closed {
+			return
+		}
+	}
+}
