@@ -57,7 +57,7 @@ func (n *network) createRun(ctx context.Context) error {
 		chain.As(k).Submit(ctx, body, func(err error) { left, failed = left-1, errors.Join(failed, err) })
 	}
 	wait := func() {
-		for left > 0 && n.clock.Step() {
+		for left > 0 && n.ledger.Step() {
 		}
 	}
 	for _, body := range bodies {
@@ -79,7 +79,11 @@ func (n *network) createRun(ctx context.Context) error {
 // order sends a message of the run's owner, again while it is refused, as Resume is until the run
 // has come to a pause.
 func (n *network) order(m coordinator.Message) {
-	n.chain.Client().As(n.owner).Submit(context.Background(), host.ToRun(runName, m), func(err error) {
+	client := n.chain.Client()
+	if n.cfg.crowded() {
+		client.Via(n.ledger.Post, func(f func()) { n.owed = append(n.owed, f) }, n.ledger.Now)
+	}
+	client.As(n.owner).Submit(context.Background(), host.ToRun(runName, m), func(err error) {
 		if err != nil && n.state().Phase() != coordinator.Finished {
 			n.clock.After(orderEvery, func() { n.order(m) })
 		}

@@ -10,15 +10,16 @@ import (
 
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
+	ledgermem "github.com/entrain-network/entrain/ledger/mem"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 )
 
 // part is participants that share a clock. A small network has one part, on the clock of the
-// ledger. The parts of a crowd run side by side for crowdTick of virtual time; then the ledger
-// does, and what they sent each other is handed over. So the history depends on the seed alone, not
-// on the number of processors.
+// ledger. The parts of a crowd and the ledger run side by side for crowdTick of virtual time; then
+// faults happen, and what they sent each other is handed over. So the history depends on the seed
+// alone, not on the number of processors.
 type part struct {
 	network   *network
 	clock     *loop.Virtual
@@ -29,11 +30,21 @@ type part struct {
 	// What its participants have done since the parts met last:
 	chainward []func()       // what they asked of the ledger
 	lines     []byte         // of the log
+	told      []func()       // what the ledger tells them, which ran beside them
 	happened  []Event        // of the log, those that note takes
 	touched   []*participant // that took an event, or ended
 
+	// What they had by then, which is looked at beside what they do next:
+	logged []byte
+	heard  []func()
+
 	bodies map[any][]byte // of events that many report
-	worked time.Duration  // for which it ran last
+}
+
+// turn is what one goroutine does at a time, beside the others.
+type turn struct {
+	run    func()
+	worked time.Duration // for which it ran last
 }
 
 // crowd is the number of clients above which there are crowdParts parts, and arrivals are rounded
@@ -47,6 +58,7 @@ func (c Config) crowded() bool { return c.Clients > crowd }
 func (n *network) divide() error {
 	clocks := []*loop.Virtual{n.clock}
 	if n.cfg.crowded() {
+		n.turns = []*turn{{run: func() { n.ledger.Run(n.until) }}, {run: n.writeLog}}
 		clocks = nil
 		for range crowdParts {
 			clocks = append(clocks, loop.NewVirtual(n.start))
@@ -63,9 +75,21 @@ func (n *network) divide() error {
 	if n.cfg.crowded() {
 		for i, p := range n.mesh.Divide(loops) {
 			n.parts[i].peers = p
+			n.turns = append(n.turns, &turn{run: n.parts[i].run})
 		}
 	}
 	return nil
+}
+
+// run runs the part until the parts meet.
+func (p *part) run() {
+	for i, f := range p.heard {
+		f()
+		p.heard[i] = nil
+	}
+	p.heard = p.heard[:0]
+	p.peers.Receive()
+	p.clock.Run(p.network.until)
 }
 
 // advance runs the next event, or in a crowd all until the next time at which the parts meet. It
@@ -75,62 +99,72 @@ func (n *network) advance() bool {
 		return n.clock.Step()
 	}
 	next, any := n.clock.Next()
+	if at, ok := n.ledger.Next(); ok && (!any || at.Before(next)) {
+		next, any = at, true
+	}
 	for _, p := range n.parts {
-		if at, ok := p.clock.Next(); ok && (!any || at.Before(next)) {
+		at, ok := p.clock.Next()
+		if len(p.heard) > 0 {
+			at, ok = p.clock.Now(), true
+		}
+		if ok && (!any || at.Before(next)) {
 			next, any = at, true
 		}
 	}
 	if !any {
 		return false
 	}
-	until := next.Add(crowdTick - 1).Truncate(crowdTick)
-	n.aside(func(p *part) {
-		began := time.Now()
-		p.peers.Receive()
-		p.clock.Run(until)
-		p.worked = time.Since(began)
-	})
+	n.until = next.Add(crowdTick - 1).Truncate(crowdTick)
+	n.aside()
 	for _, p := range n.parts {
 		for i, f := range p.chainward {
-			n.clock.Post(f)
+			n.ledger.Post(f)
 			p.chainward[i] = nil
 		}
 		p.chainward = p.chainward[:0]
 	}
-	n.clock.Run(until)
+	n.ledger.Run(n.until)
+	for _, f := range n.owed {
+		f()
+	}
+	n.owed = n.owed[:0]
+	n.clock.Run(n.until)
 	n.mesh.Meet()
 	for _, p := range n.parts {
+		p.told, p.heard = p.heard, p.told
 		p.flush()
 	}
+	n.met = n.until
 	return true
 }
 
-// aside calls f for all parts, on as many processors as there are. It begins with those that took
-// longest before, so that all processors end at about the same time.
-func (n *network) aside(f func(*part)) {
-	n.turns = append(n.turns[:0], n.parts...)
-	slices.SortStableFunc(n.turns, func(p, q *part) int { return cmp.Compare(q.worked, p.worked) })
+// aside runs the parts, and what else there is to do beside them, on as many processors as there
+// are. It begins with what took longest before, so that all processors end at about the same time.
+func (n *network) aside() {
+	slices.SortStableFunc(n.turns, func(a, b *turn) int { return cmp.Compare(b.worked, a.worked) })
 	var next atomic.Int32
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(n.turns); i = int(next.Add(1)) - 1 {
-			f(n.turns[i])
+			began := time.Now()
+			n.turns[i].run()
+			n.turns[i].worked = time.Since(began)
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(n.parts)) - 1 {
+	for range min(runtime.GOMAXPROCS(0), len(n.turns)) - 1 {
 		others.Go(work)
 	}
 	work()
 	others.Wait()
 }
 
-// ask has f run on the ledger's clock.
-func (p *part) ask(f func()) {
-	if p.clock == p.network.clock {
-		p.clock.Post(f)
-		return
+// client returns a connection to the ledger for the part's participants.
+func (p *part) client() *ledgermem.Client {
+	c, n := p.network.chain.Client(), p.network
+	if n.cfg.crowded() {
+		c.Via(func(f func()) { p.chainward = append(p.chainward, f) }, func(f func()) { p.told = append(p.told, f) }, func() time.Time { return n.met })
 	}
-	p.chainward = append(p.chainward, f)
+	return c
 }
 
 // touch notes that a participant took an event or ended, so that its parameters are looked at.
@@ -166,16 +200,29 @@ func (p *part) record(i int, got event.Event) {
 	}
 }
 
-// flush writes the part's lines into the log.
+// flush writes the part's lines into the log: in a crowd, beside what the parts do next.
 func (p *part) flush() {
 	n := p.network
-	n.log.Write(p.lines)
-	p.lines = p.lines[:0]
+	p.lines, p.logged = p.logged, p.lines
+	if !n.cfg.crowded() {
+		p.writeLog()
+	}
 	for _, e := range p.happened {
 		n.note(e)
 	}
 	clear(p.happened)
 	p.happened = p.happened[:0]
+}
+
+func (n *network) writeLog() {
+	for _, p := range n.parts {
+		p.writeLog()
+	}
+}
+
+func (p *part) writeLog() {
+	p.network.log.Write(p.logged)
+	p.logged = p.logged[:0]
 }
 
 // untouched reports whether nothing that the participants did is still to be inspected.

@@ -46,7 +46,7 @@ func (p *participant) begin(ctx context.Context) {
 	n := p.network
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.scope = loop.NewScope(p.part.clock)
-	p.chain = n.chain.Client().Via(p.part.ask)
+	p.chain = p.part.client()
 	p.chain.Cut(p.cut)
 	cfg, err := n.corrupt(p.index, node.Config{
 		Run: runName, ID: n.state().ID(), Key: p.key, Ledger: p.chain.As(p.key), Loop: wrongClock{p.scope, p}, Engine: p.part.engine,

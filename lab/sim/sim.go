@@ -149,12 +149,16 @@ type network struct {
 	spec    spec.Spec
 	text    []byte // the specification
 	clock   *loop.Virtual
+	ledger  *loop.Virtual // the chain's: clock, but in a crowd
 	start   time.Time
+	until   time.Time // to which a crowd's clocks run
+	met     time.Time // at which they met last
+	owed    []func()  // what the ledger tells the owner
 	chain   *ledgermem.Chain
 	common  *common
 	sharing *sharing
 	parts   []*part
-	turns   []*part        // memory of aside
+	turns   []*turn        // of a crowd
 	touched []*participant // memory of takeTouched
 	mesh    *p2pmem.Mesh
 	set     *data.Set
@@ -303,6 +307,10 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
 		clients: map[key.Public]int{}, common: newCommon(cfg), sharing: newSharing(),
 	}
+	n.ledger = n.clock
+	if cfg.crowded() {
+		n.ledger = loop.NewVirtual(start)
+	}
 	n.misled = slices.ContainsFunc(adversary.Misleaders(), func(k adversary.Kind) bool { return slices.Contains(cfg.Adversaries, k.Name) })
 	if err := n.prepareData(ctx); err != nil {
 		return nil, err
@@ -330,7 +338,7 @@ func (n *network) key(client int) key.Private {
 
 // connect creates the ledger, the network and the run.
 func (n *network) connect(ctx context.Context) (err error) {
-	n.chain, err = ledgermem.New(n.clock, ledgermem.Options{
+	n.chain, err = ledgermem.New(n.ledger, ledgermem.Options{
 		Genesis: n.genesis(), Seed: n.seed, Block: 250 * time.Millisecond, Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Referees: verify.NewReferee,
 	})
 	if err != nil {
@@ -343,7 +351,12 @@ func (n *network) connect(ctx context.Context) (err error) {
 	if err := n.divide(); err != nil {
 		return err
 	}
-	return n.createRun(ctx)
+	if err := n.createRun(ctx); err != nil {
+		return err
+	}
+	n.met = n.ledger.Now()
+	n.clock.Run(n.met)
+	return nil
 }
 
 // fanout is the number of participants to which one passes on gossip. An author reaches all itself,
@@ -463,6 +476,7 @@ func (n *network) finish() {
 	n.report.Virtual = n.clock.Now().Sub(n.start)
 	n.report.Holders = n.holders()
 	n.judged()
+	n.writeLog()
 	copy(n.report.Log[:], n.log.Sum(nil))
 	for _, p := range n.members {
 		p.end()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -17,6 +18,8 @@ import (
 type Client struct {
 	chain   *Chain
 	post    func(func()) // of the chain's loop
+	tells   func(func()) // runs what watches and answers call
+	now     func() time.Time
 	cut     bool
 	watches []*watch
 }
@@ -25,22 +28,23 @@ var _ ledger.Sender = (*Client)(nil)
 
 // Client returns a new connection to the chain.
 func (c *Chain) Client() *Client {
-	client := &Client{chain: c, post: c.loop.Post}
+	client := &Client{chain: c, post: c.loop.Post, tells: func(f func()) { f() }, now: c.loop.Now}
 	c.loop.Post(func() { c.clients = append(c.clients, client) })
 	return client
 }
 
 // Via has all that the client is asked to do begin with post, which runs a function on the chain's
-// loop: for a participant on another loop.Virtual, which may not post there itself.
-func (c *Client) Via(post func(func())) *Client {
-	c.post = post
+// loop, and all that it tells go through tells, which is called there: for a participant on another
+// loop.Virtual, beside which the chain's runs. now is the time with which it signs.
+func (c *Client) Via(post, tells func(func()), now func() time.Time) *Client {
+	c.post, c.tells, c.now = post, tells, now
 	return c
 }
 
 // Cut separates the client from the chain, or reconnects them. While cut, nothing passes in
 // either direction, and messages on the way are lost.
 func (c *Client) Cut(on bool) {
-	c.chain.loop.Post(func() {
+	c.post(func() {
 		c.cut = on
 		if !on {
 			c.tell()
@@ -49,7 +53,7 @@ func (c *Client) Cut(on bool) {
 }
 
 // As returns a ledger that acts for the key of k through this connection.
-func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, c.chain.loop.Now) }
+func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, c.now) }
 
 // ChainID implements ledger.Reader.
 func (c *Client) ChainID() string { return c.chain.opts.Genesis.Chain }
@@ -98,7 +102,7 @@ func (c *Client) arrived(w *watch, changed uint64, s ledger.Snapshot) {
 	case w.ctx.Err() != nil || w.got && changed <= w.newest:
 	default:
 		w.got, w.newest = true, changed
-		w.f(s)
+		c.tells(func() { w.f(s) })
 	}
 }
 
@@ -151,7 +155,7 @@ func (s *submission) reply(err error) {
 		}
 		s.end()
 		if s.ctx.Err() == nil {
-			s.done(err)
+			c.tells(func() { s.done(err) })
 		}
 	})
 }
@@ -198,7 +202,7 @@ func ask[T any](ctx context.Context, c *Client, run string, question func(run st
 					return
 				}
 				ended = true
-				done(answer, err)
+				c.tells(func() { done(answer, err) })
 			})
 		})
 	}
