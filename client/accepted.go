@@ -33,7 +33,7 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	} else if rs.accepting == nil {
 		return nil, false
 	}
-	set, missing := rs.accepting, 0
+	set := rs.accepting
 	there := func(i coordinator.Member) bool {
 		k := m.chosen(rs, i)
 		if k >= 0 && !rs.known.Of(i)[k].held {
@@ -50,18 +50,13 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	set.renewed = set.renewed[:0]
 	if m.reconsiders {
 		set.lacking = slices.DeleteFunc(set.lacking, there)
-		for _, i := range set.lacking {
-			if set.chosen[i] == notNamed {
-				missing++
-			}
+		if slices.ContainsFunc(set.lacking, func(i coordinator.Member) bool { return set.chosen[i] == notNamed }) {
+			m.askMissing(rs, set.missing)
 		}
 	}
 	// At other events as far as the first that lacks: all together, each is looked at once.
 	for len(set.lacking) > 0 && there(set.lacking[0]) {
 		set.lacking = set.lacking[1:]
-	}
-	if missing > 0 {
-		m.askMissing(rs, func(i coordinator.Member) bool { return set.chosen[i] == notNamed })
 	}
 	if len(set.lacking) > 0 {
 		return nil, false
@@ -72,6 +67,16 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 		}
 	}
 	return payloads, true
+}
+
+// missing returns the members of whose accepted results no commitment is known.
+func (a *accepting) missing() (list []coordinator.Member) {
+	for i, k := range a.chosen {
+		if k == notNamed {
+			list = append(list, coordinator.Member(i))
+		}
+	}
+	return list
 }
 
 // accept begins to look for the accepted set of a round, which is final, if nothing has yet.

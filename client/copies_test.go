@@ -112,7 +112,14 @@ func TestHiddenCommitmentsTakeNoRoom(t *testing.T) {
 	for range (members + askMax - 1) / askMax {
 		m.out = nil
 		m.now += reAskMs
-		m.askMissing(rs, func(i coordinator.Member) bool { return i < hidden || asked[i] == 0 })
+		m.askMissing(rs, func() (missing []coordinator.Member) {
+			for i := range coordinator.Member(members) {
+				if i < hidden || asked[i] == 0 {
+					missing = append(missing, i)
+				}
+			}
+			return missing
+		})
 		for _, a := range m.out {
 			for _, i := range a.(AskCommitments).Of {
 				asked[i]++

@@ -21,7 +21,7 @@ type StateChanged struct {
 	TimeMs uint64
 }
 
-// Tick reports that time has passed. Drivers send it several times a second.
+// Tick reports that time has passed. Drivers send it by Machine.Wake at the latest.
 type Tick struct{}
 
 // Loaded ends the start. The driver holds the parameters with the hash Params, which were current

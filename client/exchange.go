@@ -93,7 +93,7 @@ func (m peerExchange) late(round coordinator.Round) (string, bool) {
 
 // wanted waits twice as long each time: what gossip does not bring, members ask for.
 func (m peerExchange) wanted(*dispute.Commitment) bool {
-	return m.now >= m.work.publishedAt+republishMs<<min(m.work.published, 4)
+	return m.reached(m.work.publishedAt + republishMs<<min(m.work.published, 4))
 }
 
 // complete waits for everybody: with overlap a round lasts until all have trained, though their
@@ -110,7 +110,6 @@ func (peerExchange) patience(ms uint64, _ uint32) uint64 { return ms }
 func (m peerExchange) whom(rs *results) (to key.Public, ok bool) {
 	if rs.askedAt == 0 && !(m.slices() && rs.number < m.state.Round()) {
 		rs.askedAt = max(m.now, 1)
-		return to, false
 	}
 	if !m.due(&rs.askedAt, m.patience(reAskMs, rs.asks)) {
 		return to, false

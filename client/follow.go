@@ -223,7 +223,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 		patience *= 2
 	}
 	u, found := f.choose()
-	late := m.now >= f.sinceMs+patience<<f.tries
+	late := m.reached(f.sinceMs + patience<<f.tries)
 	switch {
 	case late, f.split(), found && u.Bytes > min(m.cfg.UpdateMax, uint64(r.AcceptedCount())*uint64(m.cfg.PayloadMax)):
 		f.over = m.affords(rs)

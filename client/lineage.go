@@ -268,7 +268,7 @@ func (m peerExchange) endings() (list []Ending, known bool) {
 		return nil, false
 	}
 	rs := m.find(m.lineage.round)
-	missing := make([]bool, m.state.Limits().Members)
+	var missing []coordinator.Member
 	known = true
 	for i := range m.lineage.count {
 		a := m.lineage.of(i)
@@ -276,11 +276,11 @@ func (m peerExchange) endings() (list []Ending, known bool) {
 		case a.standing == accepted && a.key == m.state.Key(i):
 			list = append(list, Ending{a.key, a.state})
 		case a.standing == unnamed && (rs == nil || !m.split(rs, i)):
-			missing[i], known = true, false
+			missing, known = append(missing, i), false
 		}
 	}
 	if !known && rs != nil {
-		m.askMissing(rs, func(i coordinator.Member) bool { return missing[i] })
+		m.askMissing(rs, func() []coordinator.Member { return missing })
 	}
 	return list, known
 }

@@ -28,6 +28,9 @@
 package client
 
 import (
+	"math"
+
+	"github.com/entrain-network/entrain/client/underway"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -66,13 +69,14 @@ type Machine struct {
 	lineage lineage
 	rounds  []*results  // ascending by number, the last few rounds
 	found   [8]*results // of rounds, by their number
-	fetches fetches
+	fetches underway.Requests
 	seats   [8]seat // of the last rounds
 	// reconsiders says that the events may change which candidates can be fetched, or that time has
 	// passed.
 	reconsiders bool
-	turns       uint64 // events so far but for time and what others send
+	turns       uint64 // events so far but for time, what others send, and states that moved nothing
 	settledAt   uint64 // the turn in which settle looked back
+	wakeAt      uint64
 	witness     reports
 	pace        pace
 	saved       coordinator.Epoch // epoch whose checkpoint was asked for
@@ -113,13 +117,20 @@ func New(cfg Config) *Machine {
 func (m *Machine) Step(nowMs uint64, events ...Event) []Action {
 	m.now = max(m.now, nowMs)
 	m.out = nil
-	m.reconsiders = false
+	m.reconsiders, m.wakeAt = false, math.MaxUint64
 	for _, ev := range events {
 		m.take(ev)
 	}
 	m.decide()
+	if len(m.out) > 0 || !m.reconsiders || len(m.duties)+len(m.frauds) > 0 || m.slices() || m.run.Exchange == coordinator.Buckets {
+		m.wakeAt = m.now // at once: looked at again
+	}
 	return m.out
 }
+
+// Wake returns the time by which the machine needs a Tick. Unless another event comes, it asks for
+// nothing before.
+func (m *Machine) Wake() uint64 { return m.wakeAt }
 
 // take takes one event.
 func (m *Machine) take(ev Event) {
@@ -130,7 +141,9 @@ func (m *Machine) take(ev Event) {
 		m.witness.waits = false
 	default:
 		m.witness.waits, m.unretained, m.reconsiders = false, true, true
-		m.turns++
+		if s, ok := ev.(StateChanged); !ok || !m.hasState || m.moved(s.State) {
+			m.turns++
+		}
 	}
 	switch ev := ev.(type) {
 	case StateChanged:
@@ -234,6 +247,12 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	m.unread = true
 }
 
+// moved reports whether the run has moved on in a newer state, or somebody has come or gone.
+func (m *Machine) moved(s coordinator.State) bool {
+	o := m.state
+	return s.Round() != o.Round() || s.Phase() != o.Phase() || s.Epoch() != o.Epoch() || s.Count() != o.Count() || s.Present() != o.Present()
+}
+
 // ledgerMs estimates the ledger's time: that of the newest state, and what has passed since.
 func (m *Machine) ledgerMs() uint64 { return uint64(int64(m.now) - m.aheadMs) }
 
@@ -297,9 +316,17 @@ func (m *Machine) decideRound() {
 // due reports whether an action that was last asked for at time *last (0: never) may be asked for
 // again after wait milliseconds. If so, it sets *last to now.
 func (m *Machine) due(last *uint64, wait uint64) bool {
-	if *last != 0 && m.now < *last+wait {
+	if *last != 0 && !m.reached(*last+wait) {
 		return false
 	}
 	*last = max(m.now, 1)
 	return true
+}
+
+// reached reports whether it is a time. If not, the machine is to be woken then.
+func (m *Machine) reached(t uint64) bool {
+	if m.now < t {
+		m.wakeAt = min(m.wakeAt, t)
+	}
+	return m.now >= t
 }

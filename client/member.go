@@ -122,7 +122,7 @@ func (m *Machine) decideCheckpoint() {
 		m.saving = saving{epoch, m.now}
 	}
 	endings, known := m.exchange.endings()
-	if !known && m.now < m.saving.since+min(endingsPatience, m.run.CooldownMs/2) {
+	if !known && !m.reached(m.saving.since+min(endingsPatience, m.run.CooldownMs/2)) {
 		return
 	}
 	m.saved = epoch

@@ -244,7 +244,11 @@ func (p *peer) drain() {
 	for len(p.inbox) > 0 {
 		ev := p.inbox[0]
 		p.inbox = p.inbox[1:]
+		wake := p.machine.Wake()
 		for _, a := range p.machine.Step(p.now, ev) {
+			if _, tick := ev.(Tick); tick && p.now < wake {
+				p.t.Fatalf("%s asks at %d ms for %T, and was to sleep until %d", p.name, p.now, a, wake)
+			}
 			p.perform(a)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client/table"
+	"github.com/entrain-network/entrain/client/underway"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -53,9 +54,10 @@ type results struct {
 	parked    []place // of those that could not be when they were looked at last
 	askedAt   uint64
 	asks      uint32
-	wholeAt   uint64             // in this turn of the machine no commitment was missing
-	passes    uint32             // how often all that were wanted have been asked after
-	askFrom   coordinator.Member // the next request begins here: the last one had no room for more
+	missing   []coordinator.Member // of whom no commitment that counts was known, in order
+	missingAt uint64               // in this turn of the machine: within one, none is added
+	passes    uint32               // how often all that were wanted have been asked after
+	askFrom   coordinator.Member   // the next request begins here: the last one had no room for more
 	// The members before these were found to lack nothing: see lacks.
 	unknown, unheld coordinator.Member
 	accepting       *accepting // nil until the accepted set is wanted
@@ -73,7 +75,7 @@ type candidate struct {
 	commitment *dispute.Commitment // of signed
 	signed     *dispute.Signed
 	id         wire.Hash
-	fetching   *fetching // nil: it is not
+	fetching   *underway.Request // nil: it is not
 	triedAt    uint64
 	tries      uint8
 	held       bool // the payload is there and decodes, or the range of it that this member sums
@@ -277,18 +279,29 @@ func (m *Machine) decideResults() {
 		if !m.reads(rs) {
 			continue
 		}
-		if rs.wholeAt == m.turns {
-			continue
-		}
-		if m.askMissing(rs, func(i coordinator.Member) bool {
-			if i == m.member.index && m.work.done < rs.number {
-				return false // it will be made here
-			}
-			return rs.expects(i) && m.exchange.awaited(r, i) && m.best(rs, i, false) == nil
-		}) {
-			rs.wholeAt = m.turns
+		if rs.missingAt != m.turns || len(rs.missing) > 0 {
+			m.askMissing(rs, func() []coordinator.Member { return m.missing(rs, r) })
 		}
 	}
+}
+
+// missing returns the members of whose results no commitment is known that counts.
+func (m *Machine) missing(rs *results, r coordinator.RoundState) []coordinator.Member {
+	known := func(i coordinator.Member) bool {
+		own := i == m.member.index && m.work.done < rs.number // it will be made here
+		return own || !rs.expects(i) || !m.exchange.awaited(r, i) || m.best(rs, i, false) != nil
+	}
+	if rs.missingAt == m.turns {
+		rs.missing = slices.DeleteFunc(rs.missing, known)
+		return rs.missing
+	}
+	rs.missingAt, rs.missing = m.turns, rs.missing[:0]
+	for i := range rs.members {
+		if !known(i) {
+			rs.missing = append(rs.missing, i)
+		}
+	}
+	return rs.missing
 }
 
 // fetchOpen asks for payloads in the order in which their commitments came, at most fetchesMax at a
@@ -316,55 +329,22 @@ func (m *Machine) fetchOpen(rs *results) {
 	}
 }
 
-// fetching is a fetch of a payload under way.
-type fetching struct {
-	sinceMs uint64
-	recent  bool // it counts as begun less than slowMs ago
-}
-
-// fetches counts the fetches under way.
-type fetches struct {
-	count  int
-	recent int         // of those, how many began less than slowMs ago
-	begun  []*fetching // the recent ones, in order of time, and some that are over
-}
-
 // fetchesFull reports whether no more fetches should begin.
 func (m *Machine) fetchesFull() bool {
-	f := &m.fetches
-	for len(f.begun) > 0 && m.now >= f.begun[0].sinceMs+slowMs {
-		f.pass(f.begun[0])
-		f.begun = f.begun[1:]
-	}
+	m.fetches.Age(func(sinceMs uint64) bool { return m.reached(sinceMs + slowMs) })
 	most := fetchesMax
 	if m.cfg.PayloadMax > 0 {
 		most = max(most, min(int(m.state.Count())/fetchParts, fetchBytes/int(m.cfg.PayloadMax)))
 	}
-	return f.recent >= most || f.count >= slowFactor*most
+	return m.fetches.Recent >= most || m.fetches.Count >= slowFactor*most
 }
 
-// pass notes that a fetch is not recent any more.
-func (f *fetches) pass(o *fetching) {
-	if o.recent {
-		o.recent = false
-		f.recent--
-	}
-}
-
-// begin notes that a fetch begins, and ended that those of candidates have ended.
-func (m *Machine) begin(c *candidate) {
-	c.fetching = &fetching{m.now, true}
-	m.fetches.count++
-	m.fetches.recent++
-	m.fetches.begun = append(m.fetches.begun, c.fetching)
-}
-
+// ended notes that the fetches of candidates have ended.
 func (m *Machine) ended(list []candidate) {
 	for k := range list {
-		if f := list[k].fetching; f != nil {
+		if list[k].fetching != nil {
+			m.fetches.End(list[k].fetching)
 			list[k].fetching = nil
-			m.fetches.count--
-			m.fetches.pass(f)
 		}
 	}
 }
@@ -384,7 +364,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	from := append(make([]key.Public, 0, 1+fromMax), m.state.Key(c.commitment.Member))
 	from = m.appendOthers(from, rs, c.tries)
 	c.tries += 1 - c.tries>>7
-	m.begin(c)
+	c.fetching = m.fetches.Begin(m.now)
 	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
 		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from}
 	if m.aggregates(rs) {
@@ -394,13 +374,13 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	return true
 }
 
-// askMissing asks for the commitments of the wanted members, each time after those that it named
+// askMissing asks for the commitments of the wanted members, in order, each time after those named
 // last, so that members which hide theirs take no room from the others. After a crash the own one
-// may be among them. It reports whether it looked and found that none are wanted.
-func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member) bool) (none bool) {
+// may be among them.
+func (m *Machine) askMissing(rs *results, wanted func() []coordinator.Member) {
 	wait := m.exchange.patience(reAskMs, rs.passes)
-	if rs.askedAt != 0 && m.now < rs.askedAt+wait {
-		return false
+	if rs.askedAt != 0 && !m.reached(rs.askedAt+wait) {
+		return
 	}
 	most, bulk := askMax, m.follows(rs)
 	switch {
@@ -409,26 +389,19 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 	case bulk:
 		most = bulkMax
 	}
-	var of []coordinator.Member
-	var next coordinator.Member
-	for k := range rs.members {
-		i := (rs.askFrom + k) % rs.members
-		if !wanted(i) {
-			continue
-		}
-		if len(of) == most {
-			next = i
-			break
-		}
-		of = append(of, i)
-	}
-	if len(of) == 0 {
+	missing := wanted()
+	if len(missing) == 0 {
 		rs.askedAt = max(m.now, 1) // this looked at all members: not at every event
-		return true
+		return
 	}
 	to, ok := m.exchange.whom(rs)
 	if !ok {
-		return false
+		return
+	}
+	from, _ := slices.BinarySearch(missing, rs.askFrom)
+	of, next := slices.Concat(missing[from:], missing[:from]), coordinator.Member(0)
+	if len(of) > most {
+		next, of = of[most], of[:most]
 	}
 	if rs.askFrom = next; next == 0 {
 		rs.passes++
@@ -444,18 +417,17 @@ func (m *Machine) askMissing(rs *results, wanted func(member coordinator.Member)
 				m.do(AskCommitments{Round: rs.number, Of: []coordinator.Member{i}, To: k})
 			}
 		}
-		return false
+		return
 	}
 	if len(elected) == 0 {
 		rs.asks++
 		m.do(AskCommitments{Round: rs.number, Of: of, To: to})
-		return false
+		return
 	}
 	for part := range slices.Chunk(of, bulkMax) {
 		m.do(AskCommitments{Round: rs.number, Of: part, To: elected[(rs.asks+uint32(m.member.index))%uint32(len(elected))]})
 		rs.asks++
 	}
-	return false
 }
 
 func (m *Machine) fetched(ev PayloadFetched) {
@@ -479,7 +451,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 			rs.parked = append(rs.parked, place{ev.Member, uint8(k)})
 		}
 		if ev.Refused {
-			rs.wholeAt = 0
+			rs.missingAt = 0
 			m.do(Note{"payload refused: not a valid update, from " + m.state.Member(ev.Member).Key.String()})
 		}
 	}

@@ -277,18 +277,14 @@ func (m *Machine) recount(rs *results, slice int) {
 	rs.accept(r)
 	sh, set := rs.sharing, rs.accepting
 	a := Recount{SumSlice: SumSlice{Round: rs.number, Slice: slice, Slices: len(sh.groups)}}
-	missing := false
 	for i := range set.chosen {
-		switch k := m.chosen(rs, coordinator.Member(i)); {
-		case k >= 0:
+		if k := m.chosen(rs, coordinator.Member(i)); k >= 0 {
 			c := rs.known.Of(coordinator.Member(i))[k].commitment
 			a.Payloads, a.Authors = append(a.Payloads, c.Payload), append(a.Authors, m.state.Key(c.Member))
-		case k == notNamed:
-			missing = true
 		}
 	}
-	if missing {
-		m.askMissing(rs, func(i coordinator.Member) bool { return set.chosen[i] == notNamed })
+	if len(set.missing()) > 0 {
+		m.askMissing(rs, set.missing)
 		return
 	}
 	s, group := &sh.sums[slice], sh.groups[slice]

@@ -186,7 +186,7 @@ func (m *Machine) elected(rs *results) []key.Public {
 // since it was made.
 func (m *Machine) handOver(r coordinator.RoundState) {
 	own, a := &m.work.own, r.Attests()
-	if a == 0 || a == r.Number() || own.Round != a || m.work.handed > 0 && m.now < m.work.handedAt+republishMs<<min(m.work.handed-1, 4) {
+	if a == 0 || a == r.Number() || own.Round != a || m.work.handed > 0 && !m.reached(m.work.handedAt+republishMs<<min(m.work.handed-1, 4)) {
 		return
 	}
 	if rs := m.results(a); m.follows(rs) {

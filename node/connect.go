@@ -35,15 +35,10 @@ const againAfter = 500 * time.Millisecond
 
 // keepConnected announces the own addresses and connects to the other members.
 func (n *Node) keepConnected() {
-	now := n.cfg.Loop.Now()
-	pause := peersEvery
-	if n.instance.polls == 1 {
-		pause = againAfter
-	}
-	if n.height == 0 || now.Sub(n.connections.askedAt) < pause {
+	if n.untilConnecting() > 0 {
 		return
 	}
-	n.connections.askedAt = now
+	n.connections.askedAt = n.cfg.Loop.Now()
 	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []host.Peer, err error) {
 		n.cfg.Loop.Post(func() {
 			if err == nil && n.ctx.Err() == nil {
@@ -51,6 +46,18 @@ func (n *Node) keepConnected() {
 			}
 		})
 	})
+}
+
+// untilConnecting returns the time until the addresses are compared next.
+func (n *Node) untilConnecting() time.Duration {
+	pause := peersEvery
+	if n.instance.polls == 1 {
+		pause = againAfter
+	}
+	if n.height > 0 {
+		pause -= n.cfg.Loop.Now().Sub(n.connections.askedAt)
+	}
+	return max(0, pause)
 }
 
 // connect gives the exchange the addresses of the others, and the ledger those of this member.
@@ -76,8 +83,10 @@ func (n *Node) connect(peers []host.Peer) {
 				n.observe(event.Refused{Text: "announce addresses: " + err.Error()})
 			}
 			c.askedAt = time.Time{} // others usually announced theirs meanwhile
+			n.sleep()
 		})
 	}
+	n.sleep()
 }
 
 // listed returns the place of a key in a list of the ledger's.

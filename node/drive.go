@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/client"
@@ -33,38 +32,46 @@ func (n *Node) heed() {
 	for _, a := range n.machine.Step(n.clock.Ms(n.cfg.Loop), events...) {
 		n.perform(a)
 	}
-}
-
-// limit bounds the time of requests.
-type limit struct {
-	tick   uint64 // with which it ends, in wakeEvery of the clock
-	ctx    context.Context
-	cancel func()
-}
-
-// within returns a context that ends with the first tick after d of the loop's time. Thousands
-// of requests are under way in a large run, and nearly all end before; so those that would end
-// with the same tick share one.
-func (n *Node) within(d time.Duration) context.Context {
-	tick := (n.clock.Ms(n.cfg.Loop) + uint64((d + wakeEvery).Milliseconds())) / uint64(wakeEvery.Milliseconds())
-	for i := len(n.limits) - 1; i >= 0; i-- {
-		if n.limits[i].tick == tick {
-			return n.limits[i].ctx
-		}
+	if n.steps > 0 {
+		n.sleep()
 	}
-	ctx, cancel := context.WithCancel(n.ctx)
-	n.limits = append(n.limits, limit{tick, ctx, cancel})
-	return ctx
 }
 
-// endLate ends the contexts whose time is over.
-func (n *Node) endLate() {
-	now := n.clock.Ms(n.cfg.Loop) / uint64(wakeEvery.Milliseconds())
-	n.limits = slices.DeleteFunc(n.limits, func(l limit) bool {
-		if l.tick > now {
-			return false
+// within returns a context that ends with the first tick after d of the loop's time.
+func (n *Node) within(d time.Duration) context.Context {
+	return n.limits.Within(n.ctx, n.clock.Ms(n.cfg.Loop), d)
+}
+
+// wakeEvery is the step of ticks. The machine's own delays are several times as long.
+const wakeEvery = 200 * time.Millisecond
+
+func (n *Node) tick() {
+	if n.ctx.Err() != nil {
+		return
+	}
+	n.ticked, n.steps = n.cfg.Loop.Now(), 0
+	n.limits.End(n.clock.Ms(n.cfg.Loop))
+	n.step(client.Tick{})
+	if n.onStop != nil {
+		n.endIfLeft()
+	}
+	n.keepConnected()
+	n.sleep()
+}
+
+// sleep has the next tick come once something waits for it, in whole steps from the last one.
+func (n *Node) sleep() {
+	now, since := n.clock.Ms(n.cfg.Loop), max(0, n.cfg.Loop.Now().Sub(n.ticked))
+	at := min(n.machine.Wake(), n.limits.Next(), now+uint64(n.untilConnecting().Milliseconds()))
+	if n.onStop != nil {
+		at = now
+	}
+	steps := max((since+time.Duration(max(at, now)-now)*time.Millisecond+wakeEvery-1)/wakeEvery, since/wakeEvery+1)
+	if n.steps > 0 {
+		if steps >= n.steps {
+			return
 		}
-		l.cancel()
-		return true
-	})
+		n.stopTick()
+	}
+	n.steps, n.stopTick = steps, n.cfg.Loop.After(steps*wakeEvery-since, n.tick)
 }

@@ -188,7 +188,10 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	heard    []client.Event // events that the machine has not been given
-	limits   []limit        // of requests under way
+	limits   loop.Limits    // of requests under way
+	ticked   time.Time      // when the last tick was
+	steps    time.Duration  // of wakeEvery from then to the next; 0: none is set
+	stopTick func()
 	exchange exchange
 	slicer   engine.Slicer   // nil in a run that sends whole updates
 	follower engine.Follower // nil in a run without followers
@@ -251,7 +254,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Cost == nil {
 		cfg.Cost = func(Job) time.Duration { return 0 }
 	}
-	n := &Node{cfg: cfg, self: cfg.Key.Public(), docket: &client.Docket{}}
+	n := &Node{cfg: cfg, self: cfg.Key.Public(), docket: &client.Docket{}, limits: loop.Limits{Step: wakeEvery}}
 	n.cases, _ = cfg.Store.(CaseStore)
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.engine.node = n
@@ -290,23 +293,6 @@ func (n *Node) Start() {
 		n.cfg.Loop.Post(func() { n.follow(s) })
 	})
 	n.tick()
-}
-
-// wakeEvery is how often the machine is told that time has passed. Its own delays are several times
-// as long.
-const wakeEvery = 200 * time.Millisecond
-
-func (n *Node) tick() {
-	if n.ctx.Err() != nil {
-		return
-	}
-	n.endLate()
-	n.step(client.Tick{})
-	if n.onStop != nil {
-		n.endIfLeft()
-	}
-	n.keepConnected()
-	n.cfg.Loop.After(wakeEvery, n.tick)
 }
 
 // follow takes a new state of the run.
