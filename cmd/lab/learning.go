@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 type learningFlags struct {
 	study.LearningOptions
 	members []int
+	sparse  map[string]string
 	vary    bool
 	asJSON  bool
 }
@@ -45,10 +47,12 @@ command continues it and does the missing ones. Use another file for another ver
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
+	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, outer_rate (`setting=value,...`)")
 	runFlags(cmd, &o.LearningOptions)
 	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("members", "vary")
+	cmd.MarkFlagsMutuallyExclusive("sparseloco", "vary")
 	return cmd
 }
 
@@ -82,6 +86,11 @@ func (c console) prepareRuns(o *study.LearningOptions) error {
 
 func (c console) learning(ctx context.Context, o learningFlags) error {
 	o.Rows = study.LearningRows(o.members)
+	for i := range o.Rows {
+		if err := o.set(&o.Rows[i]); err != nil {
+			return err
+		}
+	}
 	if o.vary {
 		o.Rows = study.LearningVariations()
 	}
@@ -96,6 +105,34 @@ func (c console) learning(ctx context.Context, o learningFlags) error {
 		return c.object(r)
 	}
 	return writeLearning(c.out, r, o.vary)
+}
+
+// set changes the settings of a row of sparseloco.
+func (o learningFlags) set(r *study.LearningRow) error {
+	if r.Method != study.MethodSparseLoCo {
+		return nil
+	}
+	for name, text := range o.sparse {
+		x, err := strconv.ParseFloat(text, 32)
+		if err != nil {
+			return fmt.Errorf("--sparseloco %s=%s: want a number", name, text)
+		}
+		switch name {
+		case "chunk":
+			r.Chunk = int(x)
+		case "top_k":
+			r.TopK = int(x)
+		case "decay":
+			r.Decay = float32(x)
+		case "inner_steps":
+			r.Inner = int(x)
+		case "outer_rate":
+			r.Outer = float32(x)
+		default:
+			return fmt.Errorf("--sparseloco %s: the settings are chunk, top_k, decay, inner_steps and outer_rate", name)
+		}
+	}
+	return nil
 }
 
 // writeLearning writes a comparison for people.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/llama"
@@ -104,11 +105,14 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 		Model: fmt.Sprintf("%d layers of %d", o.Model.Layers, o.Model.Hidden), Params: len(l.start), Sequence: l.sequence,
 		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * uint64(l.sequence), HeldOut: l.heldOut * uint64(l.sequence),
 	}
-	for _, row := range o.Rows {
-		row.Steps = orDefault(row.Steps, o.Steps)
-		if err := o.check(row); err != nil {
-			return all, err
+	rows := slices.Clone(o.Rows)
+	for i := range rows {
+		rows[i].Steps = orDefault(rows[i].Steps, o.Steps)
+		if err := o.check(rows[i]); err != nil {
+			return all, fmt.Errorf("%s with %d members: %w", rows[i].Method, rows[i].Members, err)
 		}
+	}
+	for _, row := range rows {
 		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW && row.Steps == all.Runs[0].Steps {
 			// the mean of all gradients is the same for any number of members
 			row.Rate, row.Fixed = all.Runs[0].Rate, true
@@ -131,6 +135,9 @@ func (o *LearningOptions) check(row LearningRow) error {
 	}
 	if inner := max(row.Inner, 1); row.Steps < learningPoints*inner || row.Steps%inner != 0 {
 		return fmt.Errorf("%d steps are not a whole number of rounds of %d steps each, and %d or more of them", row.Steps, inner, learningPoints)
+	}
+	if row.Method == MethodSparseLoCo {
+		return row.sparseLoCo().Check()
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (w *way) make() (err error) {
 		w.codec = dense.Config{}
 	case MethodSparseLoCo:
 		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
-		w.codec = sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, InnerSteps: r.Inner}
+		w.codec = r.sparseLoCo()
 	default:
 		return fmt.Errorf("study: no such method: %q", r.Method)
 	}
@@ -85,6 +85,11 @@ func (w *way) make() (err error) {
 		w.apply = w.local
 	}
 	return err
+}
+
+// sparseLoCo returns the settings of the codec.
+func (r LearningRow) sparseLoCo() sparseloco.Options {
+	return sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, InnerSteps: r.Inner}
 }
 
 func learningAdamW() optim.AdamWConfig {
