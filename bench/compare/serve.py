@@ -164,10 +164,10 @@ def llama(program, gguf, texts, env, processors):
             lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
             if process.returncode or lines:
                 break
-        if process.returncode < 0:  # as with Q8_0 on processors with AMX
-            say(f"{gguf.name}: llama.cpp ended by signal {-process.returncode}")
+        if process.returncode < 0 or not process.returncode and not lines:  # a signal as with Q8_0 on processors with AMX
+            say(f"{gguf.name}: llama.cpp " + (f"ended by signal {-process.returncode}" if process.returncode else "printed nothing, five times"))
             return math.nan, math.nan
-        if process.returncode or not lines:
+        if process.returncode:
             raise SystemExit(f"{command} ended with {process.returncode}: {err[-2000:]}")
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         return lines[-1]["t_pp"] + lines[-1]["t_tg"], now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
