@@ -202,7 +202,7 @@ func (p *page) agreed(r view.Run) {
 	}
 	p.add("<p>Run <code>%v</code>.</p>\n", r.ID)
 	if r.Rollbacks > 0 {
-		p.add("<p>%v epochs ended without agreement on their last parameters and were rolled back.</p>\n", r.Rollbacks)
+		p.add("<p>Epochs that ended without agreement on their last parameters and were rolled back: %v.</p>\n", r.Rollbacks)
 	}
 }
 

@@ -104,7 +104,7 @@ function build(run) {
       attr(phaseName, "data-phase", r.phase);
       for (const li of stages.children) attr(li, "aria-current", li.dataset.phase === r.phase ? "step" : null);
       stages.hidden = r.phase === "Finished" || r.phase === "Paused";
-      text(note, r.pausing ? "The owner has asked for a pause: the run stops when this epoch ends." : r.draining ? "The epoch is ending: the last results are attested and applied." : r.rollbacks ? `${plural(r.rollbacks, "epoch")} ended without agreement on the parameters and were rolled back.` : "");
+      text(note, r.pausing ? "The owner has asked for a pause: the run stops when this epoch ends." : r.draining ? "The epoch is ending: the last results are attested and applied." : r.rollbacks ? `${plural(r.rollbacks, "epoch")} ended without agreement on the parameters: rolled back.` : "");
       note.hidden = !note.textContent;
       done.max = r.steps || 1;
       done.value = r.step;
