@@ -211,9 +211,9 @@ func AtSlice(state []byte, d dispute.Dispute) []byte {
 	return s.Bytes()
 }
 
-// Settle shows the message that settles a period of a run by buckets, with its members, and validators that scored them all, in an order
-// that takes long to sort.
-func Settle(t *testing.T, members uint32, validators uint16, see func(Applied)) {
+// Settle shows the messages that settle a period of a run by buckets, with its members, and validators that scored them all, in an
+// order that takes long to sort.
+func Settle(t *testing.T, members uint32, validators uint16, work func(members uint64, m Message) uint64, see func(Applied)) {
 	mirror = see
 	defer func() { mirror = nil }()
 	s := largeScored(t, members, validators)
@@ -222,7 +222,54 @@ func Settle(t *testing.T, members uint32, validators uint16, see func(Applied)) 
 			s.buffer().Given(1, k).SetScore(i, score.Offset(int16((k*7919+uint32(i)*104729)%1009)*8))
 		}
 	}
-	if err := mirrored(s, Env{NowMs: bornMs}, Tick{}); err != nil {
+	for begun := false; !begun || s.Closing(); begun = true {
+		if err := mirrored(s, Env{NowMs: bornMs, Work: work(uint64(members), Tick{})}, Tick{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Scored shows dear messages of a run of members and validators: scores of all members, and a newcomer to a full table, for whom each
+// place is looked at wholly.
+func Scored(t *testing.T, members uint32, see func(what string, a Applied)) {
+	what := "scores of all members"
+	mirror = func(a Applied) { see(what, a) }
+	defer func() { mirror = nil }()
+	s := largeScored(t, members, 16)
+	m := RevealScores{Period: 1}
+	for i := range Member(members) {
+		m.Scores = append(m.Scores, score.Score{Member: i, Value: int16(i)})
+	}
+	s.h().SetRound(4)
+	clear(s.buffer().Ballots(1))
+	s.buffer().Ballots(1).SetPeriod(1)
+	env := Env{NowMs: bornMs, Sender: s.buffer().Seat(0).Key()}
+	b := s.buffer().Ballot(1, 0)
+	b.SetKey(env.Sender)
+	b.SetHash(ScoresHash(s.ID(), env.Sender, m))
+	if err := mirrored(s, env, m); err != nil {
+		t.Fatal(err)
+	}
+
+	what = "join, a full table of members that are gone, validators"
+	s = largeScored(t, members, 16)
+	s.h().SetRate(1)
+	s.h().SetSlots(members - 1)
+	s.h().SetPeriodSettled(1)
+	for p := uint32(1); p <= 3; p++ {
+		clear(s.buffer().TallyOf(p))
+		s.buffer().TallyOf(p).SetPeriod(p)
+	}
+	env = Env{NowMs: bornMs + s.Config().WaitingMs + 2*PlaceMs, Sender: key.Public{31: 255}}
+	for i := range s.Count() {
+		b := s.place(i)
+		putStatus(b, StatusDropped)
+		b.SetLeftMs(env.NowMs - PlaceMs - uint64(i))
+		b.SetPoints(1 << 40)
+		b.SetStake(1)
+	}
+	s.h().SetEscrow(s.Escrow() + uint64(members))
+	if err := mirrored(s, env, Join{}); err != nil {
 		t.Fatal(err)
 	}
 }

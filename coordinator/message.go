@@ -110,34 +110,16 @@ func readNodes(r *wire.Reader) (nodes [bisect.Fan]wire.Hash) {
 	return nodes
 }
 
-const scoreBytes = 4 + 2
-
-func appendScores(dst []byte, scores []score.Score) []byte {
-	dst = wire.AppendU32(dst, uint32(len(scores)))
-	for _, v := range scores {
-		dst = wire.AppendU16(wire.AppendU32(dst, uint32(v.Member)), uint16(v.Value))
-	}
-	return dst
-}
+func appendScores(dst []byte, scores []score.Score) []byte { return score.Append(dst, scores) }
 
 func readScores(r *wire.Reader, most uint32) []score.Score {
-	n := length(r, most, scoreBytes)
-	if n == 0 {
-		return nil
-	}
-	scores := make([]score.Score, n)
-	for k := range scores {
-		scores[k] = score.Score{Member: Member(r.U32()), Value: int16(r.U16())}
-	}
-	if !score.InOrder(scores) {
-		r.Fail(wire.ErrNotCanonical)
-	}
-	return scores
+	return score.Read(r, length(r, most, score.Bytes))
 }
 
 // ScoresHash returns the hash that a validator commits to. It is bound to the run, the validator,
 // the period and a secret salt, so that no other validator can copy the commitment or guess the
 // scores.
 func ScoresHash(run wire.Hash, validator key.Public, m RevealScores) wire.Hash {
-	return wire.Sum("entrain/scores", run[:], validator[:], m.append(nil)[1:])
+	b := make([]byte, 0, 64+score.Bytes*len(m.Scores)) // grown in parts it takes four times as much
+	return wire.Sum("entrain/scores", run[:], validator[:], m.append(b)[1:])
 }

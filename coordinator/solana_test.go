@@ -148,44 +148,61 @@ func TestCostsOnSolana(t *testing.T) {
 		}
 	}
 	for k, n := range sizes {
-		for _, validators := range []uint16{1, 2, 4, 8, 16} {
-			what := fmt.Sprintf("tick that settles a period of %d validators", validators)
+		note := func(what string, a coordinator.Applied) uint64 {
 			if used[what] == nil {
 				rows = append(rows, what)
 				used[what] = make([]uint64, len(sizes))
 			}
+			cost := r.compare(t, a).Units
+			used[what][k] = max(used[what][k], cost)
+			return cost
+		}
+		for _, validators := range []uint16{1, 2, 4, 8, 16} {
 			limits, config := coordinator.Kind{Overlap: true, Buckets: true, Validators: validators}.Of(n)
-			if uint64(n) <= solana.PlacesMax(limits, config) {
-				coordinator.Settle(t, n, validators, func(s coordinator.Applied) { used[what][k] = r.compare(t, s).Units })
-				plain := limits
-				plain.Validators = 0
-				bounded(what, used[what][k], n, solana.CloseUnits(uint64(n), limits, config)-solana.CloseUnits(uint64(n), plain, config))
+			if uint64(n) > solana.PlacesMax(limits) {
+				continue
+			}
+			ticks, sum := 0, uint64(0)
+			what := fmt.Sprintf("tick that settles a period of %d validators", validators)
+			coordinator.Settle(t, n, validators, units.Work, func(a coordinator.Applied) {
+				sum += note(what, a)
+				ticks++
+			})
+			t.Logf("%d members, %d validators: a period is settled in %d ticks", n, validators, ticks)
+			plain := limits
+			plain.Validators = 0
+			bounded(what, sum, n, solana.CloseUnits(uint64(n), limits, config)-solana.CloseUnits(uint64(n), plain, config))
+			bounded(what, used[what][k], n, solana.UnitsMax-100_000)
+			if validators == 16 {
+				coordinator.Scored(t, n, func(what string, a coordinator.Applied) {
+					bounded(what, note(what, a), n, units.Dearest(uint64(n), &limits))
+				})
 			}
 		}
 		for name, kind := range kinds {
 			kind.Work = units.Work
 			limits, config := kind.Of(n)
-			most := solana.PlacesMax(limits, config)
+			most := solana.PlacesMax(limits)
 			if name != "" && (uint64(n) > most || n > 256 && os.Getenv("ENTRAIN_SOLANA_MEMBERS") == "") {
 				continue // the program refuses it, or it takes a while
 			}
+			ends := uint64(0)
 			coordinator.Life(t, n, kind, func(what string, s coordinator.Applied) {
-				got, ends := r.compare(t, s).Units, strings.Contains(what, "closes") || strings.Contains(what, "closing")
-				switch {
-				case ends:
-					bounded(what+name, got, n, solana.CloseUnits(uint64(n), limits, config))
+				goesOn := strings.HasPrefix(what, "closing")
+				if goesOn || strings.Contains(what, "closes") {
 					what += name
-				case what == "report":
+				}
+				got := note(what, s)
+				if ends += got; !goesOn {
+					ends = 0
+				}
+				bounded("what continues the end of a round"+name, ends, n, solana.CloseUnits(uint64(n), limits, config))
+				if what == "report" {
 					bounded(what+name, got, n, solana.ReportUnits(uint64(n)))
 				}
 				if uint64(n) <= most {
 					bounded(what+name, got, n, solana.UnitsMax-100_000)
 				}
-				if used[what] == nil {
-					rows = append(rows, what)
-					used[what] = make([]uint64, len(sizes))
-				}
-				used[what][k] = max(used[what][k], got)
 			})
 		}
 	}

@@ -51,7 +51,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	f := Fees{
 		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes) + solana.Rent(solana.PurseBytes),
 		Member:    solana.MemberLamports,
-		PlacesMax: solana.PlacesMax(limits, config), Places: limits.Members,
+		PlacesMax: solana.PlacesMax(limits), Places: limits.Members,
 	}
 	if config.VerificationPercent > 0 {
 		rules, err := verify.Rules(text)

@@ -304,7 +304,7 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 			own.Sharing = coordinator.SpeedShares
 		}
 		for _, more := range []uint32{0, 1} { // the fault of as many places as fit is the next one: the account's length
-			if l.Members = uint32(solana.PlacesMax(l, own)) + more; l.Members > coordinator.MembersMax {
+			if l.Members = uint32(solana.PlacesMax(l)) + more; l.Members > coordinator.MembersMax {
 				continue // a run has not as many anywhere
 			}
 			in, err := c.program.Create(solana.Creation{Run: fresh.Address(), Sender: thief.Address(), Spec: spec, Limits: l, Config: own})

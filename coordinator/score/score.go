@@ -71,6 +71,7 @@ package score
 import (
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Book is a run's buffer as this package sees it.
@@ -89,6 +90,36 @@ type Env struct {
 type Score struct {
 	Member record.Member // its place in the table of members
 	Value  int16         // from -One to One, for -1 to 1
+}
+
+// Bytes is the length of a score's encoding.
+const Bytes = 4 + 2
+
+// Append appends the encoding of scores: their number, and of each U32 member and U16 score, in
+// two's complement.
+func Append(dst []byte, scores []Score) []byte {
+	dst = wire.AppendU32(dst, uint32(len(scores)))
+	for _, v := range scores {
+		dst = append(dst, 0, 0, 0, 0, 0, 0)
+		record.Rated(dst[len(dst)-Bytes:]).Put(v.Member, uint16(v.Value))
+	}
+	return dst
+}
+
+// Read reads n scores, which must be in order. The reader must have their bytes.
+func Read(r *wire.Reader, n uint32) []Score {
+	if n == 0 {
+		return nil
+	}
+	raw, scores := r.Bytes(Bytes*int(n)), make([]Score, n)
+	for k := range scores {
+		v := record.Rated(raw[Bytes*k:][:Bytes])
+		scores[k] = Score{Member: v.Member(), Value: int16(v.Score())}
+	}
+	if !InOrder(scores) {
+		r.Fail(wire.ErrNotCanonical)
+	}
+	return scores
 }
 
 // One is the fixed-point score 1.
@@ -263,7 +294,7 @@ func (s Book) Unsettled() []record.Tally {
 // Worked reports whether member i has accepted results in one of the tallies.
 func Worked(tallies []record.Tally, i record.Member) bool {
 	for _, t := range tallies {
-		if t.Work(i).Sequences() > 0 {
+		if t.Sequences(i) > 0 {
 			return true
 		}
 	}

@@ -70,16 +70,16 @@ const (
 
 // What steps take on Solana for each member, in compute units at most.
 const (
-	findUnits    = 8 // for each validator
-	combineUnits = 500
+	findUnits    = 11 // for each validator
+	combineUnits = 300
 	opinionUnits = 360 // besides, for each validator
-	judgeUnits   = 40
-	vestUnits    = 60
-	limitUnits   = 110
-	sumUnits     = 60
-	partUnits    = 220
-	lossUnits    = 80
-	addUnits     = 100
+	judgeUnits   = 25
+	vestUnits    = 40
+	limitUnits   = 50
+	sumUnits     = 50
+	partUnits    = 95
+	lossUnits    = 70
+	addUnits     = 75
 	endUnits     = 100_000
 )
 

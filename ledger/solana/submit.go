@@ -330,7 +330,7 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if host.SpecHash(b.Spec) != b.Config.SpecHash {
 		return refuse(host.CodeBadSpec, "")
 	}
-	if most := solana.PlacesMax(b.Limits, b.Config); uint64(b.Limits.Members) > most {
+	if most := solana.PlacesMax(b.Limits); uint64(b.Limits.Members) > most {
 		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; Solana's transactions carry a run of this kind with at most %d",
 			b.Limits.Members, most))
 	}

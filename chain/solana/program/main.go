@@ -156,7 +156,7 @@ func (c *call) create(r *wire.Reader) error {
 		}
 		vault = 6
 	}
-	if !units.Fits(uint64(l.Members), &l, &config) {
+	if !units.Fits(uint64(l.Members), &l) {
 		return errPlaces
 	}
 	state, t, err := split(run, coordinator.Size(l))

@@ -3,11 +3,7 @@
 // the bounds with what it measures.
 package units
 
-import (
-	"math/bits"
-
-	"github.com/entrain-network/entrain/coordinator"
-)
+import "github.com/entrain-network/entrain/coordinator"
 
 // Max is the most that a transaction may take.
 const Max = 1_400_000
@@ -39,9 +35,9 @@ func Close(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 
 	return units
 }
 
-// settle bounds what it takes to settle a period's scores, which sorts members.
+// settle bounds what it takes to settle a period's scores, in all transactions together.
 func settle(members uint64, l *coordinator.Limits) uint64 {
-	return 20_000 + members*(500+360*uint64(l.Validators)+180*uint64(bits.Len64(members)))
+	return 300_000 + members*(1100+370*uint64(l.Validators))
 }
 
 // Ticks returns how many Ticks usually end a round, besides the message that begins to.
@@ -68,17 +64,17 @@ func Work(members uint64, m coordinator.Message) uint64 {
 }
 
 // Dearest bounds the units of the dearest message of a run with some members: of a newcomer for
-// whom all places of a full table are looked at, or of a stage of a closing that is not divided.
-func Dearest(members uint64, l *coordinator.Limits, c *coordinator.Config) uint64 {
-	units := 50_000 + 123*members
+// whom all places of a full table are looked at, which takes longer where work may still be scored.
+// A validator's scores of all members take less.
+func Dearest(members uint64, l *coordinator.Limits) uint64 {
 	if l.Validators > 0 {
-		units = max(units, 50_000+settle(members, l))
+		return 50_000 + 160*members
 	}
-	return units
+	return 50_000 + 123*members
 }
 
 // Fits reports whether every message of a run of some members surely fits a transaction. A run
 // whose rounds cannot end would never go on, and keep its members' stakes.
-func Fits(members uint64, l *coordinator.Limits, c *coordinator.Config) bool {
-	return Dearest(members, l, c) <= Max-100_000
+func Fits(members uint64, l *coordinator.Limits) bool {
+	return Dearest(members, l) <= Max-100_000
 }

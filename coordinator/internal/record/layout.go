@@ -221,6 +221,12 @@ func (b Buffer) TallyOf(period uint32) Tally {
 // Work returns member i's part of a tally.
 func (b Tally) Work(i Member) Work { return Work(b[TallyBytes+WorkBytes*uint32(i):][:WorkBytes]) }
 
+// Sequences is Work(i).Sequences, for where many are read.
+func (b Tally) Sequences(i Member) uint32 {
+	at := TallyBytes + WorkBytes*uint64(i)
+	return u32(b[at : at+4])
+}
+
 // Ballots returns the place for the ballots of a period.
 func (b Buffer) Ballots(period uint32) Period {
 	return b.part(b.Periods+period%BallotsKept*b.Period, b.Period)
@@ -234,6 +240,21 @@ func (b Buffer) Ballot(period, k uint32) Ballot {
 // Given returns the scores that the validator in seat k gives in a period: two bytes a member.
 func (b Buffer) Given(period, k uint32) Given {
 	return Given(b.Ballots(period)[PeriodBytes+BallotBytes*b.Validators+2*b.Members*k:][:2*b.Members])
+}
+
+// Rated is a member and its score in a message: U32, and U16 in two's complement.
+type Rated []byte
+
+// Member returns the member.
+func (b Rated) Member() Member { return Member(u32(b)) }
+
+// Score returns its score.
+func (b Rated) Score() uint16 { return u16(b[4:]) }
+
+// Put sets both.
+func (b Rated) Put(i Member, score uint16) {
+	putU32(b, uint32(i))
+	putU16(b[4:], score)
 }
 
 // Given is the scores that one validator gives in a period, by members: the score + 32768, or 0.
