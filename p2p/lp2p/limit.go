@@ -50,8 +50,8 @@ const (
 	fetchesMax     = 512
 	fetchesWaiting = 4096
 
-	// connectedMax is the number of members to stay connected with. In larger runs each participant
-	// picks members by hash, and gossip reaches the others through them.
+	// connectedMax is the number of members to stay connected with. In larger runs a hash of each pair
+	// picks them, and gossip reaches the others through them.
 	connectedMax = 192
 
 	// dialsMax is the number of members dialed at once.

@@ -1,6 +1,7 @@
 package lp2p
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -26,7 +27,7 @@ type members struct {
 	wake chan struct{} // holds a token when the list or a connection may have changed
 
 	listMu sync.Mutex // guards the list and its elements
-	list   []*member  // in an order by hash, which differs between participants
+	list   []*member  // those to stay connected with first
 }
 
 // member is one such peer.
@@ -85,12 +86,29 @@ func (n *Network) Connect(peers []p2p.Peer) {
 		}
 		list = append(list, m)
 	}
-	slices.SortFunc(list, func(a, b *member) int { return a.rank.Compare(b.rank) })
+	n.members.sort(list)
 	for _, m := range n.members.replace(list) {
 		n.host.Peerstore().ClearAddrs(m.id)
 		n.host.Peerstore().AddAddrs(m.id, m.addrs, peerstore.PermanentAddrTTL)
 	}
 	n.members.changed()
+}
+
+// sort sorts members so that those to stay connected with come first, each participant's in its own
+// order. Both members of a pair have each other among these, or neither, in all but few cases: else
+// each would have those that chose it besides those that it chose, and the connection manager would
+// close what others dial again.
+func (m *members) sort(list []*member) {
+	near := make(map[*member]wire.Hash, len(list))
+	for _, c := range list {
+		a, b := m.self, c.key
+		if bytes.Compare(a[:], b[:]) > 0 {
+			a, b = b, a
+		}
+		near[c] = wire.Sum("entrain/p2p/pair", a[:], b[:])
+	}
+	slices.SortFunc(list, func(a, b *member) int { return near[a].Compare(near[b]) })
+	slices.SortFunc(list[:min(len(list), connectedMax)], func(a, b *member) int { return a.rank.Compare(b.rank) })
 }
 
 // Members gives what says which peers take part in the run; network goroutines call it. Until then
