@@ -41,8 +41,8 @@ const (
 	clearUnits   = 25
 	countUnits   = 60
 	prepareUnits = 160
-	drawUnits    = 160
-	checkUnits   = 6000 // besides, if a check is drawn
+	drawUnits    = 180
+	checkUnits   = 6800 // besides, if a check is drawn
 	lookUnits    = 50   // besides, for each place of a verifier or of a check that is looked at
 	scoredUnits  = 60   // besides, of its share, if work is scored
 )
