@@ -188,6 +188,17 @@ func (m *Machine) Send(tx []byte) (r Result) {
 	return r
 }
 
+// SendTo runs a transaction, and returns also what [Machine.Get] then returns of an account.
+func (m *Machine) SendTo(at solana.Address, tx []byte) (Result, Account) {
+	m.t.Helper()
+	var r struct {
+		Result
+		Account Account
+	}
+	m.ask(question{Op: "send", Key: at.String(), Tx: base64.StdEncoding.EncodeToString(tx)}, &r)
+	return r.Result, r.Account
+}
+
 // Clock sets what programs see of time and chance: the slot, the time in seconds since 1970, and
 // the hash of the slot before.
 func (m *Machine) Clock(slot uint64, unix int64, before [32]byte) {

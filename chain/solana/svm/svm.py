@@ -41,11 +41,12 @@ def program(q):
 def send(q):
     tx = Transaction.from_bytes(base64.b64decode(q["tx"]))
     r = svm.send_transaction(tx)
+    seen = {"account": get(q)} if "key" in q else {}
     if not hasattr(r, "meta"):
-        return {"units": r.compute_units_consumed(), "logs": r.logs(), "error": ""}
+        return seen | {"units": r.compute_units_consumed(), "logs": r.logs(), "error": ""}
     meta, err = r.meta(), r.err()
     inner = getattr(err, "err", None)
-    return {"units": meta.compute_units_consumed(), "logs": meta.logs(), "error": str(err), "code": getattr(inner, "code", 0) if inner else 0}
+    return seen | {"units": meta.compute_units_consumed(), "logs": meta.logs(), "error": str(err), "code": getattr(inner, "code", 0) if inner else 0}
 
 
 def clock(q):
