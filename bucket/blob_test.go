@@ -6,6 +6,7 @@ import (
 
 	"github.com/entrain-network/entrain/merkle"
 	_ "github.com/entrain-network/entrain/tests/heap"
+	_ "github.com/entrain-network/entrain/tests/ramdisk"
 	"github.com/entrain-network/entrain/wire"
 )
 

@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/prng"
 	_ "github.com/entrain-network/entrain/tests/heap"
+	_ "github.com/entrain-network/entrain/tests/ramdisk"
 	"github.com/entrain-network/entrain/tokenizer"
 	"github.com/entrain-network/entrain/wire"
 	"go.uber.org/goleak"

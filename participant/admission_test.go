@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/participant"
 	"github.com/entrain-network/entrain/spec"
 	_ "github.com/entrain-network/entrain/tests/heap"
+	_ "github.com/entrain-network/entrain/tests/ramdisk"
 )
 
 func TestAnOldProgramIsTold(t *testing.T) {

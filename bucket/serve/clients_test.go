@@ -20,6 +20,7 @@ import (
 
 	"github.com/entrain-network/entrain/bucket/serve"
 	_ "github.com/entrain-network/entrain/tests/heap"
+	_ "github.com/entrain-network/entrain/tests/ramdisk"
 )
 
 // start starts a server with the bucket "box".

@@ -16,6 +16,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	_ "github.com/entrain-network/entrain/tests/heap"
+	_ "github.com/entrain-network/entrain/tests/ramdisk"
 	"github.com/entrain-network/entrain/wire"
 )
 
