@@ -247,10 +247,11 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	m.unread = true
 }
 
-// moved reports whether the run has moved on in a newer state, or somebody has come or gone.
+// moved reports whether the run has moved on in a newer state. A member that joins meanwhile takes
+// part from the next epoch on.
 func (m *Machine) moved(s coordinator.State) bool {
 	o := m.state
-	return s.Round() != o.Round() || s.Phase() != o.Phase() || s.Epoch() != o.Epoch() || s.Count() != o.Count() || s.Present() != o.Present()
+	return s.Round() != o.Round() || s.Phase() != o.Phase() || s.Epoch() != o.Epoch()
 }
 
 // ledgerMs estimates the ledger's time: that of the newest state, and what has passed since.
