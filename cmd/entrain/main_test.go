@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/ledger/comet"
 	"github.com/entrain-network/entrain/participant"
 	_ "github.com/entrain-network/entrain/tests/heap"
-	_ "github.com/entrain-network/entrain/tests/ramdisk"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,9 +80,16 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 	s.ok("run", "create", "--few-witnesses", "-f", file)
 
 	var members [6]<-chan taking
+	var finished atomic.Int32
+	leaves := make(chan struct{}) // all have finished: one that is late needs what others hold
+	heed := func(ev printed) {
+		if ev.Kind == "finished" && finished.Add(1) == int32(len(members)+1) {
+			close(leaves)
+		}
+	}
 	for i := range members {
 		name := filepath.Join(dir, fmt.Sprint("member", i))
-		members[i] = takePart(t.Context(), t, s.console.env, "sliced", "--key", name+".key", "--state", name)
+		members[i] = takePartUntil(t.Context(), leaves, heed, t, s.console.env, "sliced", "--key", name+".key", "--state", name)
 	}
 	step := func() uint32 { return uint32(object[view.Run](s, "status", "sliced", "--json").Step) }
 	state := filepath.Join(dir, "killed")
@@ -93,7 +101,9 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 	}
 	back := startMember(t, s.console.env("ENTRAIN_CHAIN"), "sliced", "--key", state+".key", "--state", state)
 	back.until("trained", at)
-	final := back.until("finished", 0).Params
+	last := back.until("finished", 0)
+	final := last.Params
+	heed(last)
 	if err := back.wait(); err != nil {
 		t.Error(err)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/entrain-network/entrain/tests/browser"
 	_ "github.com/entrain-network/entrain/tests/heap"
-	_ "github.com/entrain-network/entrain/tests/ramdisk"
 )
 
 func TestMain(m *testing.M) { os.Exit(browser.Main{M: m}.Run()) }
