@@ -274,7 +274,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	}
 	n.stuck = true
 	if err := s.set(ctx, alice(t), map[uint16]float64{0: 1}); err == nil || !strings.Contains(err.Error(), "has shown no block after") {
-		t.Errorf("an endpoint whose chain stands still: %v", err)
+		t.Errorf("the chain of an endpoint makes no blocks: %v", err)
 	}
 	n.Close()
 	if err := s.Exists(ctx); err == nil || !strings.Contains(err.Error(), "does not answer") {

@@ -8,8 +8,8 @@ type Table[I ~uint32, V any] struct {
 	many [][]V // nil: few has them
 }
 
-// Lists move from the map to the table once there are at least manyMin of them, and at least one
-// for every manyPart indexes.
+// Lists move from the map to the table once there are at least manyMin of them, and one for each
+// manyPart indexes or fewer.
 const manyMin, manyPart = 64, 16
 
 // Of returns the list of an index, nil if it has none.

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -456,52 +454,6 @@ func TestAnotherRunUnderANameOnSolana(t *testing.T) {
 	}
 }
 
-// An endpoint that names one step of a closing after another has a member pay for few ticks.
-func TestAnEndlessClosingOnSolana(t *testing.T) {
-	w := newWorld(t, 150, solana.Options{})
-	w.create("endless", nil)
-	w.must(w.key(2), host.ToRun("endless", coordinator.Join{}))
-	var tails, ticks, closes atomic.Int64
-	liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		q, _ := io.ReadAll(r.Body)
-		res, err := http.Post(w.url, "application/json", bytes.NewReader(q))
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		defer res.Body.Close()
-		b, _ := io.ReadAll(res.Body)
-		var answer map[string]any
-		switch {
-		case bytes.Contains(q, []byte("sendTransaction")):
-			ticks.Add(1)
-		case closes.Load() > 0 && bytes.Contains(q, []byte(`"length":64`)) && json.Unmarshal(b, &answer) == nil:
-			data := answer["result"].(map[string]any)["value"].([]any)[0].(map[string]any)["data"].([]any)
-			tail, _ := base64.StdEncoding.DecodeString(data[0].(string))
-			tail[33] = 1
-			binary.LittleEndian.PutUint64(tail[40:], uint64(1000+tails.Add(1)))
-			data[0] = base64.StdEncoding.EncodeToString(tail)
-			b, _ = json.Marshal(answer)
-		}
-		rw.Write(b)
-	}))
-	defer liar.Close()
-	client, err := solana.NewClient(t.Context(), solana.Options{Program: program, Endpoints: []string{liar.URL}, Poll: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	heard := make(chan coordinator.State, 100)
-	client.As(w.key(2)).Watch(t.Context(), "endless", func(s ledger.Snapshot) { heard <- s.State })
-	<-heard
-	closes.Store(1)
-	for tails.Load() < 300 {
-		time.Sleep(time.Millisecond)
-	}
-	if n := ticks.Load(); n == 0 || n > 20 {
-		t.Errorf("%d transactions in %d steps of a closing that none takes", n, tails.Load())
-	}
-}
-
 func TestTokensOnSolana(t *testing.T) {
 	mint := chain.Address{3, 3}
 	w := newWorld(t, 150, solana.Options{Mint: mint})
@@ -580,94 +532,6 @@ func TestRefusalsOnSolana(t *testing.T) {
 	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("here", coordinator.Join{}), func(err error) { poor <- err })
 	if err := <-poor; host.CodeOf(err) != host.CodeFunds {
 		t.Errorf("a key without SOL: %v, want CodeFunds", err)
-	}
-}
-
-// An endpoint that lies, lags or is gone is left for another one, and its failure names no secret.
-func TestBadEndpointsOnSolana(t *testing.T) {
-	w := newWorld(t, 150, solana.Options{})
-	w.create("kept", nil)
-	var lies atomic.Bool
-	liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(err)
-		}
-		res, err := http.Post(w.url, "application/json", bytes.NewReader(b))
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		defer res.Body.Close()
-		if b, err = io.ReadAll(res.Body); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		if lies.Load() {
-			b = bytes.Replace(b, []byte(`"data": ["RU5`), []byte(`"data": ["AAA`), 1) // a state's first bytes
-		}
-		rw.Write(b)
-	}))
-	defer liar.Close()
-	client, _ := connect(t, w.url, solana.Options{Endpoints: []string{liar.URL}})
-	lies.Store(true)
-	w.until(client, "kept", func(s coordinator.State) bool { return s.Config().Name == "kept" })
-	_, err := solana.NewClient(t.Context(), solana.Options{Program: program, Endpoints: []string{"http://127.0.0.1:1/secret?key=secret"}})
-	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("an endpoint that is gone: %v", err)
-	}
-}
-
-// An endpoint that stands still, and one that keeps the run's past while its chain goes on, are left
-// for another one.
-func TestEndpointsThatHideNewsOnSolana(t *testing.T) {
-	w := newWorld(t, 150, solana.Options{})
-	w.create("hidden", func(b *host.CreateRun) { b.Config.WaitingMs = 1 })
-	for n := range byte(2) {
-		w.must(w.key(2+n), host.ToRun("hidden", coordinator.Join{}))
-	}
-	slot := regexp.MustCompile(`"slot": \d+`)
-	for _, hides := range []struct {
-		what string
-		past func(answer, now []byte) []byte // of an answer of the past
-	}{
-		{"stands still", func(answer, _ []byte) []byte { return answer }},
-		{"keeps the past", func(answer, now []byte) []byte { return slot.ReplaceAll(answer, slot.Find(now)) }},
-	} {
-		var mu sync.Mutex
-		past := map[string][]byte{}
-		liar := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			q, _ := io.ReadAll(r.Body)
-			res, err := http.Post(w.url, "application/json", bytes.NewReader(q))
-			if err != nil {
-				panic(http.ErrAbortHandler)
-			}
-			defer res.Body.Close()
-			now, _ := io.ReadAll(res.Body)
-			mu.Lock()
-			defer mu.Unlock()
-			if bytes.Contains(q, []byte("getMultipleAccounts")) && (hides.what == "stands still" || bytes.Contains(now, []byte(chain.Address(program).String()))) {
-				if past[string(q)] == nil {
-					past[string(q)] = now
-				}
-				now = hides.past(past[string(q)], now)
-			}
-			rw.Write(now)
-		}))
-		client, _ := connect(t, w.url, solana.Options{Endpoints: []string{liar.URL}})
-		l := rich{client, t, w.url, w.mu, w.had}.As(w.key(2))
-		heard := make(chan coordinator.State, 100)
-		l.Watch(t.Context(), "hidden", func(s ledger.Snapshot) { heard <- s.State })
-		<-heard
-		w.must(w.key(1), host.ToRun("hidden", coordinator.Pause{}))
-		for s := range heard {
-			if s.Phase() == coordinator.Paused {
-				break
-			}
-		}
-		// A tick of this client after the run resumes would begin the warmup. The next endpoint would hide
-		// nothing that is due before that ends, in ten minutes.
-		client.Close()
-		w.must(w.key(1), host.ToRun("hidden", coordinator.Resume{}))
-		liar.Close()
 	}
 }
 

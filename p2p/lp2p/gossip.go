@@ -145,7 +145,7 @@ func (r *rejections) RejectMessage(m *pubsub.Message, reason string) {
 	}
 }
 
-// SendRPC is called for every frame to a neighbour.
+// SendRPC counts the gossip messages of a frame to a neighbour.
 func (r *rejections) SendRPC(rpc *pubsub.RPC, _ peer.ID) {
 	if count := r.network.options.Count; count != nil {
 		for _, m := range rpc.GetPublish() {
