@@ -22,24 +22,26 @@ import (
 	"github.com/entrain-network/entrain/ledger/solana"
 )
 
-// between returns the URL of an endpoint that passes questions on to another one, and the answers
-// as alter changes them, until the test ends.
-func between(t *testing.T, url string, alter func(question, answer []byte) []byte) string {
+// between returns the URL of an endpoint that answers by what answer says, until the test ends. ask
+// passes the question on to the endpoint at url.
+func between(t *testing.T, url string, answer func(question []byte, ask func() []byte) []byte) string {
 	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		question, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		res, err := http.Post(url, "application/json", bytes.NewReader(question))
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		defer res.Body.Close()
-		answer, err := io.ReadAll(res.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		w.Write(alter(question, answer))
+		w.Write(answer(question, func() []byte {
+			res, err := http.Post(url, "application/json", bytes.NewReader(question))
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			defer res.Body.Close()
+			b, err := io.ReadAll(res.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			return b
+		}))
 	}))
 	t.Cleanup(liar.Close)
 	return liar.URL
@@ -53,7 +55,8 @@ func TestAnEndlessClosingOnSolana(t *testing.T) {
 	const steps = 300
 	var tails, ticks, closes atomic.Int64
 	named := make(chan struct{})
-	liar := between(t, w.url, func(q, b []byte) []byte {
+	liar := between(t, w.url, func(q []byte, ask func() []byte) []byte {
+		b := ask()
 		var answer map[string]any
 		switch {
 		case bytes.Contains(q, []byte("sendTransaction")):
@@ -92,7 +95,8 @@ func TestBadEndpointsOnSolana(t *testing.T) {
 	w := newWorld(t, 150, solana.Options{})
 	w.create("kept", nil)
 	var lies atomic.Bool
-	liar := between(t, w.url, func(_, b []byte) []byte {
+	liar := between(t, w.url, func(_ []byte, ask func() []byte) []byte {
+		b := ask()
 		if lies.Load() {
 			b = bytes.Replace(b, []byte(`"data": ["RU5`), []byte(`"data": ["AAA`), 1) // a state's first bytes
 		}
@@ -125,7 +129,12 @@ func TestEndpointsThatHideNewsOnSolana(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		past := map[string][]byte{}
-		liar := between(t, w.url, func(q, now []byte) []byte {
+		begun := make(chan struct{}) // the liar has recorded the past
+		liar := between(t, w.url, func(q []byte, ask func() []byte) []byte {
+			if bytes.Contains(q, []byte("sendTransaction")) {
+				<-begun // a tick would begin the warmup, in which nothing is due for ten minutes
+			}
+			now := ask()
 			mu.Lock()
 			defer mu.Unlock()
 			if bytes.Contains(q, []byte("getMultipleAccounts")) && (hides.what == "stands still" || bytes.Contains(now, []byte(chain.Address(program).String()))) {
@@ -141,6 +150,7 @@ func TestEndpointsThatHideNewsOnSolana(t *testing.T) {
 		heard := make(chan coordinator.State, 100)
 		l.Watch(t.Context(), "hidden", func(s ledger.Snapshot) { heard <- s.State })
 		<-heard
+		close(begun)
 		w.must(w.key(1), host.ToRun("hidden", coordinator.Pause{}))
 		for s := range heard {
 			if s.Phase() == coordinator.Paused {
