@@ -62,7 +62,7 @@ func Run(ctx context.Context, c Config) (list []Record, err error) {
 	}
 	defer func() { err = errors.Join(err, r.setup.Close()) }()
 	if c.Memory {
-		r.streams = &streams{delay: c.Delay + c.Jitter/2, listeners: map[string]*listener{}}
+		r.streams = newStreams(c.Delay + c.Jitter/2)
 	}
 	if r.count, err = newCounter(r.setup); err != nil {
 		return nil, err

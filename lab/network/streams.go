@@ -13,8 +13,22 @@ type streams struct {
 	delay time.Duration
 	open  sync.WaitGroup // ends of connections
 
-	mu        sync.Mutex // guards listeners
+	mu        sync.Mutex // guards what follows
 	listeners map[string]*listener
+	lost      chan struct{} // closed when the connections that are there are lost
+}
+
+func newStreams(delay time.Duration) *streams {
+	return &streams{delay: delay, listeners: map[string]*listener{}, lost: make(chan struct{})}
+}
+
+// lose has nothing arrive on the connections that are there, not even that they end, as when a
+// machine loses power.
+func (s *streams) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.lost)
+	s.lost = make(chan struct{})
 }
 
 // listener is a net.Listener of streams.
@@ -69,14 +83,14 @@ func (l *listener) Addr() net.Addr { return l.at }
 // Dial implements lp2p.Streams.
 func (s *streams) Dial(ctx context.Context, address string) (net.Conn, error) {
 	s.mu.Lock()
-	l := s.listeners[address]
+	l, lost := s.listeners[address], s.lost
 	s.mu.Unlock()
 	if l == nil {
 		return nil, fmt.Errorf("dial %s: nobody listens", address)
 	}
 	from := &net.TCPAddr{IP: l.at.IP, Port: 1 << 15}
 	a, b := net.Pipe()
-	near, far := s.newConn(a, from, l.at), s.newConn(b, l.at, from)
+	near, far := s.newConn(a, from, l.at, lost), s.newConn(b, l.at, from, lost)
 	select {
 	case l.came <- far:
 		return near, nil
@@ -93,6 +107,7 @@ type conn struct {
 	net.Conn
 	delay    time.Duration
 	from, to *net.TCPAddr
+	lost     <-chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	queue  []written
@@ -105,8 +120,8 @@ type written struct {
 	due  time.Time
 }
 
-func (s *streams) newConn(pipe net.Conn, from, to *net.TCPAddr) *conn {
-	c := &conn{Conn: pipe, delay: s.delay, from: from, to: to, wake: make(chan struct{}, 1)}
+func (s *streams) newConn(pipe net.Conn, from, to *net.TCPAddr, lost <-chan struct{}) *conn {
+	c := &conn{Conn: pipe, delay: s.delay, from: from, to: to, lost: lost, wake: make(chan struct{}, 1)}
 	s.open.Go(c.deliver)
 	return c
 }
@@ -166,7 +181,11 @@ func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // deliver passes on what is written until the connection is closed.
 func (c *conn) deliver() {
-	defer c.Conn.Close()
+	defer func() {
+		if !c.isLost() {
+			c.Conn.Close()
+		}
+	}()
 	for range c.wake {
 		c.mu.Lock()
 		queue, closed := c.queue, c.closed
@@ -174,6 +193,9 @@ func (c *conn) deliver() {
 		c.mu.Unlock()
 		for _, w := range queue {
 			time.Sleep(time.Until(w.due))
+			if c.isLost() {
+				break
+			}
 			if _, err := c.Conn.Write(w.data); err != nil {
 				return
 			}
@@ -181,5 +203,14 @@ func (c *conn) deliver() {
 		if closed {
 			return
 		}
+	}
+}
+
+func (c *conn) isLost() bool {
+	select {
+	case <-c.lost:
+		return true
+	default:
+		return false
 	}
 }

@@ -110,6 +110,10 @@ const (
 	// yieldFor is the time that the peer with the greater key leaves dialing to the other.
 	yieldFor = time.Second
 
+	// dialsTogether is the time within which dials of two peers, or to two addresses of one, may have
+	// begun at once. A connection that a peer makes later replaces the ones before.
+	dialsTogether = 3 * time.Second
+
 	// joinPatience is the time in which a connected peer must join the gossip.
 	joinPatience = 10 * time.Second
 

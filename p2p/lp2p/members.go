@@ -57,8 +57,27 @@ func (m *members) changed() {
 // notifiee wakes keepConnected when a connection opens or closes.
 func (m *members) notifiee() network.Notifiee {
 	return &network.NotifyBundle{
-		ConnectedF:    func(network.Network, network.Conn) { m.changed() },
+		ConnectedF: func(of network.Network, c network.Conn) {
+			supersede(of, c)
+			m.changed()
+		},
 		DisconnectedF: func(network.Network, network.Conn) { m.changed() },
+	}
+}
+
+// supersede closes the older connections with a peer that has made a new one. The peer dials only
+// if it has none: it lost those, because it was killed or its address changed. This end would learn
+// so after 30 s, and until then send gossip and requests into them.
+//
+// It runs before the peer can open a stream on the new connection. Pubsub forgets a peer's
+// subscription when an old stream ends, even if the peer has told it again on a new one.
+func supersede(of network.Network, c network.Conn) {
+	if now := c.Stat(); now.Direction == network.DirInbound && !now.Limited {
+		for _, old := range of.ConnsToPeer(c.RemotePeer()) {
+			if was := old.Stat(); !was.Limited && now.Opened.Sub(was.Opened) >= dialsTogether {
+				_ = old.Close() // the peer is gone from it
+			}
+		}
 	}
 }
 
