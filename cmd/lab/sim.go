@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/lab/sim"
+	"github.com/entrain-network/entrain/participant"
 )
 
 // simOptions are the flags of lab sim.
@@ -60,7 +61,7 @@ keeps the result of each seed; called again, the command runs the missing seeds.
 			if o.verbose {
 				o.cfg.Observe = func(ev sim.Event) { c.say("%s", simLine(ev)) }
 			}
-			spendMemory()
+			spendMemory(o.crowded())
 			if len(o.cfg.Adversaries) > 0 {
 				return c.simulateCheats(cmd.Context(), o)
 			}
@@ -71,13 +72,23 @@ keeps the result of each seed; called again, the command runs the missing seeds.
 	return cmd
 }
 
-// spendMemory has garbage collected seldom, which is a third of the time otherwise, up to 7 GiB,
-// unless the environment says how.
-func spendMemory() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(7 << 30)
+// memoryMost is the memory up to which garbage is collected seldom, in bytes.
+const memoryMost = 7 << 30
+
+// spendMemory has garbage collected seldom, which is a third of the time otherwise, up to
+// memoryMost, unless the environment says how. A large simulation waits for memory most of the
+// time, and large pages take a sixth of that: the memory that it will need is asked for in them at
+// once and given back, since what was in large pages comes back in large pages.
+func spendMemory(large bool) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
 	}
+	if large {
+		exact.Make[byte](int(min(memoryMost, participant.MemoryFree())))
+		runtime.GC()
+	}
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(memoryMost)
 }
 
 func (o *simOptions) flags(cmd *cobra.Command) {
