@@ -113,6 +113,7 @@ func (f *faults) exchange(c Config, l Limits) {
 	if c.Exchange != Buckets {
 		f.when(l.Buckets, "exchange.kind", ErrUnsupported, "Limits.Buckets")
 		f.when(c.WindowBlocks > 0, "exchange.window_blocks", ErrTooLarge, "0, as exchange.kind is peers")
+		f.when(c.Clock > 0, "exchange.clock", ErrTooLarge, "0, as exchange.kind is peers")
 		return
 	}
 	f.when(!l.Buckets, "exchange.kind", ErrUnsupported, "Limits.Buckets")

@@ -84,6 +84,9 @@ type Config struct {
 	WindowBlocks uint32
 	// How large a member's share of a batch is: EqualShares or SpeedShares.
 	Sharing Sharing
+	// With Buckets, whose blocks a window counts: 0 = the ledger's, 1 = those of another chain
+	// that the host follows.
+	Clock uint8
 
 	// Seats of validators; 0 = results are not scored.
 	Validators uint16
@@ -115,7 +118,7 @@ type Config struct {
 }
 
 // Append appends the canonical encoding of c: the name with its length, then the fields in their
-// order, but Sharing in the upper half of the byte of Exchange.
+// order, but Sharing in the upper half of the byte of Exchange, and Clock in that of Overlap.
 func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendString(dst, c.Name)
 	dst = wire.AppendU32(dst, c.MinMembers)
@@ -132,7 +135,7 @@ func (c Config) Append(dst []byte) []byte {
 	dst = wire.AppendU32(dst, c.BatchEnd)
 	dst = wire.AppendU64(dst, c.BatchRampTokens)
 	dst = wire.AppendU32(dst, c.SequenceTokens)
-	dst = wire.AppendU8(dst, c.Overlap)
+	dst = wire.AppendU8(dst, c.Overlap|uint8(c.Clock)<<4)
 	dst = wire.AppendU8(dst, c.MissedMax)
 	dst = wire.AppendU8(dst, c.VerificationPercent)
 	dst = wire.AppendU8(dst, c.Numerics)
@@ -199,6 +202,7 @@ func ReadConfig(r *wire.Reader) (c Config) {
 	c.SpecHash = r.Hash()
 	c.Owner = key.Public(r.Hash())
 	c.Exchange, c.Sharing = c.Exchange&15, Sharing(c.Exchange>>4)
+	c.Overlap, c.Clock = c.Overlap&15, uint8(c.Overlap>>4)
 	return c
 }
 
@@ -231,6 +235,7 @@ func (s State) putConfig(c Config) {
 	h.SetExchange(uint8(c.Exchange))
 	h.SetWindowBlocks(c.WindowBlocks)
 	h.SetSharing(uint8(c.Sharing))
+	h.SetClock(c.Clock)
 	h.SetValidators(c.Validators)
 	h.SetScoreWindows(c.ScoreWindows)
 	h.SetEmission(c.Emission)
@@ -276,6 +281,7 @@ func (s State) Config() Config {
 		Exchange:            Exchange(h.Exchange()),
 		WindowBlocks:        h.WindowBlocks(),
 		Sharing:             Sharing(h.Sharing()),
+		Clock:               h.Clock(),
 		Validators:          h.Validators(),
 		ScoreWindows:        h.ScoreWindows(),
 		Emission:            h.Emission(),
@@ -314,6 +320,7 @@ func (f *faults) ranges(c Config) {
 	f.when(c.Rate > TokensMax, "trust.rate", ErrTooLarge, "2^62")
 	f.when(c.Exchange > 1, "exchange.kind", ErrTooLarge, "1")
 	f.when(c.Sharing > 1, "batch.shares", ErrTooLarge, "1")
+	f.when(c.Clock > 1, "exchange.clock", ErrTooLarge, "1")
 	f.when(c.ScoreWindows > ScoreWindowsMax, "scores.windows", ErrTooLarge, "2^16")
 	f.when(c.Emission > TokensMax, "scores.emission", ErrTooLarge, "2^62")
 	f.when(c.ValidatorPercent > 100, "scores.validator_percent", ErrTooLarge, "100")

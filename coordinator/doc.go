@@ -112,10 +112,10 @@
 // # Windows
 //
 // With Buckets, results travel through buckets, whose clocks and contents are not trusted, and a
-// round is a window of the ledger's height. RoundTrain lasts exactly WindowBlocks blocks, however
-// early the members are done. Only an epoch's last drain round, in which nothing is trained or
-// shown, ends with its quorum of reports. Overlap is 1: a member trains in window r+1 while its
-// result of r is shown and fetched.
+// round is a window of the ledger's height, or of what the host counts in its place (see
+// Config.Clock). RoundTrain lasts exactly WindowBlocks blocks, however early the members are done.
+// Only an epoch's last drain round, in which nothing is trained or shown, ends with its quorum of
+// reports. Overlap is 1: a member trains in window r+1 while its result of r is shown and fetched.
 //
 //	window r      the member trains its share and puts the ID of its signed commitment on the ledger
 //	window r+1    its seed draws the slice of r (Round.SliceSeed); the member reveals the slice;

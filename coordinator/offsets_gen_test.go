@@ -97,6 +97,7 @@ const (
 	hReplaced            = 736
 	hSharing             = 740
 	hEndPending          = 741
+	hClock               = 742
 	hNoticeMs            = 744
 	hCheckpointWords     = 752
 	hCursor              = 756

@@ -58,12 +58,14 @@ const (
 
 	CodeName Code = 47 // the name is invalid or taken, or looks like one that is taken
 
+	CodeClock Code = 48 // the replicas agree on no block of Bittensor, or the block named is not newer
+
 	CodeCoordinator Code = 256 // the first of the coordinator's own errors
 )
 
 // String returns the meaning of the code.
 func (c Code) String() string {
-	if c <= CodeName && codeTexts()[c] != "" {
+	if c <= CodeClock && codeTexts()[c] != "" {
 		return codeTexts()[c]
 	}
 	if c >= CodeCoordinator && c < CodeCoordinator+256 {
@@ -76,7 +78,7 @@ func (c Code) String() string {
 func (c Code) Taken() bool { return c == CodeOK || c >= CodeBadName }
 
 // codeTexts returns the meaning of each code but the coordinator's.
-func codeTexts() [CodeName + 1]string {
+func codeTexts() [CodeClock + 1]string {
 	return [...]string{
 		CodeOK:           "accepted",
 		CodeMalformed:    "malformed transaction",
@@ -123,6 +125,8 @@ func codeTexts() [CodeName + 1]string {
 		CodeRunOpen: "the run has not finished, or what it owes is not certain yet",
 
 		CodeName: "the name cannot be had",
+
+		CodeClock: "no such block of Bittensor's",
 	}
 }
 

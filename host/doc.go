@@ -32,6 +32,7 @@
 //	Require    = kind 16: String run | String release
 //	CloseRun   = kind 17: String run
 //	SetName    = kind 18: String run | String name | String team
+//	Sight      = kind 19: 32 genesis | U64 number | U8 count | count × 32 hash
 //
 // The signature covers all bytes before it, in the domain "entrain/tx/2" (see package key). Expires
 // is in milliseconds since 1970. For example, the announcement of no addresses for run "a" on chain
@@ -72,6 +73,14 @@
 // The replicas of the chain are part of its state: see Stake, Vote and Leave. The host decides the
 // weight of each replica's votes on blocks; the consensus engine reads it after each block. The
 // engine names in Block.Guilty the replicas that were shown to have voted twice.
+//
+// # The clock
+//
+// A run may count its windows by the blocks of another chain, Bittensor's (Config.Clock). Replicas
+// whose operators name a node of that chain name its newest final blocks (Sight). A block that
+// replicas with more than two thirds of the power name alike is agreed on. Clocked runs see its
+// number as their height, and its hash enters their seeds, beside the chain's own. ClockStandsMs
+// says what they do without. Times and deadlines stay the chain's own.
 //
 // # Tokens
 //

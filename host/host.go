@@ -81,6 +81,7 @@ type run struct {
 	peers peers
 	// referee judges the run's disputes; nil if the run has no verification.
 	referee   dispute.Referee
+	clocked   bool   // counts the blocks of another chain: see clock
 	escrow    uint64 // tokens that came with messages and were not paid out; equals state.Escrow
 	height    uint64 // of the block that changed the state last
 	changedMs uint64 // that block's time
@@ -128,7 +129,7 @@ func (h *Host) Admit(t Tx, nowMs uint64) error {
 // in the run that its transaction names. Keys cost nothing, so strangers could otherwise fill the
 // table of accounts and keep members out of the chain, whose silence then costs them their stake.
 func (h *Host) known(k key.Public, b Body) bool {
-	if _, ok := h.bank.find(k); ok || h.replicas.seats(k) {
+	if _, ok := h.bank.find(k); ok || h.replicas.seats(k) || h.Seated(k) {
 		return true
 	}
 	i, ok := h.find(runOf(b))
@@ -261,6 +262,8 @@ func (h *Host) execute(sender key.Public, body Body) error {
 		return h.closeRun(sender, body)
 	case SetName:
 		return h.setName(sender, body)
+	case Sight:
+		return h.sight(sender, body)
 	}
 	panic(text("host: no rule for a body of kind ", body.kind()))
 }
@@ -305,6 +308,9 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
 		return refuse(CodeRunsFull, len(h.runs), " runs of ", RunsMax, "; states of ", size, " bytes of ", StateBytesMax, " with this one")
 	}
+	if _, standing := h.replicas.clock.at(h.timeMs); c.Config.Clock > 0 && standing {
+		return refuse(CodeClock, "replicas with more than two thirds of the weight agree on no block: their operators name a node in chain.json")
+	}
 	if err := h.bank.mayPay(sender, h.RunDeposit()); err != nil {
 		return err
 	}
@@ -314,7 +320,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 		}
 		h.tried++
 	}
-	r := &run{name: name, spec: slices.Clone(c.Spec), changedMs: h.timeMs}
+	r := &run{name: name, spec: slices.Clone(c.Spec), changedMs: h.timeMs, clocked: c.Config.Clock > 0}
 	if err := r.appoint(c.Config, h.rules); err != nil {
 		why := err.Error() // may quote the specification, which a stranger wrote
 		return refuse(CodeNoReferee, why[:min(len(why), refusalMax)])
@@ -364,10 +370,10 @@ func (h *Host) stateBytes() int {
 }
 
 // env returns what a coordinator learns about the block. The seed differs for every run and
-// block; it follows from the block's seed alone.
+// block; it follows from the block's seed alone, and in a clocked run from the agreed block's hash.
 func (h *Host) env(r *run, sender key.Public) coordinator.Env {
 	seed := wire.Sum("entrain/ledger/seed", h.seed[:], wire.AppendU64(nil, h.height), []byte(r.name))
-	return coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender, Referee: r.referee}
+	return h.clocked(r, coordinator.Env{NowMs: h.timeMs, Height: h.height, Seed: seed, Sender: sender, Referee: r.referee})
 }
 
 func (h *Host) find(name string) (int, bool) {

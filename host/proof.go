@@ -247,7 +247,7 @@ func (h *Host) ProveReplicas() []byte {
 // contains them. The supply, from which their power is computed, is not proven.
 func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
 	r := wire.NewReader(b)
-	list := wire.NewReader(r.Var(ReplicasMax * (ReplicasMax*32 + 128)))
+	list := wire.NewReader(r.Var(ReplicasMax*(ReplicasMax*32+128) + SeatsMax*(SightMax+4)*32))
 	supply, way := r.U64(), readWay(&r)
 	p := parseReplicas(&list)
 	err := r.Done().OrNil()

@@ -16,7 +16,8 @@ import (
 // which evidence of earlier double votes can still appear.
 type replicas struct {
 	list  []*replica // in order of keys
-	hash  wire.Hash  // if not dirty
+	clock clock
+	hash  wire.Hash // if not dirty
 	dirty bool
 }
 
@@ -259,19 +260,30 @@ func (r *replicas) sum() wire.Hash {
 }
 
 func (r *replicas) append(dst []byte) []byte {
-	dst = wire.AppendU16(dst, uint16(len(r.list)))
+	head := uint16(len(r.list))
+	if len(r.clock.sights) > 0 {
+		head |= withClock
+	}
+	dst = wire.AppendU16(dst, head)
 	for _, e := range r.list {
 		dst = append(append(append(dst, e.key[:]...), e.chance[:]...), e.operator[:]...)
 		dst = wire.AppendU8(wire.AppendU64(dst, e.stake), uint8(e.seat))
 		dst = appendKeys(wire.AppendU64(dst, e.freeMs), e.votes)
 	}
+	if head&withClock != 0 {
+		dst = r.clock.append(dst)
+	}
 	return dst
 }
+
+// withClock marks replicas that follow another chain: its blocks are behind them.
+const withClock = 1 << 15
 
 // parseReplicas reads what append wrote. Its caller checks that the stakes are part of the
 // supply.
 func parseReplicas(r *wire.Reader) replicas {
-	n := r.U16()
+	head := r.U16()
+	n := head &^ withClock
 	if n > ReplicasMax {
 		r.Fail(wire.ErrTooLong)
 		return replicas{}
@@ -290,6 +302,9 @@ func parseReplicas(r *wire.Reader) replicas {
 			return replicas{}
 		}
 		p.list = append(p.list, e)
+	}
+	if head&withClock != 0 {
+		p.clock = parseClock(r)
 	}
 	return p
 }

@@ -115,7 +115,7 @@ func parseRun(r *wire.Reader, rules Rules) (*run, error) {
 	if err := e.appoint(config, rules); err != nil {
 		return e, failed("referee: ", err)
 	}
-	e.escrow = e.state.Escrow()
+	e.escrow, e.clocked = e.state.Escrow(), config.Clock > 0
 	return e, nil
 }
 

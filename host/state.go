@@ -97,11 +97,11 @@ func (r *run) freeze() {
 }
 
 // Due reports whether a block without transactions at the given time would change anything: a
-// deadline of a run has passed, or a run counts blocks.
+// deadline of a run has passed, or a run counts the chain's blocks.
 func (h *Host) Due(nowMs uint64) bool {
 	nowMs = max(h.timeMs, nowMs)
 	for _, r := range h.runs {
-		if r.frozen != nil && (r.state.CountsBlocks() || r.expires(nowMs) || h.idle(r, nowMs) || h.ticks(r, nowMs)) {
+		if r.frozen != nil && (r.state.CountsBlocks() && !r.clocked || r.expires(nowMs) || h.idle(r, nowMs) || h.ticks(r, nowMs)) {
 			return true
 		}
 	}
@@ -121,6 +121,6 @@ func (h *Host) ticks(r *run, nowMs uint64) bool {
 	copy(r.scratch, r.live)
 	env := h.env(r, key.Public{})
 	env.NowMs, env.Height = nowMs, h.height+1
-	_ = r.trial.Apply(env, coordinator.Tick{})
+	_ = r.trial.Apply(h.clocked(r, env), coordinator.Tick{})
 	return !same(r.scratch, r.live)
 }

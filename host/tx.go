@@ -31,6 +31,7 @@ const (
 	kindRequire    = 16
 	kindCloseRun   = 17
 	kindSetName    = 18
+	kindSight      = 19
 )
 
 // Tx is a transaction. The package comment shows its bytes.
@@ -47,7 +48,7 @@ type Tx struct {
 
 // Body is what a transaction does: CreateRun, Announce, RunMessage, Transfer, CreatePool, Lend,
 // Collect, ClosePool, ClaimFor, Admit, Delegate, Revoke, Require, Stake, Vote, Leave,
-// CloseRun or SetName.
+// CloseRun, SetName or Sight.
 type Body interface {
 	kind() uint8
 	append(dst []byte) []byte
@@ -218,6 +219,8 @@ func readBody(kind uint8, r *wire.Reader) (Body, error) {
 		return CloseRun{Run: readName(r)}, nil
 	case kindSetName:
 		return SetName{Run: readName(r), Name: r.String(NameBytesMax), Team: r.String(NameBytesMax)}, nil
+	case kindSight:
+		return readSight(r), nil
 	}
 	return nil, wire.ErrUnknownKind
 }

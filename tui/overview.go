@@ -57,7 +57,7 @@ func (f *frame) standing() []string {
 	if r.CountdownMs > 0 {
 		phase += ", at most " + clock(r.CountdownMs) + " left"
 	}
-	if w := r.Windows; w != nil && w.Left(r.Height) > 0 {
+	if w := r.Windows; w != nil && w.DeadlineHeight > 0 {
 		phase += fmt.Sprintf(", window %d to block %d", w.Window, w.DeadlineHeight)
 	}
 	if r.Pausing {

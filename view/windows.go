@@ -163,8 +163,3 @@ func (w *Windows) copy() *Windows {
 	out.Validators = slices.Clone(w.Validators)
 	return &out
 }
-
-// Left returns the number of blocks until the window ends, 0 if height does not end the phase.
-func (w *Windows) Left(height uint64) uint64 {
-	return w.DeadlineHeight - min(w.DeadlineHeight, height)
-}

@@ -16,7 +16,7 @@ func TestScoresAreTold(t *testing.T) {
 		Commits: []runlog.Commits{{Round: 1, Count: 2}}, Validators: []score.Validator{{Seat: 1, Key: public(ann), Stake: 7, Trust: 64}}}
 	s.state(1100)
 	first := s.Run(moment(1100))
-	if w := first.Windows; w == nil || w.Left(first.Height) != 15-first.Height || w.Left(99) != 0 || len(w.Validators) != 1 || w.Period != nil || first.Rounds[0].OnChain != 2 {
+	if w := first.Windows; w == nil || w.DeadlineHeight != 15 || len(w.Validators) != 1 || w.Period != nil || first.Rounds[0].OnChain != 2 {
 		t.Fatalf("%+v, rounds %+v", first.Windows, first.Rounds)
 	}
 	m1 := &s.now.Members[1]

@@ -13,7 +13,6 @@ import (
 type scoresPage struct {
 	Version  string `json:"version"`
 	Known    bool   `json:"known"` // validators score in this run
-	Height   uint64 `json:"height"`
 	Finished bool   `json:"finished"`
 	view.Windows
 	Members int        `json:"members"` // scored; Rows has the best pageMax
@@ -37,7 +36,7 @@ type saidOf struct {
 }
 
 func (d *desk) scores(*http.Request) any {
-	p := scoresPage{Version: d.versionText(), Height: d.run.Height, Rows: []scoreRow{}, Finished: d.run.Phase == coordinator.Finished.String()}
+	p := scoresPage{Version: d.versionText(), Rows: []scoreRow{}, Finished: d.run.Phase == coordinator.Finished.String()}
 	p.Validators = []view.Validator{}
 	if d.run.Windows == nil || d.run.Windows.ScoreWindows == 0 {
 		return p

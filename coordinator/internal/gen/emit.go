@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -122,7 +123,7 @@ func (s schema) configuration() string {
 		c.limits(s, &checks)
 	}
 	b.WriteString("}\n\n// Append appends the canonical encoding of c: the name with its length, then the fields in their\n" +
-		"// order, but Sharing in the upper half of the byte of Exchange.\nfunc (c Config) Append(dst []byte) []byte {\n" +
+		"// order, but Sharing in the upper half of the byte of Exchange, and Clock in that of Overlap.\nfunc (c Config) Append(dst []byte) []byte {\n" +
 		appends.String() + "return dst\n}\n\n" +
 		"// ReadConfig takes a configuration off a reader. It checks the encoding only; Check judges the values.\n" +
 		"func ReadConfig(r *wire.Reader) (c Config) {\n" + reads.String() + uppers.String() + "return c\n}\n\n" +
@@ -148,17 +149,20 @@ const half = 4
 func (c setting) encode(s schema, appends, reads, uppers *strings.Builder) {
 	name := map[string]string{"u8": "U8", "u16": "U16", "u32": "U32", "u64": "U64", "hash": "Hash", "key": "Hash", "string": "String"}[c.typ]
 	value := "c." + c.name
+	if c.goType != "" {
+		value = goTypes[c.typ] + "(" + value + ")"
+	}
+	for _, o := range s.config {
+		if o.upper == c.name {
+			value += fmt.Sprintf("|%s(c.%s)<<%d", goTypes[c.typ], o.name, half)
+		}
+	}
 	switch {
 	case c.upper != "":
-		fmt.Fprintf(uppers, "c.%s, c.%s = c.%s&%d, %s(c.%s>>%d)\n", c.upper, c.name, c.upper, 1<<half-1, c.goType, c.upper, half)
+		goType := cmp.Or(c.goType, goTypes[c.typ])
+		fmt.Fprintf(uppers, "c.%s, c.%s = c.%s&%d, %s(c.%s>>%d)\n", c.upper, c.name, c.upper, 1<<half-1, goType, c.upper, half)
 		return
 	case c.goType != "":
-		value = goTypes[c.typ] + "(" + value + ")"
-		for _, o := range s.config {
-			if o.upper == c.name {
-				value += fmt.Sprintf("|%s(c.%s)<<%d", goTypes[c.typ], o.name, half)
-			}
-		}
 		fmt.Fprintf(reads, "c.%s = %s(r.%s())\n", c.name, c.goType, name)
 	case c.typ == "key":
 		value = "wire.Hash(" + value + ")"

@@ -38,9 +38,10 @@
 //	700 U32      ImmuneWindows       704 U64      PhaseHeight         712 U64      Emitted
 //	720 U64      Penalties           728 U32      PeriodSettled       732 U32      Tail
 //	736 U32      Replaced            740 U8       Sharing             741 Bool     EndPending
-//	744 U64      NoticeMs            752 U8       CheckpointWords     756 U32      Cursor
-//	768 3 Hash   CheckpointNamed     864 Hash     ClosingSeed         896 4 U64    Stream
-//	928 U32      Drawn               932 U32      CheckPlace          936 17 U16   Doubts
+//	742 U8       Clock               744 U64      NoticeMs            752 U8       CheckpointWords
+//	756 U32      Cursor              768 3 Hash   CheckpointNamed     864 Hash     ClosingSeed
+//	896 4 U64    Stream              928 U32      Drawn               932 U32      CheckPlace
+//	936 17 U16   Doubts
 //
 // A place in the table of members, 200 bytes (Place):
 //

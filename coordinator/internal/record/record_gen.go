@@ -397,6 +397,10 @@ func (b Header) SetSharing(v uint8) { b[740] = v }
 func (b Header) EndPending() bool     { return b[741] == 1 }
 func (b Header) SetEndPending(v bool) { b[741] = flag(v) }
 
+// Clock: with Buckets, whose blocks a window counts: 0 = the ledger's, 1 = those of another chain that the host follows.
+func (b Header) Clock() uint8     { return b[742] }
+func (b Header) SetClock(v uint8) { b[742] = v }
+
 // NoticeMs: when the owner may resume the run, after a change that takes notice.
 func (b Header) NoticeMs() uint64     { return u64(b[744:]) }
 func (b Header) SetNoticeMs(v uint64) { putU64(b[744:], v) }
@@ -443,7 +447,7 @@ func (b Header) WellFormed() bool {
 		Zero(b[135:136]) &&
 		Zero(b[396:400]) &&
 		Zero(b[670:672]) &&
-		Zero(b[742:744]) &&
+		Zero(b[743:744]) &&
 		Zero(b[753:756]) &&
 		Zero(b[760:768]) &&
 		Zero(b[970:1024])
