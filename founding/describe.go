@@ -24,12 +24,16 @@ type Chain struct {
 	Genesis  wire.Hash      `json:"genesis"`
 	Peers    []string       `json:"peers"` // addresses for replicas
 	Replicas []host.Replica `json:"replicas"`
+	Clock    *host.Clock    `json:"clock,omitempty"` // see ledger.Status; not proven
 }
 
 // Describe asks a chain what others need.
 func Describe(ctx context.Context, client ledger.Chain) (Chain, error) {
 	replicas, err := client.Replicas(ctx)
 	c := Chain{Chain: client.ChainID(), Trusted: []string{}, Peers: []string{}, Replicas: replicas}
+	if status, err := client.Status(ctx); err == nil {
+		c.Clock = status.Clock
+	}
 	anchor, made, known := client.Trusted()
 	if err != nil || !known {
 		return c, err
@@ -66,5 +70,5 @@ func (c Chain) Write(w io.Writer) error {
 			fmt.Fprintln(w, "no other replica can reach it: chain init --public HOST makes a chain that others can, or set \"peering\" and \"public\" in chain.json")
 		}
 	}
-	return report.Replicas(w, c.Replicas)
+	return report.Replicas(w, c.Replicas, c.Clock, time.Now())
 }

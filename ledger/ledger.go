@@ -127,6 +127,8 @@ type Status struct {
 	Supply   uint64    `json:"supply"`   // tokens in existence
 	Peer     string    `json:"peer"`     // where other replicas reach this one, as ID@host:port
 	Replicas int       `json:"replicas"` // that vote on blocks
+	// Clock is the newest block of Bittensor that the replicas agree on; nil if there never was one.
+	Clock *host.Clock `json:"clock,omitempty"`
 }
 
 // RunStatus summarizes a run.

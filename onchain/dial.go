@@ -159,6 +159,9 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 	if p.Spec, err = spec.Parse(p.Text, all.Kinds()); err != nil {
 		return p, fmt.Errorf("specification of run %q, as the chain has it: %w; it may need a newer entrain", run, err)
 	}
+	if clocked := p.Snapshot.State.Config().Clock > 0; clocked != p.Spec.Clocked() {
+		return p, fmt.Errorf("run %q: exchange.clock is %q in its specification, and the chain counts other blocks: its owner deceives you; do not join it", run, p.Spec.Exchange.Clock)
+	}
 	if p.Spec.Name != run {
 		return p, fmt.Errorf("specification of run %q, as the chain has it, describes run %q", run, p.Spec.Name)
 	}

@@ -53,8 +53,16 @@ func Closed(out io.Writer, list []host.Receipt) error {
 	})
 }
 
-// Replicas writes the replicas of a chain as a table.
-func Replicas(out io.Writer, list []host.Replica) error {
+// Replicas writes the block of Bittensor that the replicas of a chain agree on, if there is one,
+// and the replicas as a table.
+func Replicas(out io.Writer, list []host.Replica, clock *host.Clock, now time.Time) error {
+	if clock != nil {
+		fmt.Fprintf(out, "\nBittensor's block %d, %v, was agreed on %v ago", clock.Number, clock.Hash, now.Sub(time.UnixMilli(int64(clock.SinceMs))).Round(time.Second))
+		if clock.Standing {
+			fmt.Fprintf(out, ", and no newer one: a run that counts its blocks counts the chain's own time, now at block %d", clock.Count)
+		}
+		fmt.Fprintln(out)
+	}
 	return columns(out, "\nreplica\tseat\tweight\tstake\toperator\tvotes for a change", func(row func(string, ...any)) {
 		for _, r := range list {
 			row("%v\t%s\t%d\t%d\t%.8s\t%d", r.Key, r.Seat, r.Power, r.Stake, r.Operator.String(), len(r.Votes))

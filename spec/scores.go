@@ -21,6 +21,10 @@ type Exchange struct {
 	// buckets. A round trains for exactly one window. The default is 60. In such runs
 	// times.round_train is only an estimate of a window's duration, which members use to plan.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
+	// Clock is whose blocks a window counts. Empty: the chain's own. "bittensor": Bittensor's, of
+	// 12 seconds; its hashes then enter the rounds' seeds. The chain must be one of entrain's whose
+	// replicas follow Bittensor.
+	Clock string `toml:"clock,omitempty"`
 	// Aggregate is what members download of a round's results between peers. "none": every payload.
 	// "followers": a member that was not elected to attest the results downloads the update that they
 	// make, of one bit a parameter, if that is less. "slices": every member downloads one range of
@@ -54,6 +58,9 @@ const (
 	ExchangePeers  = "peers"
 	ExchangeBucket = "bucket"
 )
+
+// ClockBittensor is a value of Exchange.Clock.
+const ClockBittensor = "bittensor"
 
 // Values of Exchange.Aggregate.
 const (
@@ -151,6 +158,13 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	default:
 		fault("exchange.kind: %q is unknown; choose %q or %q", s.Exchange.Kind, ExchangePeers, ExchangeBucket)
 	}
+	switch {
+	case s.Exchange.Clock == "":
+	case s.Exchange.Clock != ClockBittensor:
+		fault("exchange.clock: %q is unknown; choose %q, or leave it out", s.Exchange.Clock, ClockBittensor)
+	case !s.Buckets():
+		fault("exchange.clock: %q needs exchange.kind = %q, whose windows count blocks", ClockBittensor, ExchangeBucket)
+	}
 	switch s.Exchange.Aggregate {
 	case "", AggregateNone:
 	case AggregateFollowers:
@@ -179,12 +193,18 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	}
 }
 
+// Clocked reports whether the run counts Bittensor's blocks, and not those of its chain.
+func (s Spec) Clocked() bool { return s.Buckets() && s.Exchange.Clock == ClockBittensor }
+
 // coordinate sets the coordinator's part of exchange and scores.
 func (s Spec) coordinate(l *coordinator.Limits, c *coordinator.Config) {
 	if s.Buckets() {
 		l.Buckets, c.Exchange = true, coordinator.Buckets
 	}
 	c.WindowBlocks = s.Exchange.WindowBlocks
+	if s.Clocked() {
+		c.Clock = 1
+	}
 	l.Validators = s.Scores.Validators
 	c.Validators, c.ScoreWindows, c.Emission = s.Scores.Validators, s.Scores.Windows, s.Scores.Emission
 	c.ValidatorPercent, c.Penalty = s.Scores.ValidatorPercent, s.Scores.PenaltyPercent

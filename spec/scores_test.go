@@ -73,6 +73,22 @@ alpha = 0.5
 	}
 }
 
+// The bit of whose blocks a run counts changes no byte of runs that count the chain's.
+func TestTheClockReachesTheCoordinator(t *testing.T) {
+	for clock, want := range map[string]uint8{"": 0, "clock = \"bittensor\"": 1} {
+		s, err := Parse([]byte("name = \"test\"\n[exchange]\nkind = \"bucket\"\n"+clock), all.Kinds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, c := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1}); c.Clock != want || s.Clocked() != (want == 1) {
+			t.Errorf("%q: the coordinator is told %d", clock, c.Clock)
+		}
+		if text, err := s.Append(nil); err != nil || strings.Contains(string(text), "clock") != (want == 1) {
+			t.Errorf("%q is written as %s, %v", clock, text, err)
+		}
+	}
+}
+
 func TestFaultsOfScores(t *testing.T) {
 	for text, want := range map[string]string{
 		"[exchange]\naggregate = \"some\"":                                                                              "exchange.aggregate: \"some\" is unknown",
@@ -82,6 +98,8 @@ func TestFaultsOfScores(t *testing.T) {
 		"[exchange]\naggregate = \"slices\"\n[members]\noverlap = 0":                                                    "exchange.aggregate: \"slices\" needs members.overlap = 1",
 		"[exchange]\naggregate = \"slices\"\n[members]\noverlap = 1\ncapacity = 255":                                    "exchange.aggregators: 128 members for each slice, and members.capacity of 255",
 		"[exchange]\naggregate = \"followers\"\naggregators = 8":                                                        "exchange.aggregators: has no effect",
+		"[exchange]\nkind = \"bucket\"\nclock = \"bitensor\"":                                                           "exchange.clock: \"bitensor\" is unknown",
+		"[exchange]\nclock = \"bittensor\"":                                                                             "exchange.clock: \"bittensor\" needs exchange.kind",
 		"[exchange]\nkind = \"pigeons\"":                                                                                "exchange.kind",
 		"[exchange]\nwindow_blocks = 9":                                                                                 "exchange.window_blocks",
 		"[exchange]\nkind = \"bucket\"\nwindow_blocks = 0":                                                              "exchange.window_blocks",

@@ -12,6 +12,7 @@ import (
 	"math/bits"
 	"net/http"
 	neturl "net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,14 +39,30 @@ type Client struct {
 	tx      uint32
 }
 
-// Dial asks an endpoint, a URL that begins with http or ws, for its chain's runtime.
-func Dial(ctx context.Context, url string) (*Client, error) {
+// reach returns a client that knows nothing of its chain's runtime yet. The URL begins with http or
+// ws.
+func reach(url string) (*Client, error) {
 	c := &Client{url: strings.Replace(url, "ws", "http", 1)}
 	if !strings.HasPrefix(url, "ws") {
 		c.url = url
 	}
-	if at, err := neturl.Parse(c.url); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no URL of a node: want wss://HOST or ws://HOST:PORT", url)
+	return c, CheckURL(url)
+}
+
+// CheckURL returns why a text can be no URL of a node.
+func CheckURL(url string) error {
+	at, err := neturl.Parse(url)
+	if err != nil || at.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, at.Scheme) {
+		return fmt.Errorf("%q is no URL of a node: want wss://HOST or ws://HOST:PORT", url)
+	}
+	return nil
+}
+
+// Dial asks an endpoint, a URL that begins with http or ws, for its chain's runtime.
+func Dial(ctx context.Context, url string) (*Client, error) {
+	c, err := reach(url)
+	if err != nil {
+		return nil, err
 	}
 	var text string
 	if err := c.call(ctx, &text, "state_getMetadata"); err != nil {

@@ -105,6 +105,9 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) {
 	height, timeMs := a.app.hub.now()
 	a.app.hostMu.RLock()
 	s := ledger.Status{Hash: a.app.hash, Runs: a.app.host.Runs(), Supply: a.app.host.Supply(), Replicas: len(powers(a.app.host.Replicas())), Peer: a.peer}
+	if c, ok := a.app.host.Clock(nowMs()); ok {
+		s.Clock = &c
+	}
 	a.app.hostMu.RUnlock()
 	if s.Runs == nil {
 		s.Runs = []string{}

@@ -44,7 +44,7 @@ type outcome struct {
 	err    error // nil or a *host.TxError
 }
 
-const appVersion = 6 // of the ledger's rules, in every block's header
+const appVersion = 7 // of the ledger's rules, in every block's header
 
 // rules returns the rules of a chain whose random values come from package chance.
 func rules(referees host.Referees) host.Rules {

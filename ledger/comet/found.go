@@ -263,12 +263,20 @@ func ReadIdentity(dir string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+	k, err := h.votes()
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Chain: h.ledger.Chain, Key: k.Public(), Chance: h.chance.Public(), Peer: h.peerAddress(), secret: k}, nil
+}
+
+// votes returns the key that the replica votes with.
+func (h *home) votes() (key.Private, error) {
 	secret, ok := h.validator.Key.PrivKey.(cmted25519.PrivKey)
 	if !ok {
-		return Identity{}, fmt.Errorf("%s: the key is not an Ed25519 key", filepath.Join(dir, validatorFile))
+		return key.Private{}, fmt.Errorf("%s: the key is not an Ed25519 key", filepath.Join(h.dir, validatorFile))
 	}
-	k := key.FromSeed([32]byte(secret[:32]))
-	return Identity{Chain: h.ledger.Chain, Key: k.Public(), Chance: h.chance.Public(), Peer: h.peerAddress(), secret: k}, nil
+	return key.FromSeed([32]byte(secret[:32])), nil
 }
 
 // Stake is the transaction by which an operator puts tokens behind the replica.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/httpserve"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -115,6 +116,10 @@ func (r *Replica) Run(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("start chain %q in %q: %w", r.Chain(), r.home.dir, err)
 	}
+	own, err := r.home.votes()
+	if err != nil {
+		return err
+	}
 	e := engine{dbs: map[string]dbm.DB{}}
 	if err := e.open(ctx, r, halt); err != nil {
 		if ctx.Err() != nil {
@@ -129,9 +134,13 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 	})
 	serving.Go(func() { r.app.wake(ctx, e.node.Mempool()) })
+	if url := r.home.settings.Bittensor; url != "" {
+		w := lookout{app: r.app, pool: e.node.Mempool(), url: url, signer: ledger.Signer{Chain: r.Chain(), Key: own}, log: r.log.With("part", "bittensor")}
+		serving.Go(func() { w.watch(ctx) })
+	}
 	<-ctx.Done()
 	serving.Wait()
-	err := e.close()
+	err = e.close()
 
 	var halted *haltError
 	if errors.As(context.Cause(ctx), &halted) {

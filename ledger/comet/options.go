@@ -11,6 +11,7 @@ import (
 
 	cmtp2p "github.com/cometbft/cometbft/p2p"
 
+	"github.com/entrain-network/entrain/chain/bittensor"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 )
@@ -61,7 +62,8 @@ type settings struct {
 	Public         string   `json:"public,omitempty"`
 	Peers          []string `json:"peers"`
 	Sync           []string `json:"sync,omitempty"`
-	Proxies        []string `json:"proxies,omitempty"` // web servers that say who asks
+	Proxies        []string `json:"proxies,omitempty"`   // web servers that say who asks
+	Bittensor      string   `json:"bittensor,omitempty"` // a node of Bittensor: see lookout
 	BlockMs        uint64   `json:"block_ms"`
 	KeepBlocks     uint64   `json:"keep_blocks"`
 	SnapshotBlocks uint64   `json:"snapshot_blocks"`
@@ -122,6 +124,11 @@ func (s settings) check() error {
 	for _, p := range s.Peers {
 		if err := checkPeer(p); err != nil {
 			faults = append(faults, fmt.Errorf("peers: %q is not an ID@host:port: %w", p, err))
+		}
+	}
+	if s.Bittensor != "" {
+		if err := bittensor.CheckURL(s.Bittensor); err != nil {
+			faults = append(faults, fmt.Errorf("bittensor: %w", err))
 		}
 	}
 	if s.BlockMs == 0 || s.BlockMs > blockMsMax {

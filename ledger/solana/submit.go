@@ -330,6 +330,9 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if host.SpecHash(b.Spec) != b.Config.SpecHash {
 		return refuse(host.CodeBadSpec, "")
 	}
+	if b.Config.Clock > 0 {
+		return refuse(host.CodeClock, "exchange.clock = \"bittensor\" needs a chain of entrain's own, whose replicas follow Bittensor")
+	}
 	if most := solana.PlacesMax(b.Limits); uint64(b.Limits.Members) > most {
 		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; Solana's transactions carry a run of this kind with at most %d",
 			b.Limits.Members, most))

@@ -156,6 +156,9 @@ func (c *call) create(r *wire.Reader) error {
 		}
 		vault = 6
 	}
+	if config.Clock > 0 { // no replicas follow another chain here
+		return coordinator.ErrUnsupported
+	}
 	if !units.Fits(uint64(l.Members), &l) {
 		return errPlaces
 	}
