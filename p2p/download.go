@@ -75,19 +75,29 @@ type flight struct {
 
 // NewDownload begins a fetch. The error is that of [Fetch.Check].
 func NewDownload(f Fetch) (*Download, error) {
-	if err := f.Check(); err != nil {
+	d := &Download{}
+	if err := d.Begin(f); err != nil {
 		return nil, err
 	}
-	f.From = distinct(f.From)
-	d := &Download{fetch: f}
-	if d.peers = d.one.peers[:]; len(f.From) > len(d.peers) {
-		d.peers = make([]provider, len(f.From))
+	return d, nil
+}
+
+// Begin begins a fetch in the memory of one that succeeded, or in new memory. The error is that of
+// [Fetch.Check].
+func (d *Download) Begin(f Fetch) error {
+	if err := f.Check(); err != nil {
+		return err
 	}
-	d.peers = d.peers[:len(f.From)]
+	*d = Download{fetch: f}
+	d.fetch.From = distinct(f.From)
+	if d.peers = d.one.peers[:]; len(d.fetch.From) > len(d.peers) {
+		d.peers = make([]provider, len(d.fetch.From))
+	}
+	d.peers = d.peers[:len(d.fetch.From)]
 	if f.Ref.Chunks() > 1 {
 		d.partial = &Partial{ref: f.Ref}
 	}
-	return d, nil
+	return nil
 }
 
 // distinct returns the list without the later ones of equal keys.

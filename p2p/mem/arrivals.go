@@ -8,13 +8,19 @@ import (
 // arrival is what arrives at a peer from another one, unless it is lost.
 type arrival struct {
 	from, at *Peer
-	f        func()
+	letter
+}
+
+// letter is what travels. A large network has millions on their way, which cost no memory of their
+// own: they are parts of what they are about.
+type letter interface {
+	open(from, at *Peer)
 }
 
 func (a arrival) arrive() {
 	p, q := a.from, a.at
 	if !q.gone.Load() && p.side == q.side && q.connected(p) {
-		a.f()
+		a.open(p, q)
 	}
 }
 
@@ -68,7 +74,7 @@ func (p *Part) expect(at time.Time, a arrival) {
 }
 
 // sendInTicks is send with Config.Tick. It keeps nothing of a link.
-func (m *Mesh) sendInTicks(p, q *Peer, stream bool, f func()) {
+func (m *Mesh) sendInTicks(p, q *Peer, stream bool, content letter) {
 	l, part := m.config.Link, p.part
 	if !stream && part.chance(l.Loss) {
 		return
@@ -81,7 +87,7 @@ func (m *Mesh) sendInTicks(p, q *Peer, stream bool, f func()) {
 	default:
 		d += time.Duration(part.random.Uint64n(uint64(l.Jitter) + 1))
 	}
-	part.expectAt(part.loop.Now().Add(d+m.config.Tick-1).Truncate(m.config.Tick), arrival{p, q, f})
+	part.expectAt(part.loop.Now().Add(d+m.config.Tick-1).Truncate(m.config.Tick), arrival{p, q, content})
 }
 
 // mix is the finalizer of SplitMix64: equal bits in, unrelated ones out.

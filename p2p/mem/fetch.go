@@ -3,6 +3,7 @@ package mem
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/p2p"
@@ -15,34 +16,55 @@ type fetching struct {
 	peer    *Peer
 	penalty func(key.Public, p2p.Offence) // of who fetches
 	done    func([]byte, error)
-	machine *p2p.Download
+	machine p2p.Download
 	streams []*stream
 	first   [1]*stream // memory of streams
 	one     stream
 	request request
 	hide    func() // from others, in the end
+	got     bool   // the blob
+	// begin and charge, which are made once for many fetches
+	begins  func()
+	charges func(key.Public, p2p.Offence)
 }
 
-// stream is a request in flight.
+// stream is a request in flight, which is a letter.
 type stream struct {
 	p2p.Request
-	of    *fetching
-	next  uint32 // the chunk expected next
-	over  bool
-	timer timer
+	of     *fetching
+	next   uint32 // the chunk expected next
+	over   bool
+	timer  timer
+	answer answer // memory of the first one
+	served bool   // that is taken, by who answers
+	lates  func() // late, which is made once
 }
+
+// answer is the letter with an answer to a request.
+type answer struct {
+	to     *stream
+	status p2p.Status
+	data   []byte
+}
+
+// fetches has the memory of fetches of one chunk that are over: a witness of a large run has
+// thousands.
+var fetches = sync.Pool{New: func() any {
+	d := &fetching{}
+	d.begins, d.charges, d.one.lates = d.begin, d.charge, d.one.late
+	return d
+}}
 
 // Fetch gets a blob. See p2p.Network.
 func (p *Peer) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
-	d := &fetching{ctx: ctx, peer: p, penalty: f.Penalty, done: done}
-	f.Self, f.Penalty = p.self, d.charge
-	machine, err := p2p.NewDownload(f)
-	if err != nil {
+	d := fetches.Get().(*fetching)
+	d.ctx, d.peer, d.penalty, d.done = ctx, p, f.Penalty, done
+	f.Self, f.Penalty = p.self, d.charges
+	if err := d.machine.Begin(f); err != nil {
 		p.part.loop.Post(func() { done(nil, err) })
 		return
 	}
-	d.machine = machine
-	p.part.loop.Post(d.begin)
+	p.part.loop.Post(d.begins)
 }
 
 func (d *fetching) begin() {
@@ -51,8 +73,8 @@ func (d *fetching) begin() {
 		d.done(nil, p2p.ErrClosed)
 		return
 	}
-	d.hide, d.streams = p.source.Begin(d.machine), d.first[:0]
-	p.begin(&d.request, d.done, d.release)
+	d.hide, d.streams = p.source.Begin(&d.machine), d.first[:0]
+	p.begin(&d.request, d.done, d)
 	d.advance()
 }
 
@@ -94,6 +116,7 @@ func (d *fetching) advance() {
 	}
 	if d.machine.Done() {
 		b, err := d.machine.Result()
+		d.got = err == nil
 		d.request.end(b, err)
 	}
 }
@@ -103,8 +126,9 @@ func (d *fetching) open(r p2p.Request) {
 	s := &d.one
 	if len(d.streams) > 0 {
 		s = &stream{}
+		s.lates = s.late
 	}
-	*s = stream{Request: r, of: d, next: r.From}
+	*s = stream{Request: r, of: d, next: r.From, lates: s.lates}
 	d.streams = append(d.streams, s)
 	p, m := d.peer, d.peer.mesh
 	q := m.find(r.To)
@@ -114,27 +138,44 @@ func (d *fetching) open(r p2p.Request) {
 		return
 	}
 	d.watch(s)
-	query := r.Query(wire.Hash{})
-	m.send(p, q, p2p.QueryBytes, true, func() { q.serve(d, s, query) })
+	m.send(p, q, p2p.QueryBytes, true, s)
 }
 
-// serve answers a query that has arrived at p.
-func (p *Peer) serve(d *fetching, s *stream, query p2p.Query) {
-	m := p.mesh
-	faults := m.faults[p.self]
+// open has a query answered that has arrived at a peer.
+func (s *stream) open(from, at *Peer) {
+	m := at.mesh
+	faults := m.faults[at.self]
 	if faults.Silent {
 		return
 	}
 	send := func(status p2p.Status, data []byte) error {
-		if len(data) > 0 && p.part.chance(faults.Corrupt) {
+		if len(data) > 0 && at.part.chance(faults.Corrupt) {
 			data = bytes.Clone(data)
-			data[p.part.random.Uint64n(uint64(len(data)))] ^= 1 << p.part.random.Uint64n(8)
+			data[at.part.random.Uint64n(uint64(len(data)))] ^= 1 << at.part.random.Uint64n(8)
 		}
-		m.send(p, d.peer, p2p.AnswerHeadBytes+len(data), true, func() { d.take(s, status, data) })
+		a := &s.answer
+		if s.served {
+			a = &answer{}
+		}
+		s.served = true
+		*a = answer{s, status, data}
+		m.send(at, from, p2p.AnswerHeadBytes+len(data), true, a)
 		return nil
 	}
-	if err := p2p.Serve(p.source, wire.Hash{}, query, send); err != nil {
+	if err := p2p.Serve(at.source, wire.Hash{}, s.Query(wire.Hash{}), send); err != nil {
 		panic("mem: serving failed without a send that fails: " + err.Error())
+	}
+}
+
+// open takes an answer. The memory of a fetch of one chunk is free then: no other letter of it is
+// under way.
+func (a *answer) open(_, _ *Peer) {
+	s := a.to
+	d := s.of
+	d.take(s, a.status, a.data)
+	if d.got && len(d.streams) == 1 && s.Count == 1 {
+		*d = fetching{begins: d.begins, charges: d.charges, one: stream{lates: d.one.lates}}
+		fetches.Put(d)
 	}
 }
 
@@ -188,7 +229,7 @@ func (s *stream) close() {
 func (d *fetching) watch(s *stream) {
 	s.timer.stop()
 	part := d.peer.part
-	s.timer = part.late.set(s.late)
+	s.timer = part.late.set(s.lates)
 }
 
 func (s *stream) late() {

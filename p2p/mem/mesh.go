@@ -435,14 +435,14 @@ type near struct {
 	list []*Peer
 }
 
-// send has f run when size bytes from p have arrived at q, unless they are lost.
-// Stream messages arrive in the order sent.
-func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
+// send has a letter of size bytes from p opened when it has arrived at q, unless it is lost. Stream
+// messages arrive in the order sent.
+func (m *Mesh) send(p, q *Peer, size int, stream bool, content letter) {
 	if m.config.Count != nil {
 		m.config.Count(stream, size)
 	}
 	if m.config.Tick > 0 {
-		m.sendInTicks(p, q, stream, f)
+		m.sendInTicks(p, q, stream, content)
 		return
 	}
 	l, now := m.link(p, q), m.loop.Now()
@@ -467,5 +467,5 @@ func (m *Mesh) send(p, q *Peer, size int, stream bool, f func()) {
 		}
 		l.last = at
 	}
-	m.loop.After(at.Sub(now), arrival{p, q, f}.arrive)
+	m.loop.After(at.Sub(now), arrival{p, q, content}.arrive)
 }

@@ -147,8 +147,11 @@ func (p *Peer) Publish(data []byte) error {
 
 // pass sends a gossip message over one hop.
 func (p *Peer) pass(q *Peer, msg *message) {
-	p.mesh.send(p, q, len(msg.data), false, func() { q.receive(p.self, msg) })
+	p.mesh.send(p, q, len(msg.data), false, msg)
 }
+
+// open implements letter.
+func (msg *message) open(from, at *Peer) { at.receive(from.self, msg) }
 
 // receive judges a message that came via a neighbour and passes it on.
 func (p *Peer) receive(via key.Public, msg *message) {
@@ -233,17 +236,20 @@ func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done fun
 	p.part.loop.Post(a.begin)
 }
 
-// asking is a question to a peer, and its answer.
+// asking is a question to a peer, which is a letter, and its answer.
 type asking struct {
 	request  request
 	ctx      context.Context
-	peer, at *Peer
+	peer     *Peer
 	to       key.Public
 	question []byte
 	answer   []byte // nil: it is refused
 	done     func([]byte, error)
 	late     timer
 }
+
+// answered is the letter with the answer.
+type answered asking
 
 func (a *asking) begin() {
 	p, q := a.peer, a.peer.mesh.find(a.to)
@@ -257,10 +263,9 @@ func (a *asking) begin() {
 	case q == nil || !p.connected(q):
 		a.done(nil, p2p.ErrUnknownPeer)
 	default:
-		a.at = q
-		p.begin(&a.request, a.done, a.release)
+		p.begin(&a.request, a.done, a)
 		a.late = p.part.stalled.set(a.stalled)
-		p.mesh.send(p, q, len(a.question), true, a.arrive)
+		p.mesh.send(p, q, len(a.question), true, a)
 	}
 }
 
@@ -278,27 +283,25 @@ func (a *asking) finish(b []byte, err error) {
 	a.request.end(b, err)
 }
 
-// arrive has the question answered.
-func (a *asking) arrive() {
-	p, q := a.at, a.peer
-	if p.mesh.faults[p.self].Silent {
+// open has the question answered.
+func (a *asking) open(from, at *Peer) {
+	if at.mesh.faults[at.self].Silent {
 		return
 	}
-	b := p.handler.Answer(q.self, a.question)
-	if b == nil || len(b) > p2p.MaxAnswer {
-		p.mesh.send(p, q, 1, true, a.answered)
-		return
+	size := 1
+	if b := at.handler.Answer(from.self, a.question); b != nil && len(b) <= p2p.MaxAnswer {
+		a.answer, size = b, p2p.AnswerHeadBytes+len(b)
 	}
-	a.answer = b
-	p.mesh.send(p, q, p2p.AnswerHeadBytes+len(b), true, a.answered)
+	at.mesh.send(at, from, size, true, (*answered)(a))
 }
 
-func (a *asking) answered() {
+// open gives who asked the answer.
+func (a *answered) open(_, _ *Peer) {
 	if a.answer == nil {
-		a.finish(nil, p2p.ErrRefused)
+		(*asking)(a).finish(nil, p2p.ErrRefused)
 		return
 	}
-	a.finish(a.answer, nil)
+	(*asking)(a).finish(a.answer, nil)
 }
 
 // request is a request of this peer's that has not ended.
@@ -308,14 +311,19 @@ type request struct {
 	place  int    // in pending
 	over   bool
 	done   func([]byte, error)
-	// release frees what the request holds. It is given the reason if the request is
-	// cut short, and returns the error that done is to get.
-	release func(reason error) error
+	releaser
+}
+
+// A releaser holds what a request takes.
+type releaser interface {
+	// release frees it. It is given the reason if the request is cut short, and returns the error
+	// that done is to get.
+	release(reason error) error
 }
 
 // begin notes a request in r.
-func (p *Peer) begin(r *request, done func([]byte, error), release func(error) error) {
-	*r = request{peer: p, number: p.requests, place: len(p.pending), done: done, release: release}
+func (p *Peer) begin(r *request, done func([]byte, error), of releaser) {
+	*r = request{peer: p, number: p.requests, place: len(p.pending), done: done, releaser: of}
 	p.requests++
 	p.pending = append(p.pending, r)
 }
