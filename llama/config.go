@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/entrain-network/entrain/exact8"
 	"github.com/entrain-network/entrain/tensor"
@@ -198,6 +199,17 @@ func (c Config) Layout() tensor.Layout {
 		return tensor.NewLayout(c.adapterSpecs())
 	}
 	return tensor.NewLayout(c.specs())
+}
+
+// Matrices returns the matrices of the layers, among the tensors of Layout: all tensors of two
+// dimensions but the embeddings and the output layer, whose rows are tokens.
+func (c Config) Matrices() (matrices []tensor.Tensor) {
+	for _, t := range c.Layout().Tensors() {
+		if len(t.Shape) == 2 && strings.Contains(t.Name, ".layers.") {
+			matrices = append(matrices, t)
+		}
+	}
+	return matrices
 }
 
 // specs lists the tensors. Tensors that one product computes together, q with k and v, gate with

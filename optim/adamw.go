@@ -66,6 +66,7 @@ type AdamW struct {
 
 	params, grad []float32 // arguments of the current step
 	numbers      exact.AdamWStep
+	span         span
 	part         func(w *exact.Worker, i int) // AdamW.piece, bound once so that steps do not allocate
 }
 
@@ -102,14 +103,19 @@ const adamwPiece = 1 << 14
 // which codec.Clip ensures; then nothing overflows. Step panics if a slice's length differs from
 // the number of weights, or unless lr is in [0, LRMax] with lr·WeightDecay at most 1.
 func (a *AdamW) Step(params, grad []float32, lr float32) {
+	a.check(params, grad, lr)
+	a.step++
+	a.Take(params, grad, a.cfg.At(a.step, lr))
+}
+
+// check panics unless a step is possible.
+func (a *AdamW) check(params, grad []float32, lr float32) {
 	if len(params) != len(a.m) || len(grad) != len(a.m) {
 		panic(fmt.Sprintf("optim: a step of %d weights by %d gradients for an optimizer of %d", len(params), len(grad), len(a.m)))
 	}
 	if !(lr >= 0 && lr <= LRMax && float32(lr*a.cfg.WeightDecay) <= 1) {
 		panic(fmt.Sprintf("optim: learning rate %g with weight decay %g", lr, a.cfg.WeightDecay))
 	}
-	a.step++
-	a.Take(params, grad, a.cfg.At(a.step, lr))
 }
 
 // At returns the coefficients of step number step, from 1.
@@ -126,8 +132,13 @@ func (c AdamWConfig) At(step uint32, lr float32) exact.AdamWStep {
 
 // Take is Step with the coefficients of a step, which it does not count.
 func (a *AdamW) Take(params, grad []float32, s exact.AdamWStep) {
-	a.params, a.grad, a.numbers = params, grad, s
-	a.pool.RunOn((len(params)+adamwPiece-1)/adamwPiece, a.part)
+	a.take(params, grad, s, span{0, len(params)})
+}
+
+// take is Take of the weights in r.
+func (a *AdamW) take(params, grad []float32, s exact.AdamWStep, r span) {
+	a.params, a.grad, a.numbers, a.span = params, grad, s, r
+	a.pool.RunOn((r.to-r.from+adamwPiece-1)/adamwPiece, a.part)
 	a.params, a.grad = nil, nil
 }
 
@@ -140,6 +151,7 @@ func bias(beta float32, t float64) float64 {
 }
 
 func (a *AdamW) piece(w *exact.Worker, i int) {
-	from, to := i*adamwPiece, min((i+1)*adamwPiece, len(a.params))
+	from := a.span.from + i*adamwPiece
+	to := min(from+adamwPiece, a.span.to)
 	w.AdamW(a.params[from:to], a.m[from:to], a.v[from:to], a.grad[from:to], a.numbers)
 }

@@ -1,5 +1,5 @@
-// Package optim provides the learning rate schedule of a run, and AdamW, the optimizer of members
-// that train on their own.
+// Package optim provides the learning rate schedule of a run, and AdamW and Muon, the optimizers of
+// members that train on their own.
 //
 // A Schedule is part of a run's configuration. Every replica computes a step's rate when it applies
 // the step's updates, so the rate must have the same bits on every machine. It is computed in

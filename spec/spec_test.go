@@ -247,14 +247,15 @@ func TestRateThatTurnsWeightsAroundIsRefused(t *testing.T) {
 
 func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"codec = \"distro\"\ninner_steps = 4":                               "inner_steps = 4",
-		"codec = \"sparseloco\"\n[optimizer.distro]\nvotes_max = 4":         "optimizer.distro: the run's codec is \"sparseloco\"",
-		"codec = \"sparseloco\"\n[optimizer.sparseloco]\ninner_steps = -1":  "optimizer.sparseloco.inner_steps is -1, it must be 1 to 1000",
-		"codec = \"sparseloco\"\n[optimizer.sparseloco]\nouter_rate = 17.0": "optimizer.sparseloco.outer_rate is 17",
-		"codec = \"sparseloco\"\n[trust]\nverification_percent = 5":         "cannot be disputed",
-		"codec = \"distro\"\n[optimizer.distro]\nblock = \"large\"":         "optimizer.distro.block: want an integer, not a TOML string",
-		"codec = \"distro\"\n[optimizer.distro]\nblock = 0":                 "optimizer.distro.block is 0, it must be 1 to 128",
-		"[times]\nround_train = \"2h\"":                                     "times.epoch: must be at least times.round_train",
+		"codec = \"distro\"\ninner_steps = 4":                                       "inner_steps = 4",
+		"codec = \"sparseloco\"\n[optimizer.distro]\nvotes_max = 4":                 "optimizer.distro: the run's codec is \"sparseloco\"",
+		"codec = \"sparseloco\"\n[optimizer.sparseloco]\ninner_steps = -1":          "optimizer.sparseloco.inner_steps is -1, it must be 1 to 1000",
+		"codec = \"sparseloco\"\n[optimizer.sparseloco]\ninner_optimizer = \"sgd\"": `optimizer.sparseloco.inner_optimizer is "sgd"`,
+		"codec = \"sparseloco\"\n[optimizer.sparseloco]\nouter_rate = 17.0":         "optimizer.sparseloco.outer_rate is 17",
+		"codec = \"sparseloco\"\n[trust]\nverification_percent = 5":                 "cannot be disputed",
+		"codec = \"distro\"\n[optimizer.distro]\nblock = \"large\"":                 "optimizer.distro.block: want an integer, not a TOML string",
+		"codec = \"distro\"\n[optimizer.distro]\nblock = 0":                         "optimizer.distro.block is 0, it must be 1 to 128",
+		"[times]\nround_train = \"2h\"":                                             "times.epoch: must be at least times.round_train",
 	} {
 		if _, err := Parse([]byte(small+"\n[optimizer]\n"+text+"\n"), all.Kinds()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/lab/study"
 	"github.com/entrain-network/entrain/view"
 )
@@ -47,7 +48,7 @@ command continues it and does the missing ones. Use another file for another ver
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
-	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, outer_rate (`setting=value,...`)")
+	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate (`setting=value,...`)")
 	runFlags(cmd, &o.LearningOptions)
 	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
@@ -85,7 +86,7 @@ func (c console) prepareRuns(o *study.LearningOptions) error {
 }
 
 func (c console) learning(ctx context.Context, o learningFlags) error {
-	o.Rows = study.LearningRows(o.members)
+	o.Rows = study.LearningRows(o.members, o.sparse["inner_optimizer"] == sparseloco.InnerMuon)
 	for i := range o.Rows {
 		if err := o.set(&o.Rows[i]); err != nil {
 			return err
@@ -113,6 +114,13 @@ func (o learningFlags) set(r *study.LearningRow) error {
 		return nil
 	}
 	for name, text := range o.sparse {
+		if name == "inner_optimizer" {
+			if text != "adamw" && text != sparseloco.InnerMuon {
+				return fmt.Errorf("--sparseloco %s=%s: the optimizers are adamw and %s", name, text, sparseloco.InnerMuon)
+			}
+			r.Muon = text == sparseloco.InnerMuon
+			continue
+		}
 		x, err := strconv.ParseFloat(text, 32)
 		if err != nil {
 			return fmt.Errorf("--sparseloco %s=%s: want a number", name, text)
@@ -129,7 +137,7 @@ func (o learningFlags) set(r *study.LearningRow) error {
 		case "outer_rate":
 			r.Outer = float32(x)
 		default:
-			return fmt.Errorf("--sparseloco %s: the settings are chunk, top_k, decay, inner_steps and outer_rate", name)
+			return fmt.Errorf("--sparseloco %s: the settings are chunk, top_k, decay, inner_steps, inner_optimizer and outer_rate", name)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 
 // rows returns the methods to compare.
 func (o numericsFlags) rows() ([]study.LearningRow, error) {
-	all := study.LearningRows([]int{8})
+	all := study.LearningRows([]int{8}, false)
 	all[0].Members = 1
 	if len(o.rates) == 0 {
 		return all, nil

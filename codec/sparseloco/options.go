@@ -20,13 +20,18 @@ type Options struct {
 	Decay float32 `toml:"decay"`
 	// OuterRate scales the mean of the members' changes, 0 to 16.
 	OuterRate float32 `toml:"outer_rate"`
-	// InnerSteps is the number of AdamW steps that a member takes on its share, 1 to innerStepsMax.
+	// InnerSteps is the number of steps that a member takes on its share, 1 to innerStepsMax.
 	InnerSteps int `toml:"inner_steps"`
-	// WeightDecay is AdamW's, in units of the learning rate, 0 to 1.
+	// InnerOptimizer is that of these steps: empty for AdamW, or InnerMuon.
+	InnerOptimizer string `toml:"inner_optimizer,omitempty"`
+	// WeightDecay is the inner steps', in units of the learning rate, 0 to 1.
 	WeightDecay float32 `toml:"weight_decay"`
 	// ClipNorm is the largest Euclidean norm of an inner step's gradient; 0 means no limit.
 	ClipNorm float32 `toml:"clip_norm"`
 }
+
+// InnerMuon names optim.Muon.
+const InnerMuon = "muon"
 
 // innerStepsMax is far above any useful number, because members drift apart.
 const innerStepsMax = 1000
@@ -47,13 +52,16 @@ func (o Options) Config() Config {
 func (o Options) Inner() *optim.Inner {
 	adamw := optim.DefaultAdamW()
 	adamw.WeightDecay = o.WeightDecay
-	return &optim.Inner{Steps: o.InnerSteps, AdamW: adamw, ClipNorm: o.ClipNorm}
+	return &optim.Inner{Steps: o.InnerSteps, AdamW: adamw, Muon: o.InnerOptimizer == InnerMuon, ClipNorm: o.ClipNorm}
 }
 
 // Check implements [codec.Options].
 func (o Options) Check() error {
 	if o.InnerSteps < 1 || o.InnerSteps > innerStepsMax {
 		return fmt.Errorf("inner_steps is %d, it must be 1 to %d", o.InnerSteps, innerStepsMax)
+	}
+	if o.InnerOptimizer != "" && o.InnerOptimizer != InnerMuon {
+		return fmt.Errorf("inner_optimizer is %.40q, it must be %q, or missing for AdamW", o.InnerOptimizer, InnerMuon)
 	}
 	if err := codec.CheckRange("weight_decay", o.WeightDecay, 1); err != nil {
 		return err

@@ -69,16 +69,7 @@ func (a *adapted) Norm() (float64, error) {
 
 // Update implements Model. The parameters of Start stay as they are.
 func (a *adapted) Update(clip float32, s exact.AdamWStep) error {
-	if local := a.inner.local; &local[0] != &a.params[0] { // the first step
-		copy(local, a.params)
-		a.params = local
-	}
-	if clip != 1 {
-		for k := range a.grad {
-			a.grad[k] *= clip
-		}
-	}
-	a.inner.adamw.Take(a.params, a.grad, s)
+	a.params = a.inner.step(a.pool, a.params, a.grad, clip, s)
 	merged := a.lora.Merge(a.params)
 	if h, ok := a.Model.(*host); ok {
 		h.start(merged, a.whole)

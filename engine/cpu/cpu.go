@@ -87,7 +87,7 @@ func (e *Engine) make() (err error) {
 	if e.codec, err = e.run.Codec.New(layout, e.pool); err != nil {
 		return err
 	}
-	if e.inner, err = newInner(e.run.Inner, e.length, e.pool); err != nil {
+	if e.inner, err = newInner(e.run.Inner, e.run.Model, e.pool); err != nil {
 		return err
 	}
 	if e.adapted, err = newAdapted(e.run, e.pool, e.inner); err != nil {
@@ -96,7 +96,7 @@ func (e *Engine) make() (err error) {
 	if a, ok := e.device.(Adapter); ok {
 		e.adapts = a.Adapts()
 	}
-	if c, ok := e.device.(Coder); ok && (e.adapted.lora == nil || e.adapts) && c.Code(e.codec) {
+	if c, ok := e.device.(Coder); ok && !e.inner.here() && (e.adapted.lora == nil || e.adapts) && c.Code(e.codec) {
 		e.coder = c
 	}
 	e.model = &host{Model: m, sequence: e.run.Sequence, pool: e.pool, inner: e.inner}

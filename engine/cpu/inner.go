@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/exact"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/tensor"
 )
@@ -25,13 +26,15 @@ var errSteps = errors.New("the optimizer state holds no valid count of inner ste
 type inner struct {
 	optim.Inner
 	adamw *optim.AdamW
-	local []float32 // parameters
-	done  uint32    // steps of all rounds
+	muon  *optim.Muon // of adamw; nil: all steps are AdamW's
+	rate  float32     // learning rate of the share
+	local []float32   // parameters
+	done  uint32      // steps of all rounds
 	// held says that the model that took the last steps has the moments that adamw has.
 	held bool
 }
 
-func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
+func newInner(cfg *optim.Inner, m llama.Config, pool *exact.Pool) (*inner, error) {
 	if cfg == nil {
 		return nil, nil
 	}
@@ -41,11 +44,42 @@ func newInner(cfg *optim.Inner, n int, pool *exact.Pool) (*inner, error) {
 	if err := codec.CheckRange("clip norm", cfg.ClipNorm, codec.NormMax); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	a, err := optim.NewAdamW(n, cfg.AdamW, pool)
+	n := m.Layout().Len()
+	in := &inner{Inner: *cfg, local: exact.Make[float32](n)}
+	var err error
+	if cfg.Muon {
+		if in.muon, err = optim.NewMuon(n, m.Matrices(), cfg.AdamW, pool); err == nil {
+			in.adamw = in.muon.AdamW
+		}
+	} else {
+		in.adamw, err = optim.NewAdamW(n, cfg.AdamW, pool)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return &inner{Inner: *cfg, adamw: a, local: exact.Make[float32](n)}, nil
+	return in, nil
+}
+
+// step takes a step by grad times clip, and returns the parameters that it reaches. Those of the
+// round's start stay as they are.
+func (in *inner) step(pool *exact.Pool, params, grad []float32, clip float32, s exact.AdamWStep) (local []float32) {
+	if local = in.local; &local[0] != &params[0] { // the first step
+		copy(local, params)
+	}
+	if clip != 1 {
+		n := len(grad)
+		pool.Run((n+piece-1)/piece, func(i int) {
+			for k := i * piece; k < min((i+1)*piece, n); k++ {
+				grad[k] *= clip
+			}
+		})
+	}
+	if in.muon != nil {
+		in.muon.Take(local, grad, s, in.rate)
+	} else {
+		in.adamw.Take(local, grad, s)
+	}
+	return local
 }
 
 // part returns the codec's part of state: all but what belongs to the inner steps.
@@ -72,7 +106,7 @@ func (e *Engine) walk(
 	}
 	total := batch.Total(spans)
 	steps := uint32(min(uint64(in.Steps), uint64(total)))
-	in.done = uint32(done) + steps
+	in.done, in.rate = uint32(done)+steps, lr
 	e.ahead(spans)
 	err = e.compute(start, e.grad, func(m Model) error {
 		all, c = losses{}, coded{}

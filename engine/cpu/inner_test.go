@@ -33,16 +33,33 @@ var (
 
 // With a codec that compresses nothing and a rate of one, one member's rounds are AdamW: the same parameters as those of steps done by hand.
 func TestRoundsOfOneMemberAreStepsOfAdamW(t *testing.T) {
-	e := innerEngine(t, 2, 3, counted{}, fourSteps, plain)
+	a, err := optim.NewAdamW(len(initial()), fourSteps.AdamW, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testRoundsOfOneMember(t, fourSteps, a)
+}
+
+func TestRoundsOfOneMemberAreStepsOfMuon(t *testing.T) {
+	a, err := optim.NewMuon(len(initial()), model.Matrices(), fourSteps.AdamW, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := fourSteps
+	in.Muon = true
+	testRoundsOfOneMember(t, in, a)
+}
+
+func testRoundsOfOneMember(t *testing.T, in optim.Inner, a interface {
+	Step(params, grad []float32, lr float32)
+	Moments() (m, v []float32, step uint32)
+}) {
+	e := innerEngine(t, 2, 3, counted{}, in, plain)
 	params, state := initial(), make([]float32, e.StateLen())
 	const rate = 3e-3
 	pool := exact.NewPool(1)
 	defer pool.Close()
 	m, err := llama.New(model, pool, 3, sequence)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := optim.NewAdamW(len(params), fourSteps.AdamW, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +102,7 @@ func TestRoundsOfOneMemberAreStepsOfAdamW(t *testing.T) {
 		mean, squares, steps := a.Moments()
 		n := len(params)
 		if !slices.Equal(state[:n], mean) || !slices.Equal(state[n:2*n], squares) || state[2*n] != float32(steps) {
-			t.Fatalf("round %d: the state is not that of AdamW after %d steps", round, steps)
+			t.Fatalf("round %d: the state is not the optimizer's after %d steps", round, steps)
 		}
 		copy(params, own)
 	}

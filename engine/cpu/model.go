@@ -120,23 +120,9 @@ func (h *host) Norm() (float64, error) { return codec.Norm(h.pool, h.grad), nil 
 
 // Update implements Model. The parameters of Start stay as they are.
 func (h *host) Update(clip float32, s exact.AdamWStep) error {
+	h.params = h.inner.step(h.pool, h.params, h.grad, clip, s)
 	n := len(h.grad)
-	run := func(do func(from, to int)) {
-		h.pool.Run((n+piece-1)/piece, func(i int) { do(i*piece, min((i+1)*piece, n)) })
-	}
-	if local := h.inner.local; &local[0] != &h.params[0] { // the first step
-		copy(local, h.params)
-		h.params = local
-	}
-	if clip != 1 {
-		run(func(from, to int) {
-			for k := from; k < to; k++ {
-				h.grad[k] *= clip
-			}
-		})
-	}
-	h.inner.adamw.Take(h.params, h.grad, s)
-	run(func(from, to int) { clear(h.grad[from:to]) })
+	h.pool.Run((n+piece-1)/piece, func(i int) { clear(h.grad[i*piece : min((i+1)*piece, n)]) })
 	return nil
 }
 
@@ -220,6 +206,9 @@ func (e *Engine) onDevice(w *watched, params *vector, grad []float32, do func(m 
 	if e.adapted.lora == nil || e.adapts {
 		if err := w.Start(params.Floats, params.version, grad != nil); err != nil {
 			return err
+		}
+		if grad != nil && e.inner.here() {
+			return do(&fetched{Model: w, pool: e.pool, inner: e.inner, params: params.Floats, grad: grad})
 		}
 		return do(w)
 	}

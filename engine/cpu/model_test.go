@@ -169,16 +169,19 @@ func (s *stepper) Updated(params, mean, square []float32) error {
 }
 
 // Wherever a device fails in a share of inner steps, the processors' bits follow, of this share and of those after it. With adapters, too,
-// whose merged model is another one after each step.
+// whose merged model is another one after each step, and with steps of Muon, which the processors take.
 func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
 	with := model
 	with.LoRA = llama.LoRA{Rank: 5, Alpha: 12, Targets: 1<<0 | 1<<2 | 1<<4}
-	for _, cfg := range []llama.Config{model, with} {
-		steps := optim.Inner{Steps: 3, AdamW: optim.DefaultAdamW(), ClipNorm: 1}
+	for i, cfg := range []llama.Config{model, with, model, with} {
+		steps := optim.Inner{Steps: 3, AdamW: optim.DefaultAdamW(), Muon: i > 1, ClipNorm: 1}
 		run := engine.Run{Model: cfg, Codec: sparse, Data: counted{}, Sequence: sequence, Inner: &steps, Schedule: optim.Schedule{Kind: optim.Constant, Base: 3e-3}}
 		start, calls := initial(), []string{"Start", "Grad", "Moments", "Norm", "Update", "Updated"}
 		if cfg.LoRA.Rank > 0 {
-			run.Base, start, calls = initial(), llama.Init(cfg, wire.Sum("adapters")), []string{"Start", "Grad", "Gradient"}
+			run.Base, start = initial(), llama.Init(cfg, wire.Sum("adapters"))
+		}
+		if cfg.LoRA.Rank > 0 || steps.Muon {
+			calls = []string{"Start", "Grad", "Gradient"}
 		}
 		rounds := func(d Model, failed func(error)) (results []engine.Result, params, state Floats) {
 			e, err := New(run, Options{Workers: 1, Micro: 2, Device: d, DeviceFailed: failed})
@@ -207,7 +210,7 @@ func TestADeviceFailsBetweenInnerSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				in, err := newInner(&steps, len(initial()), pool)
+				in, err := newInner(&steps, cfg, pool)
 				if err != nil {
 					t.Fatal(err)
 				}

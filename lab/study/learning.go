@@ -73,7 +73,7 @@ func (o *LearningOptions) fill() {
 		o.Model = learningModel
 	}
 	if o.Rows == nil {
-		o.Rows = LearningRows([]int{1, 4, 8, 16})
+		o.Rows = LearningRows([]int{1, 4, 8, 16}, false)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}

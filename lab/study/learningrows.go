@@ -9,9 +9,10 @@ type Method string
 const (
 	// whole gradients, averaged, as one machine with all the data would use
 	MethodAdamW      Method = "adamw"
+	MethodMuon       Method = "muon"       // the same with optim.Muon in place of AdamW
 	MethodDistro     Method = "distro"     // codec/distro
 	MethodSparseLoCo Method = "sparseloco" // codec/sparseloco
-	// local steps of AdamW as with sparseloco, and whole changes, averaged
+	// local steps as with sparseloco, and whole changes, averaged
 	MethodLocal Method = "local"
 )
 
@@ -25,6 +26,7 @@ type LearningRow struct {
 	TopK    int     `json:"top_k,omitempty"`
 	Decay   float32 `json:"decay,omitempty"`
 	Outer   float32 `json:"outer_rate,omitempty"`
+	Muon    bool    `json:"muon,omitempty"` // in local steps
 	// Rate is the learning rate. Unless Fixed, rates above or below by factors of two are tried
 	// while they are better.
 	Rate  float64 `json:"learning_rate"`
@@ -43,12 +45,15 @@ const (
 	learningInner    = 5    // steps of a member of sparseloco between two rounds
 )
 
-// LearningRows returns the runs of the documentation.
-func LearningRows(members []int) []LearningRow {
+// LearningRows returns the runs of the documentation, with muon also that of MethodMuon.
+func LearningRows(members []int, muon bool) []LearningRow {
 	var rows []LearningRow
 	for _, m := range []Method{MethodAdamW, MethodDistro, MethodSparseLoCo} {
 		for _, n := range members {
 			rows = append(rows, learningRow(m, n))
+		}
+		if m == MethodAdamW && muon {
+			rows = append(rows, learningRow(MethodMuon, 1))
 		}
 	}
 	return rows
@@ -67,7 +72,7 @@ func learningRow(m Method, members int) LearningRow {
 
 // LearningVariations returns runs that vary settings: half the tokens; the coefficients and blocks
 // of distro; the values of sparseloco, and what remains of its difference when everything is sent
-// whole, and when members take no local steps.
+// whole, and when members take no local steps; Muon in place of AdamW.
 func LearningVariations() []LearningRow {
 	const members = 8
 	adamw, votes, sparse := learningRow(MethodAdamW, 1), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)
@@ -85,6 +90,9 @@ func LearningVariations() []LearningRow {
 	local := LearningRow{Method: MethodLocal, Members: members, Inner: learningInner, Outer: sparse.Outer, Rate: sparse.Rate}
 	add(local, func(*LearningRow) {})
 	add(local, func(r *LearningRow) { r.Inner, r.Rate = 1, r.Rate/2 })
+	add(learningRow(MethodMuon, 1), func(*LearningRow) {})
+	add(local, func(r *LearningRow) { r.Muon, r.Rate = true, r.Rate/2 })
+	add(sparse, func(r *LearningRow) { r.Muon = true })
 	return rows
 }
 

@@ -28,7 +28,14 @@ type way struct {
 	engine *cpu.Engine
 	rates  optim.Schedule
 	apply  func(params []float32, payloads [][]byte, step uint32) error
-	whole  *optim.AdamW // of MethodAdamW, else nil
+	whole  wholeOptimizer // of MethodAdamW and MethodMuon, else nil
+}
+
+// wholeOptimizer is one optimizer for all.
+type wholeOptimizer interface {
+	Step(params, grad []float32, lr float32)
+	Moments() (m, v []float32, step uint32)
+	Restore(m, v []float32, step uint32)
 }
 
 func (w *way) name() string {
@@ -39,6 +46,9 @@ func (w *way) name() string {
 	}
 	if r.Inner > 0 {
 		s += fmt.Sprintf(", %d steps a round, outer rate %g", r.Inner, r.Outer)
+		if r.Muon {
+			s += ", muon"
+		}
 	}
 	return s
 }
@@ -54,15 +64,15 @@ func (w *way) make() (err error) {
 	r := w.row
 	var inner *optim.Inner
 	switch r.Method {
-	case MethodAdamW:
+	case MethodAdamW, MethodMuon:
 		w.codec = dense.Config{} // only the mean is clipped
 	case MethodDistro:
 		w.codec = distro.Config{Block: r.Chunk, TopK: r.TopK, Decay: r.Decay, WeightDecay: weightDecay, ClipNorm: clipNorm}
 	case MethodLocal:
-		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
+		inner = r.inner()
 		w.codec = dense.Config{}
 	case MethodSparseLoCo:
-		inner = &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), ClipNorm: clipNorm}
+		inner = r.inner()
 		w.codec = r.sparseLoCo()
 	default:
 		return fmt.Errorf("study: no such method: %q", r.Method)
@@ -80,7 +90,12 @@ func (w *way) make() (err error) {
 		if w.whole, err = optim.NewAdamW(len(w.start), learningAdamW(), w.pool); err != nil {
 			return err
 		}
-		w.apply = w.adamw()
+		w.apply = w.together()
+	case MethodMuon:
+		if w.whole, err = optim.NewMuon(len(w.start), w.model.Matrices(), learningAdamW(), w.pool); err != nil {
+			return err
+		}
+		w.apply = w.together()
 	case MethodLocal:
 		w.apply = w.local
 	}
@@ -90,6 +105,11 @@ func (w *way) make() (err error) {
 // sparseLoCo returns the settings of the codec.
 func (r LearningRow) sparseLoCo() sparseloco.Options {
 	return sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, InnerSteps: r.Inner}
+}
+
+// inner returns the local steps.
+func (r LearningRow) inner() *optim.Inner {
+	return &optim.Inner{Steps: r.Inner, AdamW: learningAdamW(), Muon: r.Muon, ClipNorm: clipNorm}
 }
 
 func learningAdamW() optim.AdamWConfig {
@@ -201,8 +221,8 @@ func (w *way) local(params []float32, payloads [][]byte, _ uint32) error {
 	return nil
 }
 
-// adamw applies whole gradients by one optimizer for all.
-func (w *way) adamw() func(params []float32, payloads [][]byte, step uint32) error {
+// together applies whole gradients by one optimizer for all.
+func (w *way) together() func(params []float32, payloads [][]byte, step uint32) error {
 	grad := make([]float32, len(w.start))
 	return func(params []float32, payloads [][]byte, step uint32) error {
 		mean(grad, payloads)

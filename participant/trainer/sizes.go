@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -44,6 +45,9 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	if inner := s.Inner(); inner != nil {
 		state += uint64(inner.StateLen(int(n)))
 		work = 4 * n // the gradient, the parameters on the way, and the optimizer's moments
+		if inner.Muon {
+			work += uint64(optim.MuonWork(model.Matrices()))
+		}
 	}
 	// Parameters: of this round, of the one before, which peers may still ask for, and of the
 	// next; with overlap one more. States: before and after a step, and with verification
