@@ -17,6 +17,7 @@ var (
 	ErrSlow        = errors.New("no complete answer in time")
 	ErrRefused     = errors.New("the store refuses access: check the credentials, the policy and the name of the bucket")
 	ErrUnreachable = errors.New("the server does not answer like an S3 store")
+	ErrFull        = errors.New("the store has no room for it: free some space there")
 	ErrForbidden   = errors.New("the address is not on the public internet")
 )
 
@@ -64,7 +65,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // passing reports whether trying again may help.
-func passing(err error) bool { return errors.Is(err, ErrUnreachable) }
+func passing(err error) bool { return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrFull) }
 
 // slow replaces an expired context's error with ErrSlow and returns other errors unchanged.
 func slow(ctx context.Context, err *Error) *Error {

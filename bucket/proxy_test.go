@@ -162,6 +162,7 @@ func TestFaultsOfTheWay(t *testing.T) {
 		asked int32
 	}{
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, bucket.ErrUnreachable, 3},
+		{"is full", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInsufficientStorage) }, bucket.ErrFull, 3},
 		{"slows down", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, bucket.ErrUnreachable, 3},
 		{"cuts the connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, bucket.ErrUnreachable, 0}, // net/http tries idle connections again
 		{"truncates", func(w http.ResponseWriter, _ *http.Request) {

@@ -274,6 +274,8 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 		e.Kind, e.Cause = ErrMissing, nil
 	case code == http.StatusPreconditionFailed || code == http.StatusConflict:
 		e.Kind, e.Cause = ErrExists, nil
+	case code == http.StatusInsufficientStorage:
+		e.Kind, e.Cause = ErrFull, nil
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 	default:
 		e.Kind = ErrRefused

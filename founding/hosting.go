@@ -143,6 +143,7 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 			err := run()
 			if err != nil {
 				err = fmt.Errorf("%s: %w", what, err)
+				h.say("this machine's member stops, which may take a minute: %v", err)
 				giveUp(err)
 			}
 			ended <- err

@@ -58,6 +58,7 @@ func (p *Participant) Peers() []p2p.PeerStatus {
 func (p *Participant) tellPeers(ctx context.Context) {
 	tick := time.NewTicker(peersWritten)
 	defer tick.Stop()
+	failed := false // last time, which was logged
 	for {
 		select {
 		case <-tick.C:
@@ -65,17 +66,19 @@ func (p *Participant) tellPeers(ctx context.Context) {
 			return
 		}
 		if n := p.network.Load(); n != nil {
-			p.writePeers(n)
+			err := p.writePeers(n)
+			if err != nil && !failed {
+				p.Log.Warn("what is known of the peers was not written", "error", err)
+			}
+			failed = err != nil
 		}
 	}
 }
 
-func (p *Participant) writePeers(n *lp2p.Network) {
+func (p *Participant) writePeers(n *lp2p.Network) error {
 	b, err := json.Marshal(PeersReport{Time: time.Now().UTC(), Addrs: n.Addrs(), Peers: n.Peers()})
-	if err == nil {
-		err = atomicfile.WriteBytes(filepath.Join(p.State, peersFile), 0o644, append(b, '\n'))
-	}
 	if err != nil {
-		p.Log.Warn("what is known of the peers was not written", "error", err)
+		return err
 	}
+	return atomicfile.WriteBytes(filepath.Join(p.State, peersFile), 0o644, append(b, '\n'))
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/entrain-network/entrain/host"
@@ -187,4 +188,7 @@ func TestEngineLogPassesWarningsOn(t *testing.T) {
 	}
 	l.Error(consensusFailed+"!!!", "err", "a reason", "stack", "...")
 	contains(t, failed, "engine has halted: a reason")
+	if l.Error(consensusFailed+"!!!", "err", fmt.Errorf("write x: %w", syscall.ENOSPC)); !errors.Is(failed, syscall.ENOSPC) {
+		t.Errorf("the failure is %v, without its cause", failed)
+	}
 }

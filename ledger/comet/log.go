@@ -32,7 +32,11 @@ func (l engineLog) Warn(msg string, keyvals ...any) { l.put(slog.LevelWarn, msg,
 
 func (l engineLog) Error(msg string, keyvals ...any) {
 	if strings.HasPrefix(msg, consensusFailed) {
-		l.failed(fmt.Errorf("the chain's engine has halted: %v", value(keyvals, "err")))
+		cause, ok := value(keyvals, "err").(error)
+		if !ok {
+			cause = fmt.Errorf("%v", value(keyvals, "err"))
+		}
+		l.failed(fmt.Errorf("the chain's engine has halted: %w", cause))
 		return
 	}
 	level := slog.LevelError
