@@ -237,6 +237,7 @@ func TestWhatIsInUseStaysInTheCache(t *testing.T) {
 
 // Commands that fetch, read and remove the same few models at once all get what they asked for.
 func TestTheCacheIsSharedByManyAtOnce(t *testing.T) {
+	t.Parallel()
 	names := []string{"a", "b", "c", "d"}
 	m := newShelfOfModels(t, names...)
 	m.room(1)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestClocksThatAreOff(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	home := filepath.Join(t.TempDir(), "chain")
 	s.ok("chain", "init", "--home", home, "--chain-id", "ours", "--api", "127.0.0.1:0")

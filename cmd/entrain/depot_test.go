@@ -127,6 +127,7 @@ func notes(m taking) (texts []string) {
 }
 
 func TestWrongAddressesOfCheckpointsAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	imported, _ := importForeign(t, s)
@@ -153,6 +154,7 @@ func TestWrongAddressesOfCheckpointsAreRefusedAtOnce(t *testing.T) {
 
 // TestAnybodyStartsARunFromAnAddress has a member that was given nothing but the run's name.
 func TestAnybodyStartsARunFromAnAddress(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	imported, _ := importForeign(t, s)

@@ -77,6 +77,7 @@ func TestServices(t *testing.T) {
 
 // install.sh installs what SHA256SUMS lists, and nothing else.
 func TestInstallScript(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl on this machine")
 	}

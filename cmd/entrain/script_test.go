@@ -26,6 +26,7 @@ import (
 // The scripts in testdata are sessions at a command line. Besides the commands of testscript and
 // entrain itself they have those below.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

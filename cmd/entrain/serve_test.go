@@ -62,6 +62,7 @@ func TestAModelIsServedAndItsAnswerVerified(t *testing.T) {
 // A model on a device answers requests side by side, and a conversation, with the processors' bits:
 // they verify its answers, and it verifies theirs.
 func TestADeviceAnswersLikeTheProcessors(t *testing.T) {
+	t.Parallel()
 	needDevice(t)
 	s := newShell(t)
 	from, _ := writeForeign(t)

@@ -15,6 +15,7 @@ import (
 
 // A model at an address is written with, exported and scored as one in a directory: fetched once, verified, and no other than the one that was asked for.
 func TestModelsAtAddresses(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	dir, _ := importForeign(t, s)
 	saved, err := checkpoint.OpenLocal(os.DirFS(dir))

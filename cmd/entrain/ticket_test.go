@@ -13,6 +13,7 @@ import (
 )
 
 func TestTicketsOfARun(t *testing.T) {
+	t.Parallel()
 	s := newShell(t)
 	dir := t.TempDir()
 	key, home := filepath.Join(dir, "owner"), filepath.Join(dir, "chain")
