@@ -86,9 +86,6 @@ func NewExchange(l loop.Loop, w *Writer, r *Reader, o ExchangeOptions) *Exchange
 // Writer returns the writer, whose Traffic counts what was sent.
 func (e *Exchange) Writer() *Writer { return e.writer }
 
-// Reader returns the reader, whose Traffic counts what was received.
-func (e *Exchange) Reader() *Reader { return e.reader }
-
 // Put publishes a body, which must not change until it is done. See Writer.Put.
 func (e *Exchange) Put(n Name, body []byte, within time.Duration, done func(error)) (stop func()) {
 	var err error

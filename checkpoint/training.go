@@ -67,16 +67,6 @@ func (t Training) Check() error {
 	return nil
 }
 
-// Of returns the state with which a member resumes; ok is false if it starts afresh.
-func (t Training) Of(member key.Public) (state wire.Hash, ok bool) {
-	for _, s := range t.States {
-		if s.Member == member {
-			return s.State, true
-		}
-	}
-	return wire.Hash{}, false
-}
-
 // sorted returns t with its states in order.
 func (t Training) sorted() Training {
 	t.States = slices.Clone(t.States)

@@ -208,9 +208,6 @@ func (m *Machine) Round() (round coordinator.Round, params wire.Hash, ok bool) {
 	return m.model.round, m.model.hash, m.model.known
 }
 
-// Busy reports whether the machine waits for parameters: it is healing or has none.
-func (m *Machine) Busy() bool { return m.model.healing || !m.model.known }
-
 // Needed reports whether others still count on this member after it has left: the checks of its
 // last results are still to be drawn, or it is in a check or dispute; in a run of buckets, its last
 // result is not revealed yet.

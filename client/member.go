@@ -18,7 +18,6 @@ const (
 	reAskMs     = 600
 	republishMs = 2000
 	reRevealMs  = 300
-	resaveMs    = 3000
 	reVerifyMs  = 2000
 	resendMs    = 800
 )

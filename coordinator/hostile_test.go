@@ -163,7 +163,7 @@ func lookAtScores(s State) {
 func look(s State) {
 	lookAtScores(s)
 	_, _, _, _, _, _ = s.Hash(), s.Config(), s.Limits(), s.ID(), s.Deadline(), s.Phase().String()
-	_, _, _, _, _ = s.EpochSince(), s.Draining(), s.PausePending(), s.Redo(), s.RedoLost()
+	_, _, _, _ = s.Draining(), s.PausePending(), s.Redo(), s.RedoLost()
 	_, _ = s.LastCheckpoint()
 	for _, i := range s.Checkpointers() {
 		_, _ = s.Key(i), s.Checkpointer(i)

@@ -91,9 +91,6 @@ func (l Limits) check() Error {
 	return OK
 }
 
-// LimitsBytes is the length of encoded limits.
-const LimitsBytes = 4 + 2 + 2 + 1
-
 // Append appends the encoding of l: U32 Members, U16 Witnesses, U16 Validators, and a U8 in which
 // bit 0 is Buckets and bit 1 is Speeds.
 func (l Limits) Append(dst []byte) []byte {

@@ -177,9 +177,6 @@ func (s State) phaseMs() uint64 {
 // is 1.
 func (s State) Epoch() Epoch { return s.h().Epoch() }
 
-// EpochSince returns when the epoch's first round opened, in the ledger's milliseconds.
-func (s State) EpochSince() uint64 { return s.h().EpochSince() }
-
 // Round returns the number of the current or last round. Rounds are numbered from 1 over the whole
 // run.
 func (s State) Round() Round { return s.h().Round() }

@@ -62,7 +62,7 @@ func (o *RemoteOptions) fill() {
 type remote struct {
 	hosts  *hosts
 	kept   *Chunks
-	ctx    context.Context // ends with Close: reads of a Source take no context
+	ctx    context.Context // ends with Close: engine.Source.Read takes no context
 	cancel context.CancelCauseFunc
 	ended  []func()   // closes what belongs to the set
 	ahead  chan chunk // chunks to prefetch

@@ -11,18 +11,6 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// A Source returns sequences of tokens by number, all that training and evaluation need of a data
-// set. Its methods may be called concurrently.
-type Source interface {
-	// Len returns the number of distinct sequences.
-	Len() uint64
-
-	// Read sets dst to sequence i. The length of dst must be the source's sequence length plus one:
-	// the model sees dst[:n-1] and predicts dst[1:]. Tokens that it does not learn to predict have
-	// the bit Masked.
-	Read(i uint64, dst []uint32) error
-}
-
 // Options configure how a data set is used.
 type Options struct {
 	SequenceTokens uint32    // input tokens per sequence; Read returns one more
@@ -38,8 +26,8 @@ type Options struct {
 // cacheBytes is the default size of the cache: a small data set fits and is read from disk once.
 const cacheBytes = 32 << 20
 
-// A Set is an open data set. As a Source it yields the training part, in a new order in every pass.
-// It holds no open files, and may be used concurrently.
+// A Set is an open data set. As an engine.Source it yields the training part, in a new order in
+// every pass. It holds no open files, and may be used concurrently.
 type Set struct {
 	dir    string
 	remote *remote // nil if the set is in dir
@@ -199,7 +187,7 @@ func (s *Set) Verify(ctx context.Context) error {
 	return nil
 }
 
-// HeldOut is the held-out part of a Set, a Source that yields its sequences in text order. For a
+// HeldOut is the held-out part of a Set, which yields its sequences in text order. For a
 // mix it takes them from its sets in turn, in the proportions of the weights.
 type HeldOut struct {
 	part  part

@@ -46,9 +46,6 @@ func (a Average) Value() int16 {
 // identified by key rather than place, because the place of a member that left is reused.
 type Book struct{ list []Average }
 
-// All returns the averages, sorted by key. The caller must not change them.
-func (b *Book) All() []Average { return b.list }
-
 // Find returns a member's average, if the member was ever evaluated.
 func (b *Book) Find(member key.Public) (Average, bool) {
 	i, ok := b.at(member)

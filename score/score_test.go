@@ -170,7 +170,7 @@ func TestAverageForgetsAndDoesNotCountTwice(t *testing.T) {
 	if v := Float(a.Value()); math.Abs(v-0.8) > 0.01 {
 		t.Errorf("one absence among many takes it to %v, want 4/5 of it", v)
 	}
-	if all := b.All(); len(all) != 2 || all[0].Member != member(1) {
+	if all := b.list; len(all) != 2 || all[0].Member != member(1) {
 		t.Errorf("not in order of keys: %v", all)
 	}
 	b.Keep(func(k key.Public) bool { return k == member(1) })

@@ -127,9 +127,6 @@ func (m Matrix) Across() int { return (m.Cols + Side - 1) / Side }
 // Tiles returns the number of tiles.
 func (m Matrix) Tiles() uint32 { return uint32(m.Down() * m.Across()) }
 
-// Tile returns the number of the tile that holds an element.
-func (m Matrix) Tile(row, col int) uint32 { return uint32(row/Side*m.Across() + col/Side) }
-
 // Bounds returns the rows and columns that a tile holds: [r0, r1) and [c0, c1).
 func (m Matrix) Bounds(tile uint32) (r0, r1, c0, c1 int) {
 	r0, c0 = int(tile)/m.Across()*Side, int(tile)%m.Across()*Side

@@ -199,6 +199,3 @@ func (c *Codec) PayloadMax() int { return c.RevealLen() }
 
 // StateSliceLen returns the length in bytes of the longest state slice.
 func (c *Codec) StateSliceLen() int { return codec.HeaderLen + hashLen + 4*c.plan.valuesMax }
-
-// Config returns the codec's configuration.
-func (c *Codec) Config() Config { return c.cfg }
