@@ -57,7 +57,7 @@ func Closed(out io.Writer, list []host.Receipt) error {
 // and the replicas as a table.
 func Replicas(out io.Writer, list []host.Replica, clock *host.Clock, now time.Time) error {
 	if clock != nil {
-		fmt.Fprintf(out, "\nBittensor's block %d, %v, was agreed on %v ago", clock.Number, clock.Hash, now.Sub(time.UnixMilli(int64(clock.SinceMs))).Round(time.Second))
+		fmt.Fprintf(out, "\nBittensor's block %d, 0x%v, was agreed on %v ago", clock.Number, clock.Hash, now.Sub(time.UnixMilli(int64(clock.SinceMs))).Round(time.Second))
 		if clock.Standing {
 			fmt.Fprintf(out, ", and no newer one: a run that counts its blocks counts the chain's own time, now at block %d", clock.Count)
 		}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host"
 )
 
 // Exchange defines how results travel.
@@ -19,7 +21,8 @@ type Exchange struct {
 	Kind string `toml:"kind"`
 	// WindowBlocks is the length of a window in blocks of the chain, in runs that exchange by
 	// buckets. A round trains for exactly one window. The default is 60. In such runs
-	// times.round_train is only an estimate of a window's duration, which members use to plan.
+	// times.round_train is only an estimate of a window's duration, which members use to plan; with a
+	// clock, it is 12 seconds for each block by default.
 	WindowBlocks uint32 `toml:"window_blocks,omitempty"`
 	// Clock is whose blocks a window counts. Empty: the chain's own. "bittensor": Bittensor's, of
 	// 12 seconds; its hashes then enter the rounds' seeds. The chain must be one of entrain's whose
@@ -104,7 +107,7 @@ func defaultFor(text []byte, kinds []codec.Kind) (Spec, error) {
 	s := Default(kinds)
 	var said struct {
 		Steps     uint32
-		Exchange  struct{ Kind string }
+		Exchange  Exchange
 		Optimizer struct{ Codec string }
 	}
 	said.Steps = s.Steps
@@ -116,6 +119,10 @@ func defaultFor(text []byte, kinds []codec.Kind) (Spec, error) {
 	}
 	if said.Exchange.Kind == ExchangeBucket {
 		s.Exchange.WindowBlocks = windowBlocksDefault
+		if said.Exchange.Clock == ClockBittensor {
+			blocks := min(cmp.Or(said.Exchange.WindowBlocks, windowBlocksDefault), coordinator.WindowBlocksMax)
+			s.Times.RoundTrain = Duration(time.Duration(blocks) * host.ClockBlockMs * time.Millisecond)
+		}
 		s.Members.Overlap = 1
 		s.Trust.VerificationPercent = bucketVerification
 		sliceable := func(k codec.Kind) bool { return k.Sliceable }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/codec/distro"
@@ -82,6 +83,9 @@ func TestTheClockReachesTheCoordinator(t *testing.T) {
 		}
 		if _, c := s.Coordinator(key.Public{1}, wire.Hash{1}, wire.Hash{1}); c.Clock != want || s.Clocked() != (want == 1) {
 			t.Errorf("%q: the coordinator is told %d", clock, c.Clock)
+		}
+		if wait := time.Duration(s.Times.RoundTrain); wait != map[uint8]time.Duration{0: 2 * time.Minute, 1: 12 * time.Minute}[want] {
+			t.Errorf("%q: a window is taken to last %v", clock, wait)
 		}
 		if text, err := s.Append(nil); err != nil || strings.Contains(string(text), "clock") != (want == 1) {
 			t.Errorf("%q is written as %s, %v", clock, text, err)

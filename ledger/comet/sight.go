@@ -20,8 +20,8 @@ import (
 const (
 	sightPause   = 2 * time.Second // between two questions to the node
 	sightTimeout = 20 * time.Second
-	// sightIdle is between two blocks that a replica names while no run counts them. It is less than
-	// host.SightMax blocks take, so that what replicas name one after the other overlaps.
+	// sightIdle is between two blocks that a replica names while no run counts them. All do so when
+	// such a part of the wall clock's time begins, so that they name the same ones.
 	sightIdle = 3 * time.Minute
 )
 
@@ -44,16 +44,14 @@ func (w *lookout) watch(ctx context.Context) {
 	t := time.NewTicker(sightPause)
 	defer t.Stop()
 	for {
-		err := w.look(ctx)
-		if ctx.Err() != nil {
+		if asked, err := w.look(ctx); ctx.Err() != nil {
 			return
-		}
-		if failing := err != nil; failing != w.failing {
+		} else if failing := err != nil; asked && failing != w.failing {
 			w.failing = failing
 			if failing {
 				w.log.Warn("this replica names no blocks of Bittensor", "err", err)
 			} else {
-				w.log.Info("this replica names Bittensor's blocks again")
+				w.log.Warn("this replica names Bittensor's blocks again")
 			}
 		}
 		select {
@@ -64,8 +62,8 @@ func (w *lookout) watch(ctx context.Context) {
 	}
 }
 
-// look names the blocks that are new, if it is time.
-func (w *lookout) look(ctx context.Context) error {
+// look names the blocks that are new, if it is time to ask the node for any.
+func (w *lookout) look(ctx context.Context) (asked bool, err error) {
 	w.app.hostMu.RLock()
 	seated := w.app.host.Seated(w.signer.Key.Public())
 	c, _ := w.app.host.Clock(nowMs())
@@ -76,13 +74,12 @@ func (w *lookout) look(ctx context.Context) error {
 			w.log.Warn("the replicas agree on no new block of Bittensor: runs that count its blocks count the chain's own time instead",
 				"block", c.Number, "since", time.UnixMilli(int64(c.SinceMs)).UTC())
 		} else {
-			w.log.Info("runs count Bittensor's blocks again", "block", c.Number)
+			w.log.Warn("runs count Bittensor's blocks again", "block", c.Number)
 		}
 	}
 	now := time.Now()
-	rests := !c.Wanted && (now.Sub(w.sent) < sightIdle || now.Sub(time.UnixMilli(int64(c.SinceMs))) < sightIdle)
-	if !seated || rests {
-		return nil
+	if rests := !c.Wanted && now.Truncate(sightIdle).Equal(w.sent.Truncate(sightIdle)); rests || !seated {
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, sightTimeout)
 	defer cancel()
@@ -93,13 +90,13 @@ func (w *lookout) look(ctx context.Context) error {
 	s, err := bittensor.Newest(ctx, w.url, c.Genesis, c.Number, named)
 	switch {
 	case err != nil:
-		return err
+		return true, err
 	case len(s.Hashes) > 0 && s.Genesis != c.Genesis && !c.Standing:
-		return fmt.Errorf("%s is a node of the chain with genesis %v; this chain follows the one with %v", w.url, s.Genesis, c.Genesis)
+		return true, fmt.Errorf("%s is a node of the chain with genesis %v; this chain follows the one with %v", w.url, s.Genesis, c.Genesis)
 	case len(s.Hashes) == 0:
-		return nil
+		return true, nil
 	}
-	return w.send(s, now)
+	return true, w.send(s, now)
 }
 
 func (w *lookout) send(s host.Sight, now time.Time) error {
