@@ -23,6 +23,9 @@ type Snapshot struct {
 	Height uint64            // of the block that led to State
 	TimeMs uint64            // that block's time, in milliseconds since 1970
 	State  coordinator.State // shared with other receivers, which must not write to it
+	// Light says that State is right but for the filters of witnesses' reports, which it lacks: they
+	// are zero, and State.Select finds nothing.
+	Light bool
 }
 
 // Reader reads runs from a chain. Its methods return at once and may be called from any goroutine.
@@ -46,6 +49,26 @@ type Reader interface {
 	// As long as they are the same, done gets the same list. The error is ErrUnknownRun when there
 	// is no such run.
 	Peers(ctx context.Context, run string, done func([]host.Peer, error))
+}
+
+// Lighter is a Reader that can show a run in few bytes, whatever the number of its members.
+type Lighter interface {
+	// WatchLightly is Watch, and returns a function that asks for light states, or for whole ones
+	// again. Light ones may lack what Snapshot.Light says. What begins or ends, a round, an epoch or
+	// a move in a dispute, comes at once; reports, verdicts and joins come with it, or up to half a
+	// minute late. All are whole at first, and where the chain's replica knows no light ones. After
+	// a light state comes a whole one of the same height, if it is asked for.
+	WatchLightly(ctx context.Context, run string, f func(Snapshot)) (lightly func(bool))
+}
+
+// WatchLightly has a reader show a run as a Lighter does, if it is one. Otherwise all states are
+// whole.
+func WatchLightly(ctx context.Context, r Reader, run string, f func(Snapshot)) (lightly func(bool)) {
+	if l, ok := r.(Lighter); ok {
+		return l.WatchLightly(ctx, run, f)
+	}
+	r.Watch(ctx, run, f)
+	return func(bool) {}
 }
 
 // Ledger is a participant's access to a chain: it reads runs, and acts for one key. Each

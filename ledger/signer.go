@@ -43,9 +43,16 @@ type Sender interface {
 }
 
 // As returns the Ledger that signs with k what it is told to submit, and sends it through s. Now is
-// the clock that transactions expire by.
+// the clock that transactions expire by. The Ledger is a Lighter if s is.
 func As(s Sender, k key.Private, now func() time.Time) Ledger {
-	return &signing{Sender: s, now: now, signer: Signer{Chain: s.ChainID(), Key: k}}
+	l := &signing{Sender: s, now: now, signer: Signer{Chain: s.ChainID(), Key: k}}
+	if lighter, ok := s.(Lighter); ok {
+		return struct {
+			*signing
+			Lighter
+		}{l, lighter}
+	}
+	return l
 }
 
 type signing struct {

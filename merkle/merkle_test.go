@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -346,5 +347,27 @@ func BenchmarkBlobRoot(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		BlobRoot(data)
+	}
+}
+
+// Full subtrees added at once make the tree that their leaves make.
+func TestAddFull(t *testing.T) {
+	leaves := make([]Hash, 41)
+	for i := range leaves {
+		leaves[i] = Leaf([]byte{byte(i)})
+	}
+	for n := range leaves {
+		var got Tree
+		for at := 0; at < n; {
+			h := min(bits.TrailingZeros(uint(at)), 3)
+			for at+1<<h > n { // TrailingZeros(0) is 64
+				h--
+			}
+			got.AddFull(h, Root(leaves[at:at+1<<h]))
+			at += 1 << h
+		}
+		if got.Len() != uint64(n) || got.Root() != Root(leaves[:n]) {
+			t.Errorf("%d leaves: another tree", n)
+		}
 	}
 }

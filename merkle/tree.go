@@ -23,6 +23,16 @@ func (t *Tree) Add(leaf Hash) {
 	t.n++
 }
 
+// AddFull appends the next 1<<h leaves at once, of which root is the root. The number of leaves so
+// far must be a multiple of theirs.
+func (t *Tree) AddFull(h int, root Hash) {
+	n := t.n
+	for t.n += 1 << h; n>>h&1 == 1; h++ {
+		root = node(t.peaks[h], root)
+	}
+	t.peaks[h] = root
+}
+
 // Len returns the number of leaves added.
 func (t *Tree) Len() uint64 { return t.n }
 

@@ -18,8 +18,8 @@ import (
 
 // Limits of the API. They apply to each replica and are not part of consensus.
 const (
-	connsMax      = 8192             // connections at most: see connsOf
-	watchersPart  = 2                // of the connections, the part that may be open streams
+	connsMax      = 16384            // connections at most: see connsOf
+	ownMax        = 4096             // descriptors that a replica needs besides
 	addrPart      = 4                // of these and of submissions, the part that one address may have
 	submittersMax = 1024             // requests that wait for a block
 	headerMax     = 16 << 10         // bytes of a request's header
@@ -55,9 +55,10 @@ type api struct {
 // serve answers clients until ctx ends, then waits for the answers in progress.
 func serve(ctx context.Context, r *Replica, e *engine) error {
 	conns := connsOf(httpserve.Descriptors())
+	streams := streamsOf(conns)
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.behind,
-		watchers: httpserve.NewPlaces(conns/watchersPart, conns/watchersPart/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart), rates: newRates(time.Now),
+		watchers: httpserve.NewPlaces(streams, streams/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart), rates: newRates(time.Now),
 	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
 	// cut off.
@@ -210,18 +211,19 @@ func (a *api) peers(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, peers)
 }
 
-// watch streams the state of a run: first what the client lacks, then every change.
+// watch streams the state of a run: first what the client lacks, then every change, or those that a
+// light watcher is shown.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
-	since, ok := number(w, r, "since")
-	if !ok {
-		return
+	var have mark
+	var trusted uint64
+	for name, to := range map[string]*uint64{"since": &have.height, "mark": &have.sum, "trusted": &trusted} {
+		var ok bool
+		if *to, ok = number(w, r, name); !ok {
+			return
+		}
 	}
-	trusted, ok := number(w, r, "trusted")
-	if !ok {
-		return
-	}
-	packed := r.FormValue("packed") == "1"
-	if _, ok := a.app.hub.view(r.PathValue("run")); !ok {
+	run, light, packed := r.PathValue("run"), r.FormValue("light") == "1", r.FormValue("packed") == "1"
+	if _, ok := a.app.hub.view(run); !ok {
 		a.noRun(w, r) // watchers try again soon
 		return
 	}
@@ -234,37 +236,66 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", octets)
 	patient(w)
 	control := http.NewResponseController(w)
-	beat := time.NewTimer(0) // the first tells the client at once that it is connected
-	defer beat.Stop()
-	for {
-		n, wait := a.app.hub.after(r.PathValue("run"), since, packed)
-		frame := n.frame
-		if frame == nil {
+	timer := time.NewTimer(0) // the first beat tells the client at once that it is connected
+	defer timer.Stop()
+	for beat := false; ; {
+		n, wait, err := a.news(run, have, trusted, light, packed)
+		if err != nil {
+			return // the client asks again
+		}
+		switch {
+		case n.frame == nil && beat:
+			n.frame = a.beat(run, light)
+		case n.frame == nil:
 			select {
 			case <-wait:
-				continue
-			case <-beat.C:
-				last, timeMs := a.app.hub.now()
-				frame = appendBeat(nil, last, timeMs)
+			case <-timer.C:
+				beat = true
 			case <-r.Context().Done():
 				return
 			case <-a.ending.Done():
 				return
 			}
+			continue
 		}
-		beat.Reset(beatInterval)
+		timer.Reset(beatInterval)
 		deadline(w, writeTimeout)
-		if n.header > trusted && trusted > 0 {
-			if err := a.showWay(w, trusted, n.header); err != nil {
+		if n.needs > trusted && trusted > 0 {
+			if err := a.showWay(w, trusted, n.needs); err != nil {
 				return
 			}
-			trusted = n.header
 		}
-		if _, err := w.Write(frame); err != nil || control.Flush() != nil {
+		if _, err := w.Write(n.frame); err != nil || control.Flush() != nil {
 			return
 		}
-		since = n.height
+		if have, beat = n.to, false; trusted > 0 {
+			trusted = max(trusted, n.needs, n.proves)
+		}
 	}
+}
+
+// news returns the next frame for a watcher of a run. If there is none yet, wait is closed when
+// there may be.
+func (a *api) news(run string, have mark, trusted uint64, light, packed bool) (n news, wait <-chan struct{}, err error) {
+	if !light {
+		n, wait = a.app.hub.after(run, have.height, packed)
+		return n, wait, nil
+	}
+	now, l, wait := a.app.hub.look(run)
+	if l == nil {
+		return news{to: have}, wait, nil
+	}
+	n, err = l.after(have, trusted, now, time.Now(), a)
+	return n, wait, err
+}
+
+// beat returns the frame that says that the server lives.
+func (a *api) beat(run string, light bool) []byte {
+	height, timeMs := a.app.hub.now()
+	if now, l, _ := a.app.hub.look(run); light && l != nil {
+		return appendPeersBeat(nil, height, timeMs, peersOf(now.proof))
+	}
+	return appendBeat(nil, height, timeMs)
 }
 
 // deadline gives the client the time d to read the next write.

@@ -64,14 +64,15 @@ func TestAddressesTravelWhenTheyChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read atomic.Uint32
-	counter := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	var read, requests atomic.Uint32
+	counter := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(at)
+		requests.Add(1)
 		if path.Base(r.Out.URL.Path) == "peers" {
 			read.Add(1)
 		}
 	}})
-	defer counter.Close()
+	t.Cleanup(counter.Close)
 	reader := newClient(t, counter.URL)
 
 	must := func(s *ledger.Signer, body host.Body) {
@@ -92,5 +93,24 @@ func TestAddressesTravelWhenTheyChange(t *testing.T) {
 		if n := read.Load(); n != uint32(i)+1 {
 			t.Errorf("the addresses were read %d times, want %d", n, i+1)
 		}
+	}
+
+	// Who watches the run lightly asks for nothing until they change.
+	snapshots, lightly := watchLightly(t, reader)
+	lightly(true)
+	must(signer("bob"), join("demo"))
+	shows(t, r, snapshots, 2, true)
+	asked := requests.Load()
+	for range 3 {
+		askPeers(t, reader)
+	}
+	if n := requests.Load() - asked; n > 0 {
+		t.Errorf("%d questions about addresses that are the same", n)
+	}
+	must(ann, host.Announce{Run: "demo", Addrs: []string{"/dns/elsewhere"}})
+	must(signer("eve"), join("demo"))
+	shows(t, r, snapshots, 3, true)
+	if got := askPeers(t, reader); len(got) == 1 && got[0].Addrs[0] != "/dns/elsewhere" {
+		t.Errorf("peers are %v after a change", got)
 	}
 }

@@ -78,6 +78,7 @@ type Client struct {
 	chance prng.Source
 	closed bool
 	peers  map[string]runPeers // by run: the addresses as last read
+	heard  map[string]heard    // by run: of the addresses, on streams
 	names  []host.Profile      // as last read
 }
 
@@ -87,9 +88,16 @@ type runPeers struct {
 	list []host.Peer
 }
 
+// heard is what a stream said of a run's addresses last.
+type heard struct {
+	peers uint64 // peersOf the run's proof
+	at    time.Time
+}
+
 var (
-	_ ledger.Chain  = (*Client)(nil)
-	_ ledger.Sender = (*Client)(nil)
+	_ ledger.Chain   = (*Client)(nil)
+	_ ledger.Sender  = (*Client)(nil)
+	_ ledger.Lighter = (*Client)(nil)
 )
 
 // NewClient returns a client of the chain served at the endpoints, which are URLs such as
@@ -109,7 +117,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	}
 	c := &Client{
 		chain: chain, log: log, calls: make(semaphore, callsMax),
-		trust: &trust{chain: chain}, liars: map[int]time.Time{}, peers: map[string]runPeers{},
+		trust: &trust{chain: chain}, liars: map[int]time.Time{}, peers: map[string]runPeers{}, heard: map[string]heard{},
 		http: caller(transport()), chance: prng.New(seed, "entrain/ledger/comet/backoff"),
 	}
 	if log == nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,8 +61,13 @@ func (c *Client) post(ctx context.Context, endpoint string, tx []byte) error {
 
 // Watch implements ledger.Reader.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.WatchLightly(ctx, run, f)
+}
+
+// WatchLightly implements ledger.Lighter.
+func (c *Client) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) func(light bool) {
+	w := &watcher{c: c, run: run, f: f, replica: replica{run: run, trust: c.trust}}
 	c.run(ctx, func(ctx context.Context) {
-		w := watcher{c: c, run: run, f: f, replica: replica{run: run, trust: c.trust}}
 		for ctx.Err() == nil {
 			err := c.insist(ctx, func(endpoint string) error { return w.stream(ctx, endpoint) })
 			if ctx.Err() != nil {
@@ -77,6 +83,7 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 			c.sleep(ctx, pauseAfter(err))
 		}
 	})
+	return w.turn
 }
 
 // watcher is one call of Watch.
@@ -86,10 +93,40 @@ type watcher struct {
 	f       func(ledger.Snapshot)
 	replica replica
 	told    uint64 // height of the newest state that f got
+	lacked  bool   // that one lacked filters
 	warned  bool
 	others  atomic.Uint64 // height of the newest state that another endpoint has proven
 	asking  atomic.Bool   // another endpoint, for that
 	lags    int           // beats in a row without the state that another one has
+
+	mu    sync.Mutex         // guards what follows
+	light bool               // what is wanted
+	cut   context.CancelFunc // of the stream that is read
+}
+
+// turn has the watcher ask for a light stream, or for a whole one.
+func (w *watcher) turn(light bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.light != light && w.cut != nil {
+		w.cut()
+	}
+	w.light = light
+}
+
+// begin returns whether the stream that begins is to be light, and which state is there for it.
+func (w *watcher) begin(cut context.CancelFunc) (light bool, have mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	return w.light, w.replica.begin(w.light)
+}
+
+// turned reports whether another stream than that is wanted.
+func (w *watcher) turned(light bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.light != light
 }
 
 // pauseAfter returns how long a watcher waits before it reconnects after err.
@@ -114,15 +151,22 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	if err := w.c.begin(ctx, endpoint); err != nil {
 		return err
 	}
-	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), w.replica.height, w.c.trust.newest())
+	light, have := w.begin(cancel)
+	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), have.height, w.c.trust.newest())
+	if light {
+		path += fmt.Sprintf("&light=1&mark=%d", have.sum)
+	}
 	res, err := w.c.do(ctx, http.MethodGet, endpoint, path, nil)
+	if err != nil && w.turned(light) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	for first := true; ; first = false {
 		frame, err := readFrame(res.Body)
-		if err != nil && first {
+		if err != nil && first && !w.turned(light) {
 			return fmt.Errorf("%s: %w", endpoint, err)
 		}
 		if err != nil {
@@ -135,27 +179,39 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 			w.replica = replica{run: w.run, trust: w.c.trust} // start over with the whole state
 			return fmt.Errorf("%s: run %q: %w", endpoint, w.run, err)
 		}
+		if w.replica.named {
+			w.c.hear(w.run, w.replica.peers)
+		}
 		if err := w.compare(ctx, endpoint, frame); err != nil {
 			return err
 		}
-		if s != nil && s.Height > w.told && ctx.Err() == nil {
-			w.told = s.Height
+		if s != nil && w.newer(s) && ctx.Err() == nil {
+			w.told, w.lacked = s.Height, s.Light
 			w.f(*s)
 		}
 	}
 }
 
+// newer reports whether a state says more than the last one that was passed on.
+func (w *watcher) newer(s *ledger.Snapshot) bool {
+	return s.Height > w.told || s.Height == w.told && w.lacked && !s.Light
+}
+
 // compare asks another endpoint now and then whether it has a newer state. Headers cannot expose an
 // endpoint that withholds updates.
 func (w *watcher) compare(ctx context.Context, endpoint string, frame []byte) error {
-	if w.replica.height >= w.others.Load() {
+	if w.replica.reached() >= w.others.Load() {
 		w.lags = 0
 	}
 	if len(w.c.endpoints) == 1 || frame[0] != frameBeat {
 		return nil
 	}
-	if w.replica.height < w.others.Load() {
-		if w.lags++; w.lags > 1 {
+	if w.replica.reached() < w.others.Load() {
+		most := 1
+		if w.replica.lightly && !w.replica.plain {
+			most += int(lightRoundWait / beatInterval) // what is not urgent may come that late
+		}
+		if w.lags++; w.lags > most {
 			w.lags = 0
 			return fmt.Errorf("%s: run %q: the state of height %d is kept from us", endpoint, w.run, w.others.Load())
 		}

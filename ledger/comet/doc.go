@@ -61,7 +61,7 @@
 //	GET  /v1/runs                       [ledger.RunStatus], in order of names
 //	GET  /v1/runs/RUN                   ledger.RunStatus
 //	GET  /v1/runs/RUN/state             the state's bytes; headers Entrain-Height, Entrain-Hash
-//	GET  /v1/runs/RUN/watch?since=H&trusted=T&packed=1
+//	GET  /v1/runs/RUN/watch?since=H&trusted=T&packed=1&light=1&mark=M
 //	                                    a stream of frames, see below, from the state at height H on,
 //	                                    with headers from T on
 //	GET  /v1/runs/RUN/history?from=N    its states, host.Change, from number N on, at most 4096
@@ -98,4 +98,21 @@
 // it carries: the root over the state's pages, coordinator.State.Hash. With since 0 it has every
 // page. Pages come in order. A client that keeps up gets the changed pages, typically a few; a
 // slower client gets several changes in one frame.
+//
+// With light=1 a watcher gets states without the filters of reports, as far as a page holds only
+// these, and not each: what begins or ends at once, other changes with it or after 30 seconds of a
+// round, and 5 seconds at other times. Its frames are beats with 8 more bytes, headers and changes:
+//
+//	beat   = U8 0 | U64 height | U64 time | the first 8 bytes of host.RunProof.Peers
+//	change = U8 4 | U64 since | U64 mark | coordinator.Limits if both are 0 | compressed content
+//	content = U32 count | count × Var header | U64 height of the header that proves the state |
+//	        host.RunProof | the change of the state, as package coordinator/change encodes it
+//
+// A change turns the state of height since into a newer one, whose height, time and hash are in its
+// proof. With since 0 it is the change of a blank state. The mark says which header and proof came
+// with the former, in 63 bits: the content is compressed with DEFLATE, and with the bytes of those
+// two as its dictionary, because the next ones resemble them. The headers lead from that one to the
+// one that proves the state. A client that has fallen behind gets the frames that it lacks, of the
+// last 64, or else the whole light state; so does one whose mark the replica does not know. Frames
+// are made once for all. A replica of a release before light watches sends what it sends others.
 package comet

@@ -21,6 +21,7 @@ const (
 	frameState  = 1 // the state, or what has changed of it
 	frameLight  = 2 // a header with its signatures
 	framePacked = 3 // a state frame, compressed
+	frameChange = 4 // a light state, or what has changed of it
 
 	beatBytes        = 1 + 8 + 8
 	stateHeaderBytes = 1 + 8 + 8 + 8 + 8 + 32 + 4 + 4
@@ -33,6 +34,13 @@ func appendBeat(dst []byte, height, timeMs uint64) []byte {
 	dst = wire.AppendU8(dst, frameBeat)
 	dst = wire.AppendU64(dst, height)
 	return wire.AppendU64(dst, timeMs)
+}
+
+// appendPeersBeat appends the beat of a light stream, which also says what the addresses of the
+// run's participants are known by.
+func appendPeersBeat(dst []byte, height, timeMs, peers uint64) []byte {
+	dst = wire.AppendU8(wire.AppendU32(dst, beatBytes+8), frameBeat)
+	return wire.AppendU64(wire.AppendU64(wire.AppendU64(dst, height), timeMs), peers)
 }
 
 func appendLight(dst, block []byte) []byte {
@@ -117,6 +125,28 @@ type replica struct {
 	trust  *trust // what headers are known; nil believes everything
 	height uint64 // 0: none yet
 	state  []byte
+	light  lightState
+	// Of the stream that is read: whether a light one was asked for, and the server knows none.
+	lightly, plain bool
+	peers          uint64 // the hash of the addresses that it named last
+	named          bool   // it has
+}
+
+// begin begins a stream, and returns the state that is there for it.
+func (p *replica) begin(lightly bool) mark {
+	p.lightly, p.named = lightly, false
+	if lightly && !p.plain {
+		return p.light.at
+	}
+	return mark{height: p.height}
+}
+
+// reached returns the height of the state that the stream has led to.
+func (p *replica) reached() uint64 {
+	if p.lightly && !p.plain {
+		return p.light.at.height
+	}
+	return p.height
 }
 
 // errOutOfStep reports a frame that does not fit the replica's state, or that leads to a state with
@@ -155,6 +185,9 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 	switch kind := r.U8(); kind {
 	case frameBeat:
 		r.Bytes(beatBytes - 1)
+		if r.Err() == wire.OK && r.Len() > 0 {
+			p.peers, p.named = r.U64(), true
+		}
 		return nil, r.Done().OrNil()
 	case frameLight:
 		return nil, p.trust.learn(frame[1:], time.Now())
@@ -167,6 +200,12 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 		}
 		r = wire.NewReader(b[1:])
 		return p.applyState(&r)
+	case frameChange:
+		next, s, err := p.light.change(&r, p.run, p.trust)
+		if err == nil {
+			p.light, p.plain, p.peers, p.named = next, false, next.peers, true
+		}
+		return s, err
 	default:
 		return nil, fmt.Errorf("frame of unknown kind %d", kind)
 	}
@@ -214,7 +253,7 @@ func (p *replica) applyState(r *wire.Reader) (*ledger.Snapshot, error) {
 	if err := p.prove(proof, header, height, hash); err != nil {
 		return nil, err
 	}
-	p.height, p.state = height, state
+	p.height, p.state, p.plain = height, state, p.lightly
 	return &ledger.Snapshot{Height: height, TimeMs: timeMs, State: s}, nil
 }
 

@@ -27,8 +27,13 @@ func (s semaphore) take() bool {
 func (s semaphore) give() { <-s }
 
 // connsOf returns how many connections of clients a process takes, given its limit on descriptors:
-// half of it. The others are for blocks, state and replicas.
-func connsOf(descriptors uint64) int { return int(min(descriptors/2, connsMax)) }
+// half of it, or all but ownMax. The others are for blocks, state and replicas.
+func connsOf(descriptors uint64) int {
+	return int(min(max(descriptors/2, descriptors-min(descriptors, ownMax)), connsMax))
+}
+
+// streamsOf returns how many of these connections may be open streams.
+func streamsOf(conns int) int { return conns / 4 * 3 }
 
 // proxies are the addresses of web servers before the API, whose word for the client's address is
 // taken.

@@ -17,9 +17,12 @@ import (
 // Silent connections do not use up the descriptors of a replica, nor do those of one address the
 // places of others.
 func TestConnectionsLeaveDescriptors(t *testing.T) {
-	for limit, want := range map[uint64]int{1024: 512, 4096: 2048, 1 << 20: connsMax, 1 << 63: connsMax} {
+	for limit, want := range map[uint64]int{1024: 512, 4096: 2048, 20_000: 15_904, 1 << 20: connsMax, 1 << 63: connsMax} {
 		if got := connsOf(limit); got != want {
 			t.Errorf("of %d descriptors clients may have %d, want %d", limit, got, want)
+		}
+		if streams := streamsOf(want); streams > want-want/4 || limit >= 20_000 && streams < 10_000 {
+			t.Errorf("of %d connections %d may be streams", want, streams)
 		}
 	}
 }

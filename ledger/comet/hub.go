@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -45,15 +46,22 @@ const provenMax = 64
 
 // feed is the state of one run, with the history needed to find changes since a height.
 type feed struct {
-	view   host.View
-	timeMs uint64 // time of the block that changed the state last
-	proof  host.RunProof
-	header uint64 // height of the header with the hash that the proof leads to
+	sight
 	// changed holds, for each page, the height of the block that changed it last. For a page
 	// unchanged since the process began, it is the height of the state that the process began with.
 	changed []uint64
 	next    chan struct{}       // closed, and replaced, when the state changes
 	frames  map[frameKey][]byte // encoded frames to the current state
+	line    *line               // of states shown to light watchers
+	urgent  chan struct{}       // closed, and replaced, when they should see a newer one at once
+}
+
+// sight is a proven state of a run.
+type sight struct {
+	view   host.View
+	timeMs uint64 // time of the block that changed the state last
+	proof  host.RunProof
+	header uint64 // height of the header with the hash that the proof leads to
 }
 
 // frameKey says at which height a frame begins, and whether it is packed.
@@ -177,7 +185,10 @@ func (h *hub) moves() bool {
 
 func newFeed(v host.View) *feed {
 	pages := (len(v.State.Bytes()) + coordinator.PageBytes - 1) / coordinator.PageBytes
-	f := &feed{view: v, changed: make([]uint64, pages), next: make(chan struct{}), frames: map[frameKey][]byte{}}
+	f := &feed{
+		sight: sight{view: v}, changed: make([]uint64, pages), next: make(chan struct{}), frames: map[frameKey][]byte{},
+		line: &line{}, urgent: make(chan struct{}),
+	}
 	for i := range f.changed {
 		f.changed[i] = v.Changed
 	}
@@ -192,9 +203,14 @@ func (f *feed) advance(v host.View, timeMs uint64) {
 			f.changed[i] = v.Changed
 		}
 	}
+	urgent := change.Urgent(f.view.State, v.State)
 	f.view, f.timeMs = v, timeMs
 	close(f.next)
 	f.next = make(chan struct{})
+	if urgent {
+		close(f.urgent)
+		f.urgent = make(chan struct{})
+	}
 }
 
 // page returns the range of bytes of page i of a state of size bytes; the last page may be shorter.
@@ -215,7 +231,7 @@ func (h *hub) after(run string, since uint64, packed bool) (n news, wait <-chan 
 		return news{}, h.created
 	}
 	if since >= f.view.Changed {
-		return news{height: since}, f.next
+		return news{to: mark{height: since}}, f.next
 	}
 	frame, ok := f.frames[frameKey{since, packed}]
 	if !ok {
@@ -226,13 +242,33 @@ func (h *hub) after(run string, since uint64, packed bool) (n news, wait <-chan 
 			f.frames[frameKey{since, packed}] = frame
 		}
 	}
-	return news{frame: frame, height: f.view.Changed, header: f.header}, f.next
+	return news{frame: frame, to: mark{height: f.view.Changed}, needs: f.header, proves: f.header}, f.next
 }
 
-// news is a frame, the height it leads to, and the header that proves it.
+// news is a frame for a watcher, and the state that it leads to.
 type news struct {
-	frame          []byte
-	height, header uint64
+	frame []byte // nil: there is nothing newer
+	to    mark
+	// needs is the height of the header that the frame relies on. A client whose newest one is older
+	// must be shown the way there first. proves is the newest that the client knows after the frame.
+	needs, proves uint64
+}
+
+// mark names the state that a watcher has: its height and, for a light one, a hash of what proved
+// it, since two replicas may have proven one state by different headers.
+type mark struct{ height, sum uint64 }
+
+// look returns the current state of a run, and the line of states for light watchers. wait is
+// closed when there is a newer state that they should see at once. If there is no such run, the
+// line is nil, and wait is closed when a run is created.
+func (h *hub) look(run string) (s sight, l *line, wait <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.feeds[run]
+	if f == nil {
+		return sight{}, nil, h.created
+	}
+	return f.sight, f.line, f.urgent
 }
 
 // view returns the current state of a run, and the height and time of the last block.

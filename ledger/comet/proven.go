@@ -1,6 +1,7 @@
 package comet
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -160,6 +161,21 @@ func (a *api) way(from, to uint64) ([][]byte, error) {
 	return list, nil
 }
 
+// block returns the encoded header of a height.
+func (a *api) block(height uint64) ([]byte, error) {
+	block, err := a.lights.at(int64(height))
+	if err != nil {
+		return nil, err
+	}
+	return encodeLight(block)
+}
+
+// same reports whether the same replicas sign two headers.
+func (a *api) same(one, other uint64) bool {
+	b, c := a.lights.blocks.LoadBlockMeta(int64(one)), a.lights.blocks.LoadBlockMeta(int64(other))
+	return b != nil && c != nil && bytes.Equal(b.Header.ValidatorsHash, c.Header.ValidatorsHash)
+}
+
 // showWay writes frames with the headers that lead from a trusted one to another.
 func (a *api) showWay(w http.ResponseWriter, from, to uint64) error {
 	way, err := a.way(from, to)
@@ -184,14 +200,9 @@ func (a *api) headers(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	block, err := a.lights.at(int64(height))
+	b, err := a.block(height)
 	if err != nil {
 		fail(w, http.StatusGone, "%v", err)
-		return
-	}
-	b, err := encodeLight(block)
-	if err != nil {
-		fail(w, http.StatusInternalServerError, "%v", err)
 		return
 	}
 	w.Header().Set("Content-Type", octets)

@@ -26,6 +26,9 @@ const (
 	clockDrift = 30 * time.Second
 	// lightBytesMax is the size of a header with the signatures and keys of SeatsMax replicas.
 	lightBytesMax = 64 << 10
+	// earlierMax is how much older than the newest known header one before all known ones may be. It
+	// leaves proofMax time.
+	earlierMax = 10 * time.Minute
 	// lightsKept is the number of headers that a client remembers.
 	lightsKept = 64
 )
@@ -109,7 +112,7 @@ func (t *trust) learn(b []byte, now time.Time) error {
 	case len(t.known) == 0:
 		return t.begin(block, now)
 	case i == 0:
-		return fmt.Errorf("%w: header %d is older than all that is known", ErrLied, block.Height)
+		return t.earlier(block, now)
 	}
 	if err := verifyLight(t.known[i-1], block, now); err != nil {
 		return err
@@ -117,6 +120,24 @@ func (t *trust) learn(b []byte, now time.Time) error {
 	t.known = slices.Insert(t.known, i, block)
 	if len(t.known) > lightsKept {
 		t.known = slices.Delete(t.known, 0, 1)
+	}
+	return nil
+}
+
+// earlier trusts a header before all known ones if the same replicas have signed it and it is not
+// much older than the newest: a light stream may begin with a state that was proven a while ago. An
+// older one could undo what a client remembers from before it was started.
+func (t *trust) earlier(block *cmttypes.LightBlock, now time.Time) error {
+	first, last := t.known[0], t.known[len(t.known)-1]
+	switch {
+	case !bytes.Equal(block.ValidatorsHash, first.ValidatorsHash) || !block.Time.Before(first.Time) || last.Time.Sub(block.Time) > earlierMax:
+		return fmt.Errorf("%w: header %d is older than all that is known", ErrLied, block.Height)
+	case light.HeaderExpired(block.SignedHeader, trustFor, now):
+		return fmt.Errorf("%w: header %d is of %v", ErrTrustOld, block.Height, block.Time.Format(time.DateTime))
+	}
+	t.known = slices.Insert(t.known, 0, block)
+	if len(t.known) > lightsKept {
+		t.known = slices.Delete(t.known, 1, 2)
 	}
 	return nil
 }
