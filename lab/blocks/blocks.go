@@ -69,43 +69,21 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	if o.Members < 8 || len(o.Marks) == 0 {
 		return r, fmt.Errorf("blocks: %d members and %d marks, want at least 8 and 1", o.Members, len(o.Marks))
 	}
-	peering, err := freePort()
-	if err != nil {
-		return r, err
-	}
 	m := newMembers(o.Members)
-	dir := filepath.Join(o.Dir, "replica")
-	err = comet.Init(dir, comet.Options{
-		Chain: chainID, Accounts: []host.Allocation{{Key: m.owner.Key.Public(), Amount: wealth}},
-		API: "127.0.0.1:0", Peering: peering, Block: blockTime, KeepBlocks: o.Keep,
-	})
-	if err != nil {
-		return r, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	replica, end, err := serve(ctx, cancel, dir)
+	c, err := found(ctx, cancel, o, m)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	client, err := comet.NewClient(chainID, []string{replica.Endpoint()}, nil)
-	if err != nil {
-		return r, err
-	}
-	defer client.Close()
-	m.endpoint = replica.Endpoint()
-	if err := m.found(ctx); err != nil {
-		return r, err
-	}
-	news := newest(ctx, client)
+	defer func() { err = errors.Join(err, c.end()) }()
 	before, processor := time.Now(), processorTime()
 	var last uint64
 	for len(r.Marks) < len(o.Marks) {
 		select {
 		case <-ctx.Done():
 			return r, context.Cause(ctx)
-		case s := <-news:
+		case s := <-c.news:
 			m.act(ctx, s)
 			if s.Height < o.Marks[len(r.Marks)] {
 				continue
@@ -116,7 +94,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 				Processor: (processorTime() - processor) / time.Duration(s.Height-last),
 				Txs:       m.txs.Load(), Bytes: m.bytes.Load(), Heap: heap(),
 			}
-			if mark.Disk, err = size(dir); err != nil {
+			if mark.Disk, err = size(c.dir); err != nil {
 				return r, err
 			}
 			r.Marks = append(r.Marks, mark)
@@ -128,8 +106,48 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	if err := m.wait(); err != nil {
 		return r, err
 	}
-	r.Sync, err = join(ctx, replica, dir, filepath.Join(o.Dir, "newcomer"))
+	r.Sync, err = join(ctx, c.replica, c.dir, filepath.Join(o.Dir, "newcomer"))
 	return r, err
+}
+
+// chain is a replica and the members of its run.
+type chain struct {
+	dir     string
+	replica *comet.Replica
+	members *members
+	news    chan ledger.Snapshot // the newest state of the run
+	end     func() error
+}
+
+// found founds a chain with one replica, and its run.
+func found(ctx context.Context, cancel context.CancelFunc, o Options, m *members) (*chain, error) {
+	peering, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	c := &chain{members: m, dir: filepath.Join(o.Dir, "replica")}
+	err = comet.Init(c.dir, comet.Options{
+		Chain: chainID, Accounts: []host.Allocation{{Key: m.owner.Key.Public(), Amount: wealth}},
+		API: "127.0.0.1:0", Peering: peering, Block: blockTime, KeepBlocks: o.Keep,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var end func() error
+	if c.replica, end, err = serve(ctx, cancel, c.dir); err != nil {
+		return nil, err
+	}
+	client, err := comet.NewClient(chainID, []string{c.replica.Endpoint()}, nil)
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	c.end = func() error { return errors.Join(client.Close(), end()) }
+	m.endpoint = c.replica.Endpoint()
+	if err := m.found(ctx); err != nil {
+		return nil, errors.Join(err, c.end())
+	}
+	c.news = newest(ctx, client)
+	return c, nil
 }
 
 // serve runs the replica of a directory until end is called. A replica that halts ends the
@@ -150,7 +168,7 @@ func serve(ctx context.Context, cancel context.CancelFunc, dir string) (r *comet
 func referees([]byte) (dispute.Referee, error) { return check.Program{}, nil }
 
 // newest returns a channel with the newest state of the run.
-func newest(ctx context.Context, c *comet.Client) <-chan ledger.Snapshot {
+func newest(ctx context.Context, c *comet.Client) chan ledger.Snapshot {
 	news := make(chan ledger.Snapshot, 1)
 	c.Watch(ctx, runName, func(s ledger.Snapshot) {
 		select {

@@ -38,6 +38,9 @@ type members struct {
 	places   chan struct{}
 	sending  sync.WaitGroup
 
+	roundMs, epochMs uint64 // the longest round and epoch
+	quiet            bool   // witnesses wait before they report
+
 	// sent holds what was sent in the round, the warmup or the wait for members that it begins with.
 	sent                map[sending]bool
 	epoch               coordinator.Epoch
@@ -57,7 +60,7 @@ type sending struct {
 }
 
 func newMembers(n int) *members {
-	m := &members{index: map[key.Public]int{}, places: make(chan struct{}, atOnce), sent: map[sending]bool{}}
+	m := &members{roundMs: 20_000, epochMs: 30_000, index: map[key.Public]int{}, places: make(chan struct{}, atOnce), sent: map[sending]bool{}}
 	m.owner = &ledger.Signer{Chain: chainID, Key: secret("owner", 0)}
 	for i := range n {
 		k := secret("member", i)
@@ -82,10 +85,10 @@ func hash(name string) wire.Hash { return wire.Sum("entrain/lab/blocks", []byte(
 // ends every half minute of this chain's fast time.
 func (m *members) found(ctx context.Context) error {
 	n := uint32(len(m.keys))
-	limits := coordinator.Limits{Members: n + n/8, Witnesses: uint16(min(32, n))}
+	limits := coordinator.Limits{Members: min(n+n/8, coordinator.MembersMax), Witnesses: uint16(min(32, n))}
 	config := coordinator.Config{
-		Name: runName, MinMembers: n / 2, StartMembers: n, WaitingMs: 1_000, WarmupMs: 60_000, RoundTrainMs: 20_000, RoundWitnessMs: 5_000,
-		CooldownMs: 60_000, EpochMs: 30_000, TotalSteps: 1 << 30, BatchStart: n, BatchEnd: n, SequenceTokens: 16, MissedMax: 200,
+		Name: runName, MinMembers: n / 2, StartMembers: n, WaitingMs: 1_000, WarmupMs: 60_000, RoundTrainMs: m.roundMs, RoundWitnessMs: 5_000,
+		CooldownMs: 60_000, EpochMs: m.epochMs, TotalSteps: 1 << 30, BatchStart: n, BatchEnd: n, SequenceTokens: 16, MissedMax: 200,
 		VerificationPercent: 5, VerifyMs: 60_000, DisputeMs: 60_000, UnbondMs: 60_000, Rate: 1,
 		StateHash: hash("state"), ModelHash: hash("model"), SpecHash: host.SpecHash(nil), Owner: m.owner.Key.Public(),
 	}
@@ -130,7 +133,9 @@ func (m *members) act(ctx context.Context, now ledger.Snapshot) {
 			}
 		}
 	case coordinator.RoundTrain, coordinator.RoundWitness:
-		m.report(ctx, s)
+		if !m.quiet {
+			m.report(ctx, s)
+		}
 	case coordinator.Cooldown:
 		params, _ := s.Params()
 		for _, i := range s.Checkpointers() {
