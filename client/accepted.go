@@ -98,6 +98,10 @@ func (rs *results) accept(r coordinator.RoundState) {
 // being looked for.
 func (m *Machine) chosen(rs *results, member coordinator.Member) choice {
 	k := &rs.accepting.chosen[member]
+	if *k == untested && m.blind(rs.number) {
+		m.wholeTo = m.state.Round() + 1
+		return notNamed
+	}
 	if *k == untested {
 		*k = m.choose(rs, member)
 	}
@@ -108,7 +112,7 @@ func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 	if c := m.selected(rs, member); c != nil {
 		return choice(slices.IndexFunc(rs.known.Of(member), func(o candidate) bool { return o.id == c.id }))
 	}
-	if m.split(rs, member) {
+	if !m.blind(rs.number) && m.split(rs, member) {
 		return nothing
 	}
 	return notNamed

@@ -168,7 +168,7 @@ func (m *Machine) openCase(c dispute.Check) *openCase {
 // nameCases looks for the commitments of the cases among those that are known.
 func (m *Machine) nameCases() {
 	for _, cs := range m.cases {
-		if cs.known {
+		if cs.known || m.light && !m.concerns(cs) {
 			continue
 		}
 		rs := m.find(cs.Round)

@@ -19,6 +19,7 @@ type Event interface{ event() }
 type StateChanged struct {
 	State  coordinator.State
 	TimeMs uint64
+	Light  bool // the state lacks filters: see Watch
 }
 
 // Tick reports that time has passed. Drivers send it by Machine.Wake at the latest.

@@ -459,7 +459,7 @@ func (m *Machine) judgeUpdates() {
 	}
 	for _, rs := range m.rounds {
 		f := &rs.follow
-		if f.applied == round {
+		if f.applied == round && round > 0 { // 0: it was not applied yet, and nothing agreed on
 			m.judgeNamed(f, own == agreed)
 		}
 		if own != agreed {

@@ -37,7 +37,8 @@ func (f *followTest) config(c Config) Config {
 	return c
 }
 
-// newFollowers returns a network of 24 with 4 witnesses.
+// newFollowers returns a network of 24 with 4 witnesses. With an even seed they watch the run
+// lightly.
 func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
 	net := newNetwork(t, 24, overlap, 12, seed, func(c *coordinator.Config) { c.Witnesses = 4 })
 	net.follow = &followTest{
@@ -46,6 +47,9 @@ func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
 		serves: func(*peer) bool { return true }, asks: map[*peer]int{}, tainted: map[wire.Hash]bool{},
 	}
 	for _, p := range net.peers {
+		if seed%2 == 0 {
+			p.watch = &lightWatch{states: map[bool]int{}}
+		}
 		p.start()
 	}
 	return net

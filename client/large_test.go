@@ -79,7 +79,7 @@ func (c *crowd) snapshot() StateChanged {
 	if err != nil {
 		c.tb.Fatal(err)
 	}
-	return StateChanged{s, c.env.NowMs}
+	return StateChanged{State: s, TimeMs: c.env.NowMs}
 }
 
 // commitments returns what each member commits to in the open round, by member.

@@ -100,7 +100,7 @@ func (m *Machine) lookBack() {
 		if r.Step() > m.lineage.step {
 			m.lineage = lineage{step: r.Step(), round: number, count: m.state.Count(), open: true, behind: true}
 		}
-		if !m.lineage.all && m.lineage.round == number && m.traces() {
+		if !m.lineage.all && m.lineage.round == number && m.traces() && !m.blind(number) {
 			m.lineage = lineage{step: m.lineage.step, round: number, count: m.lineage.count, all: true, open: true, behind: true}
 		}
 		break
@@ -187,6 +187,9 @@ func (m *Machine) traces() bool {
 // selected returns the known commitment that is a member's accepted result, nil if there is none or
 // it is not known.
 func (m *Machine) selected(rs *results, member coordinator.Member) *candidate {
+	if m.blind(rs.number) {
+		return m.sole(rs, member)
+	}
 	list := rs.known.Of(member)
 	m.ids = m.ids[:0]
 	for k := range list {

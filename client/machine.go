@@ -30,6 +30,7 @@ package client
 import (
 	"math"
 
+	"github.com/entrain-network/entrain/client/pace"
 	"github.com/entrain-network/entrain/client/underway"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -51,6 +52,7 @@ type Config struct {
 	States map[key.Public]wire.Hash
 	Speed  uint32 // tokens a second by a trial; 0: not known
 	Common Common // nil means Alone
+	Light  bool   // states can be light: see Watch
 }
 
 // Machine is one participant's decisions. Create it with [New]; it is not safe for concurrent use.
@@ -61,6 +63,8 @@ type Machine struct {
 	state    coordinator.State
 	run      coordinator.Config // of the state; it never changes
 	hasState bool
+	light    bool // the state lacks filters
+	watched  bool // light states were asked for
 	stopping bool
 
 	member  membership
@@ -78,12 +82,15 @@ type Machine struct {
 	settledAt   uint64 // the turn in which settle looked back
 	wakeAt      uint64
 	witness     reports
-	pace        pace
+	pace        pace.Pace
+	speedAt     uint64
 	saved       coordinator.Epoch // epoch whose checkpoint was asked for
 	saving      saving
 	// loadedState is the optimizer state that the driver started with, zero if it was the fresh one.
 	loadedState wire.Hash
 	exchange    exchange // set with the first state
+
+	wholeTo coordinator.Round // to which light states do not suffice
 
 	aheadMs int64 // of the own clock, before the ledger's
 	cases   []*openCase
@@ -141,7 +148,7 @@ func (m *Machine) take(ev Event) {
 		m.witness.waits = false
 	default:
 		m.witness.waits, m.unretained, m.reconsiders = false, true, true
-		if s, ok := ev.(StateChanged); !ok || !m.hasState || m.moved(s.State) {
+		if s, ok := ev.(StateChanged); !ok || !m.hasState || m.moved(s.State) || m.light && !s.Light {
 			m.turns++
 		}
 	}
@@ -232,7 +239,7 @@ func (m *Machine) stateChanged(ev StateChanged) {
 			m.exchange = &bucketExchange{Machine: m}
 		}
 	}
-	m.state, m.hasState = s, true
+	m.state, m.hasState, m.light = s, true, ev.Light
 	if i := m.member.index; !m.member.known || i >= s.Count() || s.Key(i) != m.cfg.Self {
 		m.member.index, m.member.known = s.Find(m.cfg.Self)
 	}
@@ -266,13 +273,13 @@ func (m *Machine) decide() {
 	}
 	m.decideMembership()
 	m.decideSpeed()
-	if !m.model.started || m.expelled {
-		return
+	if m.model.started && !m.expelled {
+		m.decideRound()
+		m.decideCases()
+		m.decideFrauds()
+		m.decideRetain()
 	}
-	m.decideRound()
-	m.decideCases()
-	m.decideFrauds()
-	m.decideRetain()
+	m.decideWatch()
 }
 
 // decideRound asks for what the phase of the run calls for.

@@ -59,7 +59,8 @@ func (m *Machine) decideMembership() {
 		}
 	case !m.stopping && gone && !m.member.replaced:
 		if m.due(&m.member.askedAt, rejoinMs) {
-			m.do(Submit{coordinator.Join{Speed: m.speed()}})
+			speed, _ := m.speed()
+			m.do(Submit{coordinator.Join{Speed: speed}})
 		}
 	}
 }

@@ -72,7 +72,8 @@ type peer struct {
 	deaf     func(coordinator.Message) bool // of the outcomes of these it hears nothing
 	onVerify func(Verify)
 	shelves  shelves
-	delay    uint64 // more than slow, of verifications
+	delay    uint64      // more than slow, of verifications
+	watch    *lightWatch // nil: the ledger shows whole states alone
 }
 
 // job is an outcome that comes later.
@@ -123,7 +124,7 @@ func (net *network) add(name string, i uint32) *peer {
 // start begins with what the state file holds.
 func (p *peer) start() {
 	p.up = true
-	p.machine = New(p.follow.config(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial}))
+	p.machine = New(p.follow.config(Config{Self: p.key.Public(), PayloadMax: 1000, Speed: p.trial, Light: p.watch != nil}))
 	p.held, p.known, p.optimizer = map[wire.Hash]bool{}, map[coordinator.Round]map[wire.Hash]authored{}, map[wire.Hash]bool{}
 	p.params, p.training, p.inbox, p.jobs, p.expelled = p.saved.Params, nil, nil, nil, nil
 	p.saved.Cases = nil
@@ -131,7 +132,10 @@ func (p *peer) start() {
 		p.optimizer[k.Commitment.Prev] = true
 		p.saved.Cases = append(p.saved.Cases, k)
 	}
-	p.feed(StateChanged{p.snapshot(), p.now})
+	if p.watch != nil {
+		p.watch.light = false
+	}
+	p.show(p.snapshot())
 	p.feed(p.saved)
 }
 
@@ -193,7 +197,7 @@ func (net *network) tick() {
 		all := net.snapshot() // machines write to none
 		for _, p := range net.peers {
 			if p.up {
-				p.feed(StateChanged{all, net.now})
+				p.see(all)
 			}
 		}
 	}
@@ -352,6 +356,8 @@ func (p *peer) perform(a Action) {
 		p.heal(a)
 	case Save:
 		p.feed(Saved{Epoch: a.Epoch, Manifest: wire.Sum("manifest"), OK: true})
+	case Watch:
+		p.turn(a)
 	case Note:
 		p.notes = append(p.notes, a.Text)
 	case AskSpans:

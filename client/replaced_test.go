@@ -33,7 +33,7 @@ func TestReplacedMemberDoesNotPayAgainByItself(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, a := range m.Step(now, StateChanged{state, now}) {
+			for _, a := range m.Step(now, StateChanged{State: state, TimeMs: now}) {
 				switch a := a.(type) {
 				case Note:
 					notes++

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"slices"
-
-	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client/pace"
 	"github.com/entrain-network/entrain/coordinator"
 )
 
@@ -13,72 +11,25 @@ import (
 // which the shares of the next epoch follow. Since the statements of others decide as much about
 // its share, a member keeps measuring. Steps that it could not finish in time count as well.
 
-const (
-	// stepsKept is the number of latest steps whose median counts, and stepsLeast the number
-	// required.
-	stepsKept, stepsLeast = 8, 3
-	// roomParts is the most quarters of a round's time that a step should take, because the result
-	// has to be sent too. A member that needs more states a proportionally lower speed.
-	roomParts = 3
-	// unfinished is the factor by which an unfinished step is assumed to exceed its time so far.
-	unfinished = 2
-
-	reSpeedMs = 2000
-)
-
-// pace is the speed of this member's own steps.
-type pace struct {
-	started uint64   // when the step under way was asked for
-	tokens  uint64   // of it
-	steps   []uint32 // tokens a second that the last steps are good for, oldest first
-	at      uint64
-}
-
-// stepStarted notes that a step was asked for.
-func (m *Machine) stepStarted(spans []batch.Span) {
-	m.pace.started, m.pace.tokens = m.now, uint64(batch.Total(spans))*uint64(m.run.SequenceTokens)
-}
+const reSpeedMs = 2000
 
 // stepEnded notes that the step under way has ended, or that its time was over before.
-func (m *Machine) stepEnded(finished bool) {
-	p := &m.pace
-	if p.tokens == 0 {
-		return
-	}
-	ms := max(m.now-p.started, 1)
-	if !finished {
-		ms *= unfinished
-	}
-	speed := p.tokens * 1000 / ms
-	if room := m.run.RoundTrainMs * roomParts / 4; ms > room {
-		speed = speed * room / ms
-	}
-	p.tokens = 0
-	p.steps = append(p.steps, uint32(min(max(speed, 1), 1<<32-1)))
-	if len(p.steps) > stepsKept {
-		p.steps = slices.Delete(p.steps, 0, 1)
-	}
-}
+func (m *Machine) stepEnded(finished bool) { m.pace.End(m.now, m.run.RoundTrainMs, finished) }
 
 // speed returns this member's speed in tokens a second: by its own steps, where shares go by speed
 // and there were enough of them, or else as the driver measured it; 0 if it is not known.
-func (m *Machine) speed() uint32 {
-	if m.run.Sharing != coordinator.SpeedShares || len(m.pace.steps) < stepsLeast {
-		return m.cfg.Speed
+func (m *Machine) speed() (speed uint32, own bool) {
+	if m.run.Sharing == coordinator.SpeedShares {
+		speed, own = m.pace.Speed()
 	}
-	sorted := slices.Clone(m.pace.steps)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
-}
-
-// differs reports whether two speeds are more than a quarter apart.
-func differs(a, b uint32) bool {
-	return 4*uint64(a) > 5*uint64(b) || 5*uint64(a) < 4*uint64(b)
+	if !own {
+		speed = m.cfg.Speed
+	}
+	return speed, own
 }
 
 // decideSpeed states a new speed at the end of an epoch, or before the next one begins.
 func (m *Machine) decideSpeed() {
-	p := &m.pace
 	if m.run.Sharing != coordinator.SpeedShares || !m.member.known || m.stopping {
 		return
 	}
@@ -89,8 +40,8 @@ func (m *Machine) decideSpeed() {
 		return
 	}
 	member := m.state.Member(m.member.index)
-	speed := m.speed()
-	if len(p.steps) < stepsLeast || !member.Status.Present() || member.SpeedSet || !differs(speed, member.Speed) || !m.due(&p.at, reSpeedMs) {
+	speed, own := m.speed()
+	if !own || !member.Status.Present() || member.SpeedSet || !pace.Differ(speed, member.Speed) || !m.due(&m.speedAt, reSpeedMs) {
 		return
 	}
 	m.do(Submit{coordinator.SetSpeed{Speed: speed}})

@@ -3,6 +3,7 @@ package client
 import (
 	"testing"
 
+	"github.com/entrain-network/entrain/client/pace"
 	"github.com/entrain-network/entrain/coordinator"
 )
 
@@ -48,7 +49,7 @@ func TestMembersStateTheSpeedOfTheirSteps(t *testing.T) {
 		epochs := int(net.state.Epoch())
 		for i, want := range []uint32{320, 320, 80, 320} {
 			p := net.peers[i]
-			if got := p.member().Speed; differs(got, want) {
+			if got := p.member().Speed; pace.Differ(got, want) {
 				t.Errorf("%s: %s is at %d, its steps at %d; it said %d", name, p.name, got, want, p.said())
 			}
 			if n := len(p.said()); n > epochs || (n > 0) != (i >= 2) {
@@ -77,38 +78,6 @@ func TestWhoIsLateStatesLess(t *testing.T) {
 	}
 	if r, ok := net.state.At(net.state.Round() - 3); !ok || r.AcceptedCount() != 4 {
 		t.Errorf("not everybody's last result was accepted")
-	}
-}
-
-// A step that takes more of a round than leaves time to send its result counts as a slower one.
-func TestStepsLeaveRoomForTheirResults(t *testing.T) {
-	m := New(Config{})
-	m.run = coordinator.Config{RoundTrainMs: 4000, SequenceTokens: 1000, Sharing: coordinator.SpeedShares}
-	for _, c := range []struct {
-		ms       uint64
-		finished bool
-		want     uint32
-	}{
-		{1000, true, 10_000}, {3000, true, 3333}, {4000, true, 1875}, {1500, false, 3333}, {4000, false, 468}, {0, true, 10_000_000}, {1 << 40, true, 1},
-	} {
-		m.pace = pace{started: 100, tokens: 10_000}
-		m.now = 100 + c.ms
-		m.stepEnded(c.finished)
-		if got := m.pace.steps[0]; got != c.want {
-			t.Errorf("10000 tokens in %d ms, finished %v: %d, want %d", c.ms, c.finished, got, c.want)
-		}
-		m.stepEnded(c.finished)
-		if len(m.pace.steps) != 1 {
-			t.Error("a step counts twice")
-		}
-	}
-	if m.speed() != 0 {
-		t.Error("one step is taken for a speed")
-	}
-	m.pace.steps = append(m.pace.steps, 5, 1, 9)
-	m.pace.steps[0] = 7
-	if m.speed() != 5 {
-		t.Errorf("of %d the lower median is %d", m.pace.steps, m.speed())
 	}
 }
 

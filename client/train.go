@@ -105,7 +105,7 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 		return
 	}
 	m.work.running = now
-	m.stepStarted(spans)
+	m.pace.Begin(m.now, uint64(batch.Total(spans))*uint64(m.run.SequenceTokens))
 	prev, settle := m.exchange.prev(r.Step())
 	m.do(Train{Epoch: r.Epoch(), Round: now, Step: r.Step(), Spans: spans, Params: m.model.hash, Prev: prev, Settle: settle})
 }

@@ -6,8 +6,7 @@ import (
 )
 
 func (n *Node) observe(ev event.Event) { n.cfg.Observe(ev) }
-
-func (n *Node) note(text string) { n.observe(event.Note{Text: text}) }
+func (n *Node) note(text string)       { n.observe(event.Note{Text: text}) }
 
 // observeState reports the state of the run and of this member.
 func (n *Node) observeState(s ledger.Snapshot) {

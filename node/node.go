@@ -195,6 +195,7 @@ type Node struct {
 	exchange exchange
 	slicer   engine.Slicer   // nil in a run that sends whole updates
 	follower engine.Follower // nil in a run without followers
+	lightly  func(bool)      // asks for light states, or for whole ones
 	// own updates that were committed to, by round, until they cannot be revealed any more
 	sealed      map[coordinator.Round][]byte
 	blobs       *blobs.Store
@@ -269,6 +270,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		n.follower = f
 		machine.Update, machine.UpdateMax = uint64(f.UpdateLen()), uint64(f.UpdateMax())
 		machine.Aggregators, machine.SlicesMax = cfg.Aggregators, uint32(f.SlicesMax())
+		_, machine.Light = cfg.Ledger.(ledger.Lighter)
 	}
 	n.machine = client.New(machine)
 	n.slicer, _ = cfg.Engine.Slicer()
@@ -289,7 +291,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 
 // Start loads the saved state and begins to follow the run.
 func (n *Node) Start() {
-	n.cfg.Ledger.Watch(n.ctx, n.cfg.Run, func(s ledger.Snapshot) {
+	n.lightly = ledger.WatchLightly(n.ctx, n.cfg.Ledger, n.cfg.Run, func(s ledger.Snapshot) {
 		n.cfg.Loop.Post(func() { n.follow(s) })
 	})
 	n.tick()
@@ -317,7 +319,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 		n.instance.prior = ok && s.State.Status(i).Present()
 	}
 	n.watchDisputes()
-	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs})
+	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs, Light: s.Light})
 	if first {
 		n.load()
 	}
@@ -332,9 +334,7 @@ func (n *Node) place(s coordinator.State) (coordinator.Member, bool) {
 		return n.placed, true
 	}
 	i, ok := s.Find(n.self)
-	if ok {
-		n.placed = i
-	}
+	n.placed = i
 	return i, ok
 }
 
@@ -342,6 +342,8 @@ func (n *Node) perform(a client.Action) {
 	switch a := a.(type) {
 	case client.Submit:
 		n.submit(a.Message)
+	case client.Watch:
+		n.lightly(a.Light)
 	case client.Train:
 		n.train(a)
 	case client.CancelTraining:

@@ -39,8 +39,7 @@ func (n *Node) unable(round coordinator.Round, cause string) {
 	if n.unfit.round == round {
 		return
 	}
-	n.unfit.round = round
-	n.unfit.rounds++
+	n.unfit = unfit{round, n.unfit.rounds + 1}
 	if n.unfit.rounds >= max(1, min(unfitMax, int(n.state.Config().MissedMax))) {
 		n.fail(&UnfitError{Rounds: n.unfit.rounds, Cause: cause})
 	}
