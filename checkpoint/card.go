@@ -1,7 +1,11 @@
 package checkpoint
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/entrain-network/entrain/wire"
@@ -15,6 +19,50 @@ type Card struct {
 
 // A Fact is a row of a model card's table.
 type Fact struct{ Name, Value string }
+
+// The names of facts without which a run has trained the model and agreed on its hash.
+const (
+	ImportedFrom = "imported from"
+	MergedWith   = "merged with the adapters"
+)
+
+const (
+	cardBytesMax = 64 << 10
+	hashFact     = "parameter hash" // the last row before those of Card.Facts
+	datasetsKey  = "datasets:"
+)
+
+func (c Card) has(name string) bool {
+	return slices.ContainsFunc(c.Facts, func(f Fact) bool { return f.Name == name })
+}
+
+// Card returns what the checkpoint's README.md says beyond the model, even if somebody has edited
+// it. Without that file it is empty.
+func (s *Saved) Card() (c Card, err error) {
+	b, err := readFile(s.fsys, CardFile, cardBytesMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	} else if err != nil {
+		return c, err
+	}
+	datasets, facts := false, false
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		item, isItem := strings.CutPrefix(line, "- ")
+		name, value, isRow := strings.Cut(strings.Trim(line, "|"), " | ")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(strings.ReplaceAll(value, `\|`, "|"))
+		var set string
+		switch datasets = line == datasetsKey || datasets && isItem; {
+		case datasets && isItem && json.Unmarshal([]byte(item), &set) == nil:
+			c.Datasets = append(c.Datasets, set)
+		case facts && isRow && line[0] == '|':
+			c.Facts = append(c.Facts, Fact{name, value})
+		default:
+			facts = isRow && name == hashFact
+		}
+	}
+	return c, nil
+}
 
 // card returns README.md: a YAML header, which the hub reads, and text. Strings are written as JSON
 // strings, which are valid YAML.
@@ -30,11 +78,22 @@ func (m Model) card(params wire.Hash, d DType) []byte {
 	}
 	b.WriteString("---\n")
 	b.WriteString("library_name: \"transformers\"\npipeline_tag: \"text-generation\"\n")
-	list("datasets", m.Card.Datasets)
-	list("tags", []string{"entrain", "llama", "decentralized-training"})
+	list(strings.TrimSuffix(datasetsKey, ":"), m.Card.Datasets)
+	tags, origin, agreed := []string{"entrain", "llama", "decentralized-training"}, "a Llama trained by many machines that need not trust each other", "The parameter hash is the one agreed in the run. "
+	switch {
+	case m.Card.has(MergedWith):
+		origin, agreed = "adapters trained by many machines that need not trust each other, merged with the model that they belong to", "The run agreed on the hash of the adapters. "
+	case m.Card.has(ImportedFrom):
+		tags, origin, agreed = tags[:2], "", ""
+	}
+	list("tags", tags)
 	b.WriteString("---\n\n")
 	fmt.Fprintf(&b, "# %s\n\n", oneLine(m.Run))
-	b.WriteString("Trained by [entrain](https://github.com/entrain-network/entrain): a Llama trained by many machines that need not trust each other.\n\n")
+	if origin != "" {
+		fmt.Fprintf(&b, "Trained by [entrain](https://github.com/entrain-network/entrain): %s.\n\n", origin)
+	} else {
+		b.WriteString("Written by [entrain](https://github.com/entrain-network/entrain), which did not train it.\n\n")
+	}
 	b.WriteString("| | |\n|---|---|\n")
 	c := m.Config
 	facts := []Fact{
@@ -44,12 +103,12 @@ func (m Model) card(params wire.Hash, d DType) []byte {
 		{"tokenizer", fmt.Sprintf("%s, %d tokens", m.Tokenizer.Name(), m.Tokenizer.Vocab())},
 		{"weights", d.String()},
 		{"epoch, round, step", fmt.Sprintf("%d, %d, %d", m.Epoch, m.Round, m.Step)},
-		{"parameter hash", params.String()},
+		{hashFact, params.String()},
 	}
 	for _, f := range append(facts, m.Card.Facts...) {
 		fmt.Fprintf(&b, "| %s | %s |\n", oneLine(f.Name), oneLine(f.Value))
 	}
-	b.WriteString("\nThe parameter hash is the one agreed in the run. manifest.json lists the SHA-256 of every file.\n")
+	fmt.Fprintf(&b, "\n%smanifest.json lists the SHA-256 of every file.\n", agreed)
 	return []byte(b.String())
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -325,6 +326,30 @@ func TestCardIsOneTableAndAYAMLHeader(t *testing.T) {
 	} {
 		if !strings.Contains(card, want) {
 			t.Errorf("%q is not in\n%s", want, card)
+		}
+	}
+}
+
+func TestCardSaysWhatTheRunDid(t *testing.T) {
+	for fact, c := range map[string]struct{ with, without string }{
+		"":           {"The parameter hash is the one agreed in the run. ", "Written by"},
+		MergedWith:   {"The run agreed on the hash of the adapters. ", "is the one agreed"},
+		ImportedFrom: {"which did not train it", "agreed"},
+	} {
+		m := example()
+		if fact != "" {
+			m.Card.Facts = append(m.Card.Facts, Fact{fact, "it"})
+		}
+		dir, manifest := mustWrite(t, m, Options{})
+		if card := string(dir[CardFile].Data); !strings.Contains(card, c.with) || strings.Contains(card, c.without) {
+			t.Errorf("%q: want %q and not %q in\n%s", fact, c.with, c.without, card)
+		}
+		saved, err := Open(dir.fs(), manifest.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := saved.Card(); err != nil || !reflect.DeepEqual(got, m.Card) {
+			t.Errorf("%q: read is %+v, %v, want %+v", fact, got, err, m.Card)
 		}
 	}
 }

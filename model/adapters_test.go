@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,33 @@ func testAdapters(t *testing.T, in io.Writer, out *bufio.Scanner) {
 				t.Errorf("the gradient of %s differs by %g of its norm", where, far)
 			}
 		})
+	}
+}
+
+// A merged model that is written again still says what it was made of.
+func TestAModelWrittenAgainKeepsItsCard(t *testing.T) {
+	cfg, at := adapterKinds()["llama"], filepath.Join(t.TempDir(), "merged")
+	dir := t.TempDir()
+	base := noise("base", cfg.Base().Layout().Len(), 0.1)
+	save(t, filepath.Join(dir, "base"), cfg.Base(), base, wire.Hash{})
+	save(t, filepath.Join(dir, "adapters"), cfg, noise("own", cfg.Layout().Len(), 0.1), merkle.BlobRoot(tensor.Bytes(base)))
+	m, err := OpenOn(filepath.Join(dir, "adapters"), filepath.Join(dir, "base"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapters := m.Saved.Manifest.Params.String()
+	for range 2 {
+		if err := WriteAs(t.Context(), at, m, checkpoint.BF16); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = Open(at); err != nil {
+			t.Fatal(err)
+		}
+		card, err := m.Saved.Card()
+		if want := []checkpoint.Fact{{Name: checkpoint.MergedWith, Value: adapters}}; err != nil || !slices.Equal(card.Facts, want) {
+			t.Errorf("the card has %+v, %v, want %+v", card.Facts, err, want)
+		}
+		at += "-again"
 	}
 }
 

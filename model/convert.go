@@ -76,7 +76,7 @@ func Import(dir, name string) (checkpoint.Model, error) {
 		m.Run = data.PlainName(filepath.Base(whole))
 		m.Run = m.Run[:min(len(m.Run), checkpoint.RunBytesMax)]
 	}
-	m.Card.Facts = []checkpoint.Fact{{Name: "imported from", Value: filepath.Base(whole)}}
+	m.Card.Facts = []checkpoint.Fact{{Name: checkpoint.ImportedFrom, Value: filepath.Base(whole)}}
 	if err := saved.Params(m.Layout, m.Params); err != nil {
 		return fault(err)
 	}
@@ -114,8 +114,11 @@ func WriteAs(ctx context.Context, dir string, m Model, dtype checkpoint.DType) e
 		Run: from.Run, Epoch: from.Epoch, Round: from.Round, Step: from.Step,
 		Config: m.Saved.Config, Tokenizer: words, Layout: m.Config.Layout(), Params: m.Params, Chat: template,
 	}
+	if made.Card, err = m.Saved.Card(); err != nil {
+		return err
+	}
 	if m.Merged {
-		made.Card.Facts = []checkpoint.Fact{{Name: "merged with the adapters", Value: from.Params.String()}}
+		made.Card.Facts = append(made.Card.Facts, checkpoint.Fact{Name: checkpoint.MergedWith, Value: from.Params.String()})
 	}
 	_, err = Write(ctx, dir, made, checkpoint.Options{DType: dtype})
 	return err

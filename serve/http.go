@@ -243,7 +243,7 @@ func (m *Model) encode(text string) ([]uint32, error) {
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	// A page of another origin can post any other type without asking.
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
-		writeError(w, http.StatusUnsupportedMediaType, "", errors.New("Content-Type must be application/json"))
+		writeError(w, http.StatusUnsupportedMediaType, "", errors.New("Content-Type must be application/json; curl sends it with -H 'Content-Type: application/json'"))
 		return
 	}
 	from := httpserve.Stranger(r.RemoteAddr)

@@ -65,7 +65,7 @@ func Open(dir string, on model.Machine) (*Model, error) {
 		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
 	}
 	if m.format, m.noChat = chat.NewFormat(template, m.words); template == "" {
-		m.format, m.noChat = nil, fmt.Errorf("the checkpoint has no %s, so nothing says how the model converses: import the model again from a directory with one", checkpoint.ChatFile)
+		m.format, m.noChat = nil, fmt.Errorf("the checkpoint has no %s, so nothing says how the model converses: have it continue texts (entrain model generate, POST /v1/completions), or import it again from a directory with one", checkpoint.ChatFile)
 	}
 	if m.decoder, m.free, err = on.NewDecoder(from.Config, from.Params); err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", from.Dir, err)
