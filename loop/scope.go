@@ -30,7 +30,7 @@ func (s *Scope) Now() time.Time { return s.on.Now() }
 // Post runs f on the loop below unless the scope has ended by then.
 func (s *Scope) Post(f func()) {
 	if s.virtual != nil {
-		s.virtual.add(0, s, f)
+		s.virtual.add(0, posted{f, s})
 		return
 	}
 	s.on.Post(s.guard(f))
@@ -39,7 +39,7 @@ func (s *Scope) Post(f func()) {
 // After runs f once d has passed unless the scope has ended by then.
 func (s *Scope) After(d time.Duration, f func()) (stop func()) {
 	if s.virtual != nil {
-		return s.virtual.after(d, s, f)
+		return s.virtual.after(d, posted{f, s})
 	}
 	return s.on.After(d, s.guard(f))
 }
@@ -52,7 +52,7 @@ func (s *Scope) Work(cost time.Duration, work, done func()) {
 	}
 	if s.virtual != nil {
 		work()
-		s.virtual.add(cost, s, done)
+		s.virtual.add(cost, posted{done, s})
 		return
 	}
 	s.on.Work(cost, work, s.guard(done))

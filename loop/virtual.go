@@ -9,11 +9,11 @@ type Virtual struct {
 	start   time.Time
 	now     time.Duration // since start
 	events  []entry       // a heap: no entry comes before its parent
-	posted  uint64        // events so far, the order among equal times
+	added   uint64        // events so far, the order among equal times
 	stopped int           // entries of events that were stopped
 	// due is the events for now, which come after those of the heap for now: they were added later.
 	// Half of all events are of this kind, and need no place in the heap.
-	due []*event
+	due []posted
 	ran int // of due
 	// free is the memory of events that are over.
 	free []*event
@@ -27,11 +27,16 @@ type entry struct {
 	event    *event
 }
 
-// event is one function to be run. f is nil once it has run or was stopped; the entry of a stopped
-// one passes without advancing the clock.
+// posted is one function to be run now.
+type posted struct {
+	f  func()
+	of *Scope // nil, or f does not run if this has ended
+}
+
+// event is one function to be run later. f is nil once it has run or was stopped; the entry of a
+// stopped one passes without advancing the clock.
 type event struct {
-	f    func()
-	of   *Scope // nil, or f does not run if this has ended
+	posted
 	turn uint32 // the uses of this memory before
 }
 
@@ -44,20 +49,27 @@ func NewVirtual(start time.Time) *Virtual {
 func (v *Virtual) Now() time.Time { return v.start.Add(v.now) }
 
 // Post runs f at the present time, after all events already due. See [Loop].
-func (v *Virtual) Post(f func()) { v.add(0, nil, f) }
+func (v *Virtual) Post(f func()) { v.add(0, posted{f, nil}) }
 
 // After runs f d later. See [Loop].
-func (v *Virtual) After(d time.Duration, f func()) (stop func()) { return v.after(d, nil, f) }
+func (v *Virtual) After(d time.Duration, f func()) (stop func()) { return v.after(d, posted{f, nil}) }
 
-func (v *Virtual) after(d time.Duration, of *Scope, f func()) (stop func()) {
-	e := v.add(d, of, f)
+func (v *Virtual) after(d time.Duration, p posted) (stop func()) {
+	if d <= 0 {
+		f, stopped := p.f, false
+		v.add(0, posted{func() {
+			if !stopped {
+				f()
+			}
+		}, p.of})
+		return func() { stopped = true }
+	}
+	e := v.add(d, p)
 	turn := e.turn
 	return func() {
 		if e.f != nil && e.turn == turn {
 			e.f = nil
-			if d > 0 {
-				v.stopped++
-			}
+			v.stopped++
 		}
 	}
 }
@@ -65,25 +77,26 @@ func (v *Virtual) after(d time.Duration, of *Scope, f func()) (stop func()) {
 // Work runs work now and done after cost of virtual time. See [Loop].
 func (v *Virtual) Work(cost time.Duration, work, done func()) {
 	work()
-	v.add(cost, nil, done)
+	v.add(cost, posted{done, nil})
 }
 
-func (v *Virtual) add(d time.Duration, of *Scope, f func()) *event {
-	if f == nil {
+// add adds a function. It returns nil if that is due now.
+func (v *Virtual) add(d time.Duration, p posted) *event {
+	if p.f == nil {
 		panic("loop: nil function")
 	}
-	e := v.take()
-	e.f, e.of = f, of
 	if d <= 0 {
-		v.due = append(v.due, e)
-		return e
+		v.due = append(v.due, p)
+		return nil
 	}
+	e := v.take()
+	e.posted = p
 	if v.stopped > len(v.events)/2 {
 		v.sweep()
 	}
-	v.posted++
+	v.added++
 	v.events = append(v.events, entry{})
-	v.up(len(v.events)-1, entry{at: v.now + d, sequence: v.posted, event: e})
+	v.up(len(v.events)-1, entry{at: v.now + d, sequence: v.added, event: e})
 	return e
 }
 
@@ -108,7 +121,7 @@ func (v *Virtual) give(e *event) {
 func (v *Virtual) Next() (at time.Time, ok bool) {
 	first, due := v.next()
 	switch {
-	case due != nil:
+	case due:
 		return v.start.Add(v.now), true
 	case first:
 		return v.start.Add(v.events[0].at), true
@@ -116,48 +129,44 @@ func (v *Virtual) Next() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// next reports whether the heap's first event is the next one, or returns the one that is.
-func (v *Virtual) next() (first bool, due *event) {
+// next reports whether the heap's first event is the next one, or the first of those due now.
+func (v *Virtual) next() (first, due bool) {
 	for len(v.events) > 0 && v.events[0].event.f == nil {
 		v.give(v.pop().event)
 		v.stopped--
 	}
-	for v.ran < len(v.due) && v.due[v.ran].f == nil {
-		v.give(v.due[v.ran])
-		v.passDue()
-	}
 	first = len(v.events) > 0
-	if v.ran < len(v.due) && !(first && v.events[0].at <= v.now) {
-		return false, v.due[v.ran]
-	}
-	return first, nil
+	due = v.ran < len(v.due) && !(first && v.events[0].at <= v.now)
+	return first && !due, due
 }
 
 // passDue removes the first event of due.
-func (v *Virtual) passDue() {
-	v.due[v.ran] = nil
+func (v *Virtual) passDue() posted {
+	p := v.due[v.ran]
+	v.due[v.ran] = posted{}
 	if v.ran++; v.ran == len(v.due) {
 		v.due, v.ran = v.due[:0], 0
 	}
+	return p
 }
 
 // Step advances the clock to the next event and runs it. It is false when there
 // is none.
 func (v *Virtual) Step() bool {
-	first, e := v.next()
+	first, due := v.next()
+	var p posted
 	switch {
-	case e != nil:
-		v.passDue()
+	case due:
+		p = v.passDue()
 	case first:
 		next := v.pop()
-		e, v.now = next.event, next.at
+		p, v.now = next.event.posted, next.at
+		v.give(next.event)
 	default:
 		return false
 	}
-	f, of := e.f, e.of
-	v.give(e)
-	if of == nil || !of.ended.Load() {
-		f()
+	if p.of == nil || !p.of.ended.Load() {
+		p.f()
 	}
 	return true
 }
