@@ -24,6 +24,7 @@ type connections struct {
 	known   bool // the exchange has the addresses of the others
 	count   int  // of those others
 	linked  int  // of the connections to them
+	place   int  // of this member in the ledger's list, if it is there
 }
 
 // peersEvery is how often the addresses are compared with the ledger's.
@@ -63,8 +64,11 @@ func (n *Node) untilConnecting() time.Duration {
 // connect gives the exchange the addresses of the others, and the ledger those of this member.
 func (n *Node) connect(peers []host.Peer) {
 	var registered []string
-	count, own := len(peers), n.ownAddrs()
-	if i, ok := listed(peers, n.self); ok {
+	count, own, c := len(peers), n.ownAddrs(), &n.connections
+	if i := c.place; i >= len(peers) || peers[i].Key != n.self { // it seldom changes
+		c.place, _ = slices.BinarySearchFunc(peers, n.self, func(p host.Peer, k key.Public) int { return p.Key.Compare(k) })
+	}
+	if i := c.place; i < len(peers) && peers[i].Key == n.self {
 		registered = peers[i].Addrs
 		count--
 	}
@@ -72,7 +76,6 @@ func (n *Node) connect(peers []host.Peer) {
 		return
 	}
 	linked := n.exchange.connect(peers)
-	c := &n.connections
 	if !c.known || c.count != count || c.linked != linked {
 		n.observe(event.Peers{Connected: uint32(linked), Known: uint64(count)})
 	}
@@ -87,9 +90,4 @@ func (n *Node) connect(peers []host.Peer) {
 		})
 	}
 	n.sleep()
-}
-
-// listed returns the place of a key in a list of the ledger's.
-func listed(peers []host.Peer, k key.Public) (int, bool) {
-	return slices.BinarySearchFunc(peers, k, func(p host.Peer, k key.Public) int { return p.Key.Compare(k) })
 }

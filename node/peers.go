@@ -227,7 +227,7 @@ func (p *peers) connect(all []host.Peer) (linked int) {
 		return c.Connected()
 	}
 	linked = len(all)
-	if _, ok := listed(all, p.node.self); ok {
+	if i := p.node.connections.place; i < len(all) && all[i].Key == p.node.self {
 		linked--
 	}
 	return linked

@@ -181,13 +181,13 @@ func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, e
 
 // ask asks the chain a question until the answer gets through.
 func ask[T any](ctx context.Context, c *Client, run string, question func(run string) (T, bool), done func(T, error)) {
-	ended := false
+	ended, stop := false, func() {}
 	var try func()
 	try = func() {
 		if ended || ctx.Err() != nil {
 			return
 		}
-		c.chain.loop.After(c.chain.opts.Retry, try)
+		stop = c.chain.loop.After(c.chain.opts.Retry, try)
 		c.chain.travel(func() {
 			if c.cut || c.chain.outage {
 				return
@@ -202,6 +202,7 @@ func ask[T any](ctx context.Context, c *Client, run string, question func(run st
 					return
 				}
 				ended = true
+				stop()
 				c.tells(func() { done(answer, err) })
 			})
 		})

@@ -20,6 +20,7 @@ type Peer struct {
 	mesh    *Mesh
 	part    *Part
 	self    key.Public
+	addrs   []string
 	handler p2p.Handler
 	source  *p2p.Underway
 	gone    atomic.Bool
@@ -72,7 +73,7 @@ func (m *Mesh) Join(k key.Public, h p2p.Handler) *Peer { return m.parts[0].Join(
 func (part *Part) Join(k key.Public, h p2p.Handler) *Peer {
 	m := part.mesh
 	p := &Peer{
-		mesh: m, part: part, self: k, handler: h, source: p2p.NewUnderway(h),
+		mesh: m, part: part, self: k, addrs: []string{address(k)}, handler: h, source: p2p.NewUnderway(h),
 		wants: &audience{}, links: make(map[int]*link), linksMax: linksLeast,
 	}
 	part.change(func() {
@@ -92,7 +93,7 @@ func (part *Part) Join(k key.Public, h p2p.Handler) *Peer {
 func (p *Peer) Self() key.Public { return p.self }
 
 // Addrs is the peer's one address.
-func (p *Peer) Addrs() []string { return []string{address(p.self)} }
+func (p *Peer) Addrs() []string { return p.addrs }
 
 func address(k key.Public) string { return "mem:" + k.String() }
 
@@ -232,8 +233,9 @@ func (d *drawing) at(i int) *Peer {
 
 // Ask asks one peer. See p2p.Network.
 func (p *Peer) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
-	a := &asking{ctx: ctx, peer: p, to: to, question: question, done: done}
-	p.part.loop.Post(a.begin)
+	a := questions.Get().(*asking)
+	a.ctx, a.peer, a.to, a.question, a.done = ctx, p, to, question, done
+	p.part.loop.Post(a.begins)
 }
 
 // asking is a question to a peer, which is a letter, and its answer.
@@ -246,7 +248,16 @@ type asking struct {
 	answer   []byte // nil: it is refused
 	done     func([]byte, error)
 	late     timer
+	// begin and stalled, which are made once for many questions
+	begins, stalls func()
 }
+
+// questions has the memory of questions that were answered.
+var questions = sync.Pool{New: func() any {
+	a := &asking{}
+	a.begins, a.stalls = a.begin, a.stalled
+	return a
+}}
 
 // answered is the letter with the answer.
 type answered asking
@@ -264,7 +275,7 @@ func (a *asking) begin() {
 		a.done(nil, p2p.ErrUnknownPeer)
 	default:
 		p.begin(&a.request, a.done, a)
-		a.late = p.part.stalled.set(a.stalled)
+		a.late = p.part.stalled.set(a.stalls)
 		p.mesh.send(p, q, len(a.question), true, a)
 	}
 }
@@ -295,13 +306,19 @@ func (a *asking) open(from, at *Peer) {
 	at.mesh.send(at, from, size, true, (*answered)(a))
 }
 
-// open gives who asked the answer.
-func (a *answered) open(_, _ *Peer) {
-	if a.answer == nil {
-		(*asking)(a).finish(nil, p2p.ErrRefused)
+// open gives who asked the answer. The memory is free then: no other letter of it is under way.
+func (l *answered) open(_, _ *Peer) {
+	a := (*asking)(l)
+	if a.request.over {
 		return
 	}
-	(*asking)(a).finish(a.answer, nil)
+	if a.answer == nil {
+		a.finish(nil, p2p.ErrRefused)
+	} else {
+		a.finish(a.answer, nil)
+	}
+	*a = asking{begins: a.begins, stalls: a.stalls}
+	questions.Put(a)
 }
 
 // request is a request of this peer's that has not ended.
