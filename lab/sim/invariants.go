@@ -50,7 +50,9 @@ func (n *network) inspect() {
 		c.forget(v.State.Round())
 		n.inspectState(v.State)
 		n.inspectTrust(v.State)
-		members = n.members
+		if c.finished || v.State.Rollbacks() > 0 {
+			members = n.members // as they were seen before, they count otherwise now
+		}
 	}
 	n.inspectParams(v.State, members)
 	if agreed, _ := v.State.Params(); c.finished {
