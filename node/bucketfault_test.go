@@ -12,6 +12,7 @@ import (
 
 // Faults of stores cost windows, never agreement: whatever buckets do, all miners hold the same parameters in the end.
 func TestMinersAgreeWhateverBucketsDo(t *testing.T) {
+	t.Parallel()
 	other := func(key string, object []byte) []byte { // an object of miner 0 under every name
 		n, err := bucket.ParseName(key)
 		if err != nil || n.Kind != bucket.KindReveal {

@@ -29,6 +29,7 @@ func (s blind) Get(ctx context.Context, key string, offset, n int64) ([]byte, bu
 // TestCopiesOfWhatIsHidden has a miner hide from one of six, and another one lie: it lacks everything, and serves rubbish as copies or never
 // answers. The victim follows without missing a window, and no bucket has more copies than others made results.
 func TestCopiesOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
 	const victim, hider, liar, steps = 0, 2, 3, 6
 	for _, kind := range []bucket.Kind{bucket.KindCommitment, bucket.KindReveal} {
 		for _, rubbish := range []string{"another's", "cut", "silent"} {

@@ -94,6 +94,7 @@ func slow(c *Config) {
 // the state directory or restored a backup. It leaves out what may be committed, and loses nothing
 // more. Each case fails by a conviction if the member believes its directory.
 func TestALostOrOldDirectoryConvictsNobody(t *testing.T) {
+	t.Parallel()
 	for name, restore := range map[string]func(t *testing.T, before, early string) string{
 		"lost":                    func(t *testing.T, _, _ string) string { return t.TempDir() },
 		"the round before":        func(_ *testing.T, before, _ string) string { return before },
@@ -129,6 +130,7 @@ func TestALostOrOldDirectoryConvictsNobody(t *testing.T) {
 // signed for. One that lost its state directory too, or got it back from the same copy, has the
 // record beside its key: it signs nothing for these rounds, and says why.
 func TestAMemberSignsNothingAgainOnAChainThatWentBack(t *testing.T) {
+	t.Parallel()
 	record := filepath.Join(t.TempDir(), "signed")
 	beside := func(c *Config) {
 		on(t.TempDir())(c)
@@ -327,6 +329,7 @@ func (s *twins) start(dir string) (h *testNode, failed func() error) {
 // The same key on two machines: the second process ends with an error that says where the first
 // runs, and the first goes on. Nobody is convicted, whatever directory the second has.
 func TestASecondMachineWithTheKeyGivesWay(t *testing.T) {
+	t.Parallel()
 	for name, directory := range map[string]func(t *testing.T, dir string) string{
 		"empty":  func(t *testing.T, _ string) string { return t.TempDir() },
 		"copied": copyDir,
@@ -383,6 +386,7 @@ func TestForgottenAddressesOfAFinishedRunAreNoSecondProcess(t *testing.T) {
 
 // Both start at the same instant, as after a power cut, or with a new key for the first time.
 func TestTwoMachinesThatStartTogetherConvictNobody(t *testing.T) {
+	t.Parallel()
 	for _, known := range []bool{false, true} {
 		name := "a new key"
 		if known {

@@ -73,6 +73,7 @@ func TestANodeComesBackFromACrash(t *testing.T) {
 }
 
 func TestADamagedStateIsReplacedByThePeersModel(t *testing.T) {
+	t.Parallel()
 	w := newLargeWorld(t, 160, 3) // four, so that three of them are a quorum
 	for i := range 4 {
 		w.start(i)

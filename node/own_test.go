@@ -59,6 +59,7 @@ func powerCut(t *testing.T, members int, overlap, percent uint8, quarters int, l
 // After a power cut at any moment of a round nothing that the members had committed to is lost: the run goes on in the round that is open, and each
 // still answers for what it signed.
 func TestARunGoesOnAtOnceAfterAPowerCut(t *testing.T) {
+	t.Parallel()
 	for _, members := range []int{1, 3} {
 		for overlap := range uint8(2) {
 			for _, percent := range []uint8{0, 100} {

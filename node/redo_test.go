@@ -41,6 +41,7 @@ func (s *setStore) LoadSets() ([]SavedSet, error) { return slices.Clone(s.sets),
 // TestAPowerCutOfAllLosesNothingAgreed ends all members at the same moment, some time after their last save, between peers and by buckets. What
 // the run had agreed on then stays agreed, although no state file has it.
 func TestAPowerCutOfAllLosesNothingAgreed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		members int

@@ -186,6 +186,7 @@ func (m manner) resume(w *world, k parting, i int, adjust ...func(*Config)) *tes
 
 // A run of many steps, and one that goes on from its checkpoint when chain and processes are gone, come to the same parameters, hash for hash.
 func TestAResumedRunIsBitForBitTheOneThatNeverStopped(t *testing.T) {
+	t.Parallel()
 	for name, m := range map[string]manner{"overlap 0": byPeers(0), "overlap 1": byPeers(1), "buckets": byBuckets()} {
 		t.Run(name, func(t *testing.T) {
 			k, want := m.whole(t)

@@ -116,6 +116,7 @@ func TestHonestResultsPass(t *testing.T) {
 }
 
 func TestALiarIsConvictedByADispute(t *testing.T) {
+	t.Parallel()
 	for overlap := range uint8(2) {
 		t.Run(fmt.Sprint("overlap ", overlap), func(t *testing.T) {
 			w := newWorld(t, 120, 4, verified(overlap))
@@ -155,6 +156,7 @@ func TestALiarIsConvictedByADispute(t *testing.T) {
 }
 
 func TestWithholdingTheStateIsStruck(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 400, 4, verified(0))
 	for i := range 4 {
 		w.start(i)
@@ -180,6 +182,7 @@ func TestWithholdingTheStateIsStruck(t *testing.T) {
 }
 
 func TestAVerifierThatCrashesHurtsNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 160, 4, verified(0))
 	for i := range 5 {
 		w.start(i)
@@ -256,6 +259,7 @@ func (w *world) host(member coordinator.Member) int {
 }
 
 func TestARestartLosesNoDispute(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		bad     func(*Config)

@@ -229,6 +229,7 @@ func (c *court) dispute(v dispute.Check, accused, accuser *Player, wrong bool) (
 
 // TestTheLedgerConvictsWhoLied plays disputes about real steps on a real coordinator.
 func TestTheLedgerConvictsWhoLied(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, .5)
 	for _, name := range []string{
 		"sequence 0, tokens", "pieces of lm_head.weight", "sequence 1, layer 1, up", "sequence 1, layer 0, head 2, attention", "sequence 0, layer 1, gradient of down_proj",

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheTraceOfAStepEndsInItsCommitment(t *testing.T) {
+	t.Parallel()
 	for _, clip := range []float64{0, .01, 1e6, -1, -2, -3} {
 		make := newWorld
 		switch clip {
@@ -70,11 +71,13 @@ func lies(p trace.Program, change func(words []uint32)) (list []lie) {
 // every kind, and go on from there: once the one who commits to what comes out, once the one who
 // accuses an honest member of it.
 func TestWhoLiesIsConvicted(t *testing.T) {
+	t.Parallel()
 	known := map[string]bool{}
 	t.Run("exact", func(t *testing.T) { known = convictLiars(t, newWorld(t, .5), nil, flip, "greatest magnitude") })
 	// Rounding to 8 bits may swallow a small lie, and then nobody is harmed. A softmax does not depend
 	// on what it is shifted by but for rounding.
 	t.Run("exact8", func(t *testing.T) {
+		t.Parallel()
 		convictLiars(t, newWorld8(t, .5), nil, func(words []uint32) { words[len(words)/2] ^= 0x00c00000 },
 			"greatest magnitude", "shift of the scores", "greatest logit")
 	})
@@ -159,6 +162,7 @@ func convictLiars(t *testing.T, w *world, known map[string]bool, change func(wor
 // TestWhoCommitsToSomethingElseIsConvicted changes parts of a commitment to an honest step. Its
 // author may show any trace that ends in it.
 func TestWhoCommitsToSomethingElseIsConvicted(t *testing.T) {
+	t.Parallel()
 	convictForgers(t, newWorld(t, .5), map[string]func(c *dispute.Commitment){
 		"payload":           func(c *dispute.Commitment) { c.Payload[3] ^= 1 },
 		"length of payload": func(c *dispute.Commitment) { c.PayloadBytes++ },
