@@ -51,6 +51,7 @@ func TestLateUploads(t *testing.T) {
 // TestVanishingReveals has a miner delete what it revealed of noise once it is accepted. Validators
 // saw it, or miss it: they go on with the others.
 func TestVanishingReveals(t *testing.T) {
+	t.Parallel()
 	m := begin(t, Config{Miners: append(honest(5), Miner{Kind: "vanish"}), Validators: []Judge{{}, {}}, Steps: 48})
 	r := finish(t, m)
 	if e := r.Earners[5]; e.Accepted < 40 || e.Reward != 0 {
@@ -72,6 +73,7 @@ func TestVanishingReveals(t *testing.T) {
 // a validator's gradient resembles far more than an honest update: it is paid as the honest are,
 // for as many sequences.
 func TestSealingTheGradientPaysNoMore(t *testing.T) {
+	t.Parallel()
 	r := finish(t, begin(t, Config{Miners: append(honest(5), Miner{Kind: "gradient"}), Validators: []Judge{{Sample: 6}, {Sample: 6}}, Steps: 40}))
 	most := uint64(0)
 	for _, e := range r.Earners[:5] {
@@ -85,6 +87,7 @@ func TestSealingTheGradientPaysNoMore(t *testing.T) {
 // TestTwoValidatorsOneOfWhichLies has one of two equal validators call every miner worthless, or
 // only one of them: miners are paid for what they did before, and the honest validator loses nothing.
 func TestTwoValidatorsOneOfWhichLies(t *testing.T) {
+	t.Parallel()
 	lie := func(s coordinator.State, period uint32, honest []scores.Score) []scores.Score {
 		for i := range honest {
 			if period > 2 {
@@ -123,6 +126,7 @@ func (h hidden) Get(ctx context.Context, key string, offset, n int64) ([]byte, b
 // window only. What a validator without a bucket of its own did not get scores 0, and it goes on with
 // the others.
 func TestRevealsThatValidatorsDoNotGet(t *testing.T) {
+	t.Parallel()
 	var m *Market
 	bend := blinded(&m, 5, 2)
 	m = begin(t, Config{Miners: honest(6), Validators: []Judge{{Configure: bend}, {Configure: bend}}, Steps: 32})
@@ -156,6 +160,7 @@ func blinded(m **Market, miner int, every coordinator.Round) func(*live.Config) 
 // With a bucket in which it says what it lacks, the validator scores the miner as the others do, from
 // witnesses' copies, and loses nothing; without one it disagrees with them.
 func TestCopiesForValidators(t *testing.T) {
+	t.Parallel()
 	for _, writes := range []bool{false, true} {
 		var m *Market
 		m = begin(t, Config{Miners: honest(5), Validators: []Judge{{Writes: writes, Configure: blinded(&m, 4, 1)}, {}, {}}, Steps: 24})
@@ -282,6 +287,7 @@ func (b *bettor) Step(ctx context.Context, params, state engine.Vector, spans []
 // TestSlicesCannotBeForeseen bets on a slice, and looks whether anybody could know it while
 // commitments are taken.
 func TestSlicesCannotBeForeseen(t *testing.T) {
+	t.Parallel()
 	t.Run("works compared", func(t *testing.T) {
 		if e := bet(t, Config{}, true); e.Reward != 0 {
 			t.Errorf("who bets earned %d: %+v", e.Reward, e.Evidence)
@@ -331,6 +337,7 @@ func bet(t *testing.T, c Config, saves bool) Earner {
 
 // TestALyingMinorityMovesNothing has a validator with 43 % of the stake lie in each of its ways.
 func TestALyingMinorityMovesNothing(t *testing.T) {
+	t.Parallel()
 	miners := append(honest(4), Miner{Kind: "noise"})
 	for _, kind := range []string{"inverse", "favour", "silent"} {
 		j, ok := adversary.FindJudge(kind)
@@ -364,6 +371,7 @@ func TestALyingMinorityMovesNothing(t *testing.T) {
 // same of all: without looking neither knows of a cheat that has just come, nor of an honest
 // member that has begun to cheat.
 func TestValidatorsThatCopy(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"copy", "same"} {
 		j, _ := adversary.FindJudge(kind)
 		miners := append(honest(3), Miner{Kind: "sign-flip"}, Miner{Kind: "noise"})
@@ -397,6 +405,7 @@ func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
 // TestAMinerThatBeginsToCheat works for two periods and sends noise then: its average falls, and
 // what it is paid ends with the period.
 func TestAMinerThatBeginsToCheat(t *testing.T) {
+	t.Parallel()
 	turn := func(cfg *node.Config) { cfg.Engine = &turncoat{bent{cfg.Engine}, 16} }
 	m := begin(t, Config{Miners: append(honest(4), Miner{Configure: turn}), Validators: []Judge{{}, {}}, Steps: 40})
 	r := finish(t, m)

@@ -19,7 +19,11 @@ func begin(t *testing.T, cfg Config) *Market {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close)
+	closed := m
+	t.Cleanup(func() {
+		closed.Close()
+		closed = nil // package testing keeps what a parallel test cleans up with until all have ended
+	})
 	return m
 }
 
@@ -44,6 +48,7 @@ func honest(n int) []Miner { return make([]Miner, n) }
 // TestCheatsEarnNothing is free riding in each of its kinds, copies and mosaics among them, all
 // at once.
 func TestCheatsEarnNothing(t *testing.T) {
+	t.Parallel()
 	miners := honest(5)
 	for _, k := range adversary.Miners() {
 		switch k.Name {
@@ -84,6 +89,7 @@ func TestCheatsEarnNothing(t *testing.T) {
 // nothing: cosines and losses are all there is. Scores are moving averages, so a share falls with
 // the windows: the stale one begins as an honest one would.
 func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
+	t.Parallel()
 	miners := honest(5)
 	for _, k := range []string{"noise", "stale", "sign-flip", "scale", "wrong-data"} {
 		miners = append(miners, Miner{Kind: k})

@@ -41,6 +41,7 @@ func mean(list []float64) (sum float64) {
 // it is dropped; with shares by speed nothing of it is late, and it is paid as the others for
 // what it does.
 func TestASlowMinerIsGivenWhatItManages(t *testing.T) {
+	t.Parallel()
 	_, members, _ := paced(t, coordinator.EqualShares, Miner{Slow: 4})
 	if v := members[5]; v.Results != 0 {
 		t.Errorf("with equal shares the slow one had %d results accepted", v.Results)
@@ -69,6 +70,7 @@ func total(members []coordinator.MemberState) (sum uint64) {
 // than four equal shares, cannot do it in time, and earns nothing. One that says half as much
 // again, and just manages it, is paid for what it did and no more.
 func TestBoastingDoesNotPay(t *testing.T) {
+	t.Parallel()
 	_, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: 1000}, Miner{Claims: 150})
 	if v := members[5]; v.Results != 0 || v.Earned != 0 || v.Points != 0 {
 		t.Errorf("it had %d results accepted, and earned %d", v.Results, v.Earned)
@@ -89,6 +91,7 @@ func TestBoastingDoesNotPay(t *testing.T) {
 // TestUnderstatingDoesNotPay has one that says it is far slower than it is, to be paid for little
 // work: pay is for sequences, and each is paid no better than the others'.
 func TestUnderstatingDoesNotPay(t *testing.T) {
+	t.Parallel()
 	for _, claims := range []uint32{25, 1} {
 		r, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: claims})
 		if v := members[5]; v.Results != 32 || v.Points*5/2 > members[0].Points {

@@ -34,6 +34,7 @@ func convicted(m *Market) map[int]dispute.Offence {
 // results are verified. Those whose gradient is not the committed one lose stake and rewards, and
 // stay in the model for as long as the draw of checks and a dispute take; no other does.
 func TestCheatsAreConvicted(t *testing.T) {
+	t.Parallel()
 	for _, k := range adversary.Miners() {
 		switch k.Name {
 		case "copy", "vanish", "stale", "wrong-data", "scale", "sign-flip", "blend", "earlier", "long", "hide":
@@ -86,6 +87,7 @@ func (s secretive) Get(ctx context.Context, key string, offset, n int64) ([]byte
 // TestCommitmentsThatVerifiersDoNotGet has a miner seal noise and hide its commitments from two of
 // nine members, which check and apply copies. It is convicted, and the others lose nothing.
 func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
+	t.Parallel()
 	var m *Market
 	open := func(at bucket.Location) (bucket.Store, error) {
 		s, err := m.Buckets.Open(at)
@@ -119,6 +121,7 @@ func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 // TestResultsHiddenFromSome has miners of nine hide their commitments and reveals from the same two to four of the others, alone and as a gang of
 // a third. The run goes on, nobody is dropped, and all hold the same parameters.
 func TestResultsHiddenFromSome(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ hiders, from coordinator.Member }{{1, 2}, {1, 4}, {3, 2}, {3, 4}} {
 		t.Run(fmt.Sprintf("%d from %d", c.hiders, c.from), func(t *testing.T) {
 			miners := honest(9 - int(c.hiders))
@@ -147,6 +150,7 @@ func TestResultsHiddenFromSome(t *testing.T) {
 // TestASlowMinerChecksOthers has a miner need four fifths of a window for its share: it misses the
 // window in which it recomputes another's. With the default of 2 % that costs it little.
 func TestASlowMinerChecksOthers(t *testing.T) {
+	t.Parallel()
 	for _, percent := range []uint8{2, 5} {
 		m := begin(t, Config{Miners: append(honest(5), Miner{Slow: 2}), Validators: []Judge{{}}, Steps: 40, Verification: percent, Seed: wire.Hash{2}})
 		r := finish(t, m)
