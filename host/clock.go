@@ -93,7 +93,7 @@ func (c *clock) agree(genesis wire.Hash, number uint64, hash wire.Hash, nowMs ui
 }
 
 // sight keeps what a replica names, and agrees on the newest block that it completes the votes for.
-// A replica may take back what it named before: only what is agreed on stays.
+// A replica may take back what it named before; only what is agreed on stays.
 func (h *Host) sight(sender key.Public, s Sight) error {
 	r, c := &h.replicas, &h.replicas.clock
 	i, known := r.find(sender)

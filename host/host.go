@@ -309,7 +309,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 		return refuse(CodeRunsFull, len(h.runs), " runs of ", RunsMax, "; states of ", size, " bytes of ", StateBytesMax, " with this one")
 	}
 	if _, standing := h.replicas.clock.at(h.timeMs); c.Config.Clock > 0 && standing {
-		return refuse(CodeClock, "replicas with more than two thirds of the weight agree on no block: their operators name a node in chain.json")
+		return refuse(CodeClock, "the run counts them, and replicas with more than two thirds of the weight have agreed on none for ten minutes; their operators name a node of Bittensor in chain.json")
 	}
 	if err := h.bank.mayPay(sender, h.RunDeposit()); err != nil {
 		return err

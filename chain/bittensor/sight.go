@@ -32,12 +32,11 @@ func Newest(ctx context.Context, url string, genesis wire.Hash, number, seen uin
 		from = max(from, number+1)
 	}
 	for n := from; n <= newest; n++ {
-		x, err := wire.Hash(hash), error(nil)
+		x := wire.Hash(hash)
 		if n < newest {
-			x, err = c.hash32(ctx, n)
-		}
-		if err != nil {
-			return s, err
+			if x, err = c.hash32(ctx, n); err != nil {
+				return s, err
+			}
 		}
 		s.Hashes = append(s.Hashes, x)
 	}

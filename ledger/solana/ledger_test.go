@@ -528,6 +528,13 @@ func TestRefusalsOnSolana(t *testing.T) {
 	if err := w.submit(w.key(1), large); !errors.As(err, &refused) || refused.Code != host.CodeBadConfig || !strings.Contains(err.Error(), "with at most") {
 		t.Errorf("a run too large to end a round: %v", err)
 	}
+	clocked := w.body("clocked", func(b *host.CreateRun) {
+		b.Limits.Buckets = true
+		b.Config.Exchange, b.Config.WindowBlocks, b.Config.Overlap, b.Config.Clock = coordinator.Buckets, 10, 1, 1
+	})
+	if err := w.submit(w.key(1), clocked); !errors.As(err, &refused) || refused.Code != host.CodeClock {
+		t.Errorf("a run that counts another chain's blocks: %v", err)
+	}
 	poor := make(chan error, 1) // without an airdrop
 	w.Client.As(w.key(9)).Submit(t.Context(), host.ToRun("here", coordinator.Join{}), func(err error) { poor <- err })
 	if err := <-poor; host.CodeOf(err) != host.CodeFunds {
