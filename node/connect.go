@@ -21,10 +21,11 @@ func (n *Node) updateMembers() {
 // connections is to which members the exchange is connected.
 type connections struct {
 	askedAt time.Time
-	known   bool // the exchange has the addresses of the others
-	count   int  // of those others
-	linked  int  // of the connections to them
-	place   int  // of this member in the ledger's list, if it is there
+	newest  time.Time // when the question was asked whose answer was taken last
+	known   bool      // the exchange has the addresses of the others
+	count   int       // of those others
+	linked  int       // of the connections to them
+	place   int       // of this member in the ledger's list, if it is there
 }
 
 // peersEvery is how often the addresses are compared with the ledger's.
@@ -39,10 +40,12 @@ func (n *Node) keepConnected() {
 	if n.untilConnecting() > 0 {
 		return
 	}
-	n.connections.askedAt = n.cfg.Loop.Now()
+	asked := n.cfg.Loop.Now()
+	n.connections.askedAt = asked
 	n.cfg.Ledger.Peers(n.ctx, n.cfg.Run, func(peers []host.Peer, err error) {
 		n.cfg.Loop.Post(func() {
-			if err == nil && n.ctx.Err() == nil {
+			if err == nil && n.ctx.Err() == nil && !asked.Before(n.connections.newest) {
+				n.connections.newest = asked
 				n.connect(peers)
 			}
 		})

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/p2p"
 	p2pmem "github.com/entrain-network/entrain/p2p/mem"
 )
@@ -418,5 +421,44 @@ func TestTwoMachinesThatStartTogetherConvictNobody(t *testing.T) {
 				t.Errorf("%d rounds", n)
 			}
 		})
+	}
+}
+
+// lateAnswer is a ledger whose answer to the first question for addresses comes when held is called.
+type lateAnswer struct {
+	ledger.Ledger
+	asked bool
+	held  func()
+}
+
+// Peers implements ledger.Reader.
+func (l *lateAnswer) Peers(ctx context.Context, run string, done func([]host.Peer, error)) {
+	first := !l.asked
+	l.asked = true
+	l.Ledger.Peers(ctx, run, func(peers []host.Peer, err error) {
+		if first {
+			l.held = func() { done(peers, err) }
+			return
+		}
+		done(peers, err)
+	})
+}
+
+// Answers of the ledger overtake each other when many members join at once, because each one that
+// joins makes a node ask again. One from before the own announcement is no second process.
+func TestALateAnswerIsNoSecondProcess(t *testing.T) {
+	w := newWorld(t, 6, 2)
+	var fault error
+	l := &lateAnswer{}
+	h := w.start(0, func(c *Config) {
+		l.Ledger = c.Ledger
+		c.Ledger, c.Failed = l, func(err error) { fault = err }
+	})
+	w.start(1)
+	w.until(time.Minute, func() bool { return l.held != nil && h.instance.own })
+	l.held()
+	w.until(10*time.Minute, func() bool { return fault != nil || h.height > 0 && h.state.Phase() == coordinator.Finished })
+	if fault != nil {
+		t.Errorf("the process ended with: %v", fault)
 	}
 }
