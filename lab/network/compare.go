@@ -12,8 +12,8 @@ type Comparison struct {
 	// Wire is what the networks sent: gossip messages on each hop, then streams by protocol. The
 	// simulation's streams are one.
 	Wire []Rates `json:"wire"`
-	// Loopback is the bytes that the loopback interface carried.
-	Loopback float64 `json:"loopback"`
+	// Carried is bytes as in Record.
+	Carried float64 `json:"carried"`
 }
 
 // Rates are messages of a kind.
@@ -50,7 +50,7 @@ func Compare(simulated, over []Record) (c Comparison) {
 		c.Wire = appendRates(c.Wire, name, a.rate(a.wire(name)), b.rate(b.wire(name)))
 	}
 	slices.SortStableFunc(c.Wire, func(x, y Rates) int { return cmp.Compare(y.Real.Bytes, x.Real.Bytes) })
-	c.Loopback = float64(b.last.Loopback-b.first.Loopback) / b.memberRounds
+	c.Carried = float64(b.last.Carried-b.first.Carried) / b.memberRounds
 	return c
 }
 

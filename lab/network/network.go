@@ -25,9 +25,8 @@ import (
 // Config configures a run. Start from [NewConfig].
 type Config struct {
 	sim.Config
-	Listen []string // multiaddrs of libp2p, with port 0
-	// Memory has connections of libp2p in memory in place of sockets, so that they can be under the
-	// clock of testing/synctest. Listen does not count then.
+	// Memory has connections of libp2p in memory in place of TCP on loopback addresses, so that they
+	// can be under the clock of testing/synctest.
 	Memory  bool
 	For     time.Duration // after which the real run ends; 0: at the last step
 	Observe func(Record)  // called when a round opens
@@ -44,9 +43,9 @@ type Record struct {
 	// Wire is what the network sent: each gossip message on each hop (lp2p.CountGossip), and streams
 	// by their protocol, in the simulation all as "stream".
 	Wire map[string]Count `json:"wire"`
-	// Loopback is the bytes that the loopback interface of the process's network namespace has
-	// sent since it came up.
-	Loopback uint64 `json:"loopback,omitempty"`
+	// Carried is the bytes that connections in memory have carried, with TLS and yamux, or that the
+	// loopback interface of the process's network namespace has sent since it came up.
+	Carried uint64 `json:"carried,omitempty"`
 }
 
 // NewConfig returns a run of members that all come at the start, and of newcomers, which come one
@@ -56,7 +55,7 @@ func NewConfig(seed uint64, members, newcomers, churn int, steps uint32, pace ti
 	c := Config{Config: sim.Config{
 		Seed: seed, Clients: members + newcomers, Steps: steps, Pace: pace, Everybody: true,
 		Delay: 5 * time.Millisecond, Jitter: 10 * time.Millisecond, Limit: 1000 * time.Hour,
-	}, Listen: []string{"/ip4/127.0.0.1/tcp/0"}}
+	}}
 	random := prng.New(wire.Sum("entrain/lab/network", wire.AppendU64(nil, seed)), "moves")
 	back := make([]coordinator.Round, members) // when each is back
 	every := max(1, int(steps)/(newcomers+1))
@@ -83,6 +82,18 @@ func NewConfig(seed uint64, members, newcomers, churn int, steps uint32, pace ti
 		}
 	}
 	return c
+}
+
+// Aggregate has a quarter of the members be witnesses, at most 32, and the others follow them, or
+// groups of aggregators or more sum slices of the updates, if that is not 0.
+func (c *Config) Aggregate(followers bool, aggregators uint16) {
+	c.Followers, c.Aggregators = followers, aggregators
+	if followers {
+		c.Witnesses = uint16(min(32, max(1, c.Clients/4)))
+	}
+	if aggregators > 0 {
+		c.Overlap = 1
+	}
 }
 
 // restFor is the number of rounds that a member that came back stays at least.

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/json"
 	"flag"
 	"testing"
 	"testing/synctest"
@@ -14,9 +15,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	members   = flag.Int("members", 8, "members of TestAMemberSendsWhatTheSimulationSays, without newcomers")
-	steps     = flag.Int("steps", 5, "its steps")
-	followers = flag.Bool("followers", false, "have members that are no witnesses apply updates there")
+	members     = flag.Int("members", 8, "members of TestAMemberSendsWhatTheSimulationSays, without newcomers")
+	steps       = flag.Int("steps", 5, "its steps")
+	aggregators = flag.Int("aggregators", 0, "least members that sum a slice of the results there")
+	pace        = flag.Duration("pace", 5*time.Second, "mean time of a share there")
+	last        = flag.Duration("for", 0, "time after which its run over libp2p ends, by the clock of the bubble")
+	followers   = flag.Bool("followers", false, "have members that are no witnesses apply updates there")
 )
 
 // A member sends over libp2p what a simulated one does. The connections are in memory and the clock
@@ -24,8 +28,13 @@ var (
 func TestAMemberSendsWhatTheSimulationSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := max(1, *members/32)
-		cfg := NewConfig(1, *members, few, few, uint32(*steps), 5*time.Second)
-		cfg.Memory, cfg.Followers = true, *followers
+		cfg := NewConfig(1, *members, few, few, uint32(*steps), *pace)
+		cfg.Memory, cfg.For = true, *last
+		cfg.Aggregate(*followers, uint16(*aggregators))
+		cfg.Observe = func(r Record) {
+			b, _ := json.Marshal(r)
+			t.Logf("%s", b)
+		}
 		over, err := Run(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -38,6 +47,7 @@ func TestAMemberSendsWhatTheSimulationSays(t *testing.T) {
 		for _, r := range append(c.Kinds, c.Wire...) {
 			t.Logf("%-40s %8.2f %8.2f %5.2f %9.0f %9.0f %5.2f", r.Kind, r.Simulated.Messages, r.Real.Messages, r.Messages, r.Simulated.Bytes, r.Real.Bytes, r.Bytes)
 		}
+		t.Logf("%-40s %37.0f", "all that connections carried", c.Carried)
 		for _, r := range c.Kinds {
 			if min(r.Simulated.Messages, r.Real.Messages) >= rare && (r.Messages < 0.8 || r.Messages > 1.2) || max(r.Simulated.Messages, r.Real.Messages) > 2*rare && r.Messages == 0 {
 				t.Errorf("%s: a member sends %+v over libp2p, %+v in the simulation", r.Kind, r.Real, r.Simulated)

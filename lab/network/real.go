@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/lab/sim"
@@ -39,6 +38,7 @@ type real struct {
 	began   time.Time
 	streams *streams // nil: sockets
 	moves   []sim.Move
+	failed  chan error // of a member that ended by itself
 }
 
 // member is one machine: its files and its port, which outlive its process.
@@ -49,6 +49,7 @@ type member struct {
 	listen []string
 
 	node  *node.Node // nil: it does not run
+	peers *lp2p.Network
 	loop  *loop.Real
 	kill  context.CancelFunc
 	ended chan struct{} // closed once the loop and the network have ended
@@ -56,7 +57,7 @@ type member struct {
 
 // Run runs the members over libp2p, and returns a record for each round.
 func Run(ctx context.Context, c Config) (list []Record, err error) {
-	r := &real{cfg: c, loop: loop.NewReal(), moves: c.Moves}
+	r := &real{cfg: c, loop: loop.NewReal(), moves: c.Moves, failed: make(chan error, 1)}
 	if r.setup, err = sim.Prepare(ctx, c.Config); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func Run(ctx context.Context, c Config) (list []Record, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	ctx, end := context.WithCancel(ctx)
-	r.chain, err = ledgermem.New(r.loop, ledgermem.Options{Genesis: r.setup.Genesis, Block: 250 * time.Millisecond})
+	r.chain, err = ledgermem.New(r.loop, ledgermem.Options{Genesis: r.setup.Genesis, Block: 250 * time.Millisecond, Delay: c.Delay, Jitter: c.Jitter})
 	if err != nil {
 		end()
 		return nil, err
@@ -115,18 +116,22 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 		over = time.After(r.cfg.For)
 	}
 	for i := range r.cfg.Clients {
-		m := &member{real: r, index: i, listen: r.cfg.Listen}
+		m := &member{real: r, index: i, listen: []string{"/ip4/127.0.0.1/tcp/0"}}
 		if r.streams != nil {
 			m.listen = []string{fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", 1+i)}
 		}
 		if m.engine, err = newEngine(r.setup.Run); err != nil {
 			return nil, err
 		}
-		m.engine = paced{m.engine, r.cfg.Takes(i)}
 		r.members = append(r.members, m)
 		if !r.cfg.Later(i) {
 			if err := m.begin(ctx); err != nil {
 				return nil, err
+			}
+			if before := i - comeAtOnce; before > 0 {
+				if err := r.members[before].connect(ctx, before*9/10); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -136,6 +141,8 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 			return list, ctx.Err()
 		case <-over:
 			return list, nil
+		case err := <-r.failed:
+			return list, err
 		case s := <-states:
 			if s.Phase() == coordinator.Finished {
 				return list, nil
@@ -144,7 +151,7 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 				continue
 			}
 			now := record(s, time.Since(r.began), r.count)
-			now.Loopback = loopback()
+			now.Carried = r.carried()
 			list = append(list, now)
 			if r.cfg.Observe != nil {
 				r.cfg.Observe(list[len(list)-1])
@@ -159,9 +166,11 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 	}
 }
 
-// loopback returns the bytes that the loopback interface has sent, 0 where the system does not
-// tell.
-func loopback() (sent uint64) {
+// carried returns Record.Carried, 0 where the system does not tell.
+func (r *real) carried() (sent uint64) {
+	if r.streams != nil {
+		return r.streams.sent.Load()
+	}
 	b, err := os.ReadFile("/proc/self/net/dev")
 	if err != nil {
 		return 0
@@ -215,9 +224,8 @@ func (m *member) begin(ctx context.Context) error {
 		return err
 	}
 	key := r.setup.Keys[m.index]
-	var network *lp2p.Network
 	started, err := node.New(ctx, node.Config{
-		Run: sim.RunName, ID: r.id, Key: key, Ledger: r.chain.Client().As(key), Loop: m.loop, Engine: m.engine,
+		Run: sim.RunName, ID: r.id, Key: key, Ledger: r.chain.Client().As(key), Loop: slow{m.loop, ctx}, Engine: m.engine,
 		Listen: func(h p2p.Handler) (p2p.Network, error) {
 			return r.count.Wrap(h, func(h p2p.Handler) (p2p.Network, error) {
 				o := lp2p.Options{Key: key, Run: r.id, Handler: h, Listen: m.listen, Reach: lp2p.ReachPublic, Count: r.count.sent}
@@ -228,7 +236,7 @@ func (m *member) begin(ctx context.Context) error {
 				if err != nil {
 					return nil, err
 				}
-				network = n
+				m.peers = n
 				m.listen = nil // as it was: a machine that starts again has the same address
 				for _, a := range n.Addrs() {
 					m.listen = append(m.listen, a[:strings.Index(a, "/p2p/")])
@@ -239,6 +247,8 @@ func (m *member) begin(ctx context.Context) error {
 		Initial: func() []float32 { return append([]float32(nil), r.setup.Initial...) },
 		Store:   statefile.New(filepath.Join(dir, "state"), m.engine.ParamsLen(), m.engine.StateLen()),
 		Follow:  r.setup.Spec.Followers(), Aggregators: r.setup.Spec.Aggregators(),
+		Cost:   func(j node.Job) time.Duration { return r.cfg.Cost(m.index, j) },
+		Failed: m.fail,
 	})
 	if err != nil {
 		m.kill()
@@ -247,14 +257,38 @@ func (m *member) begin(ctx context.Context) error {
 	}
 	m.node = started
 	m.loop.Post(started.Start)
-	loop, ended := m.loop, m.ended
+	loop, peers, ended := m.loop, m.peers, m.ended
 	go func() {
 		loop.Run(ctx)
-		network.Close()
+		peers.Close()
 		close(ended)
 	}()
 	return nil
 }
+
+// fail ends the run: without the member the comparison would be false.
+func (m *member) fail(err error) {
+	select {
+	case m.real.failed <- fmt.Errorf("member %d ended: %w", m.index, err):
+	default:
+	}
+}
+
+// connect waits until the member is connected with others, a number of them, or for settleFor. If
+// all came at once to a machine that is busy, most handshakes would take too long and be in vain.
+func (m *member) connect(ctx context.Context, others int) error {
+	for until := time.Now().Add(settleFor); m.peers.Connected() < others && time.Now().Before(until); {
+		if err := retry.Wait(ctx, settleFor/100); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	comeAtOnce = 8 // members that come while the others wait
+	settleFor  = 20 * time.Second
+)
 
 // crash ends the node as kill -9 does, but for what its files were given at that time.
 func (m *member) crash() {
@@ -283,16 +317,17 @@ func (m *member) await() {
 	}
 }
 
-// paced is an engine of a machine that takes its time for a share.
-type paced struct {
-	engine.Engine
-	takes time.Duration
+// slow is a loop on which work takes as long as in the simulation, if the machine takes less.
+type slow struct {
+	*loop.Real
+	ctx context.Context // ends the waiting
 }
 
-// Step implements engine.Engine.
-func (p paced) Step(ctx context.Context, params, state engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	if err := retry.Wait(ctx, p.takes); err != nil {
-		return engine.Result{}, err
-	}
-	return p.Engine.Step(ctx, params, state, spans, step)
+// Work implements loop.Loop.
+func (s slow) Work(cost time.Duration, work, done func()) {
+	s.Real.Work(cost, func() {
+		over := time.Now().Add(cost)
+		work()
+		_ = retry.Wait(s.ctx, time.Until(over)) // at its end the loop drops done
+	}, done)
 }

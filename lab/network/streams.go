@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // streams are an lp2p.Streams in memory. What is written arrives after a delay.
 type streams struct {
 	delay time.Duration
+	sent  atomic.Uint64  // bytes
 	open  sync.WaitGroup // ends of connections
 
 	mu        sync.Mutex // guards what follows
@@ -102,18 +104,22 @@ func (s *streams) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, fmt.Errorf("dial %s: nobody answers", address)
 }
 
-// conn is one end of a connection. A writer does not wait for the reader.
+// conn is one end of a connection. A writer waits for the reader while windowBytes are under way.
 type conn struct {
 	net.Conn
-	delay    time.Duration
+	of       *streams
 	from, to *net.TCPAddr
 	lost     <-chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	queue  []written
-	closed bool
-	wake   chan struct{} // holds a token when there is something new
+	mu       sync.Mutex // guards what follows
+	queue    []written
+	underway int // bytes written and not yet read
+	closed   bool
+	room     sync.Cond     // of mu: underway became less, or closed true
+	wake     chan struct{} // holds a token when there is something new
 }
+
+const windowBytes = 256 << 10
 
 type written struct {
 	data []byte
@@ -121,7 +127,8 @@ type written struct {
 }
 
 func (s *streams) newConn(pipe net.Conn, from, to *net.TCPAddr, lost <-chan struct{}) *conn {
-	c := &conn{Conn: pipe, delay: s.delay, from: from, to: to, lost: lost, wake: make(chan struct{}, 1)}
+	c := &conn{Conn: pipe, of: s, from: from, to: to, lost: lost, wake: make(chan struct{}, 1)}
+	c.room.L = &c.mu
 	s.open.Go(c.deliver)
 	return c
 }
@@ -136,10 +143,15 @@ func (c *conn) RemoteAddr() net.Addr { return c.to }
 func (c *conn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for c.underway >= windowBytes && !c.closed {
+		c.room.Wait()
+	}
 	if c.closed {
 		return 0, net.ErrClosed
 	}
-	c.queue = append(c.queue, written{append([]byte(nil), b...), time.Now().Add(c.delay)})
+	c.queue = append(c.queue, written{append([]byte(nil), b...), time.Now().Add(c.of.delay)})
+	c.underway += len(b)
+	c.of.sent.Add(uint64(len(b)))
 	c.changed()
 	return len(b), nil
 }
@@ -151,6 +163,7 @@ func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
+	c.room.Broadcast()
 	c.changed()
 	c.Conn.SetWriteDeadline(time.Now().Add(time.Second)) // the other end may not read any more
 	return c.Conn.SetReadDeadline(time.Unix(1, 0))
@@ -196,7 +209,9 @@ func (c *conn) deliver() {
 			if c.isLost() {
 				break
 			}
-			if _, err := c.Conn.Write(w.data); err != nil {
+			_, err := c.Conn.Write(w.data)
+			c.arrived(len(w.data), err)
+			if err != nil {
 				return
 			}
 		}
@@ -213,4 +228,13 @@ func (c *conn) isLost() bool {
 	default:
 		return false
 	}
+}
+
+// arrived makes room for what is written next, or ends writing after an error.
+func (c *conn) arrived(bytes int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.underway -= bytes
+	c.closed = c.closed || err != nil
+	c.room.Broadcast()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/wire"
@@ -76,13 +77,18 @@ func (n *network) move(ctx context.Context) {
 	}
 }
 
-// Takes returns the time in which a client computes a share, by Pace; 0 if Pace is.
-func (c Config) Takes(client int) time.Duration {
-	if c.Pace == 0 {
-		return 0
+// Cost returns the time that a job takes on a client's machine.
+func (c Config) Cost(client int, j node.Job) time.Duration {
+	switch {
+	case j.Kind == "train" && c.Pace > 0:
+		random := prng.New(wire.Sum("entrain/sim/pace", wire.AppendU64(nil, c.Seed), wire.AppendU32(nil, uint32(client))), "pace")
+		return c.Pace/2 + time.Duration(random.Uint64n(uint64(c.Pace)))
+	case j.Kind == "train":
+		return time.Duration(j.Sequences) * 150 * time.Millisecond
+	case j.Kind == "trace":
+		return time.Duration(j.Sequences) * time.Second
 	}
-	random := prng.New(wire.Sum("entrain/sim/pace", wire.AppendU64(nil, c.Seed), wire.AppendU32(nil, uint32(client))), "pace")
-	return c.Pace/2 + time.Duration(random.Uint64n(uint64(c.Pace)))
+	return 20 * time.Millisecond
 }
 
 // times returns the times of a run in which shares take Pace.

@@ -59,7 +59,7 @@ func (p *participant) begin(ctx context.Context) {
 		// The first participants measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
 		Observe:    func(ev event.Event) { p.part.record(p.index, ev) },
-		Cost:       p.cost,
+		Cost:       func(j node.Job) time.Duration { return n.cfg.Cost(p.index, j) * p.slowness },
 		Read:       n.common.read,
 		Verify:     n.common.verify,
 		Common:     n.common,
@@ -112,20 +112,6 @@ func (w wrongClock) Now() time.Time {
 // evaluators is the number of participants that measure the final loss, because one may be healing
 // then.
 const evaluators = 2
-
-// cost returns the time that a job takes on this machine.
-func (p *participant) cost(j node.Job) time.Duration {
-	d := 20 * time.Millisecond
-	switch j.Kind {
-	case "train":
-		if d = p.network.cfg.Takes(p.index); d == 0 {
-			d = time.Duration(j.Sequences) * 150 * time.Millisecond
-		}
-	case "trace":
-		d = time.Duration(j.Sequences) * time.Second
-	}
-	return d * p.slowness
-}
 
 // crash ends the node as kill -9 does: nothing under way completes. The disk stays.
 func (p *participant) crash() {
