@@ -50,6 +50,7 @@ command continues it and does the missing ones. Use another file for another ver
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
 	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate (`setting=value,...`)")
 	runFlags(cmd, &o.LearningOptions)
+	f.StringVar(&o.Seed, "seed", "", "`seed` of the first parameters (default: that of specifications)")
 	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("members", "vary")

@@ -72,7 +72,7 @@ func learningRow(m Method, members int) LearningRow {
 
 // LearningVariations returns runs that vary settings: half the tokens; the coefficients and blocks
 // of distro; the values of sparseloco, and what remains of its difference when everything is sent
-// whole, and when members take no local steps; Muon in place of AdamW.
+// whole, and when members take no local steps.
 func LearningVariations() []LearningRow {
 	const members = 8
 	adamw, votes, sparse := learningRow(MethodAdamW, 1), learningRow(MethodDistro, members), learningRow(MethodSparseLoCo, members)
@@ -90,9 +90,6 @@ func LearningVariations() []LearningRow {
 	local := LearningRow{Method: MethodLocal, Members: members, Inner: learningInner, Outer: sparse.Outer, Rate: sparse.Rate}
 	add(local, func(*LearningRow) {})
 	add(local, func(r *LearningRow) { r.Inner, r.Rate = 1, r.Rate/2 })
-	add(learningRow(MethodMuon, 1), func(*LearningRow) {})
-	add(local, func(r *LearningRow) { r.Muon, r.Rate = true, r.Rate/2 })
-	add(sparse, func(r *LearningRow) { r.Muon = true })
 	return rows
 }
 
