@@ -68,8 +68,9 @@ func (l *line) after(have mark, trusted uint64, now sight, clock time.Time, h he
 			return s.news, nil
 		}
 	}
-	old := clock.Sub(l.shown) > proofMax || trusted > l.now.header && !h.same(l.now.header, trusted)
-	if old && now.header > l.now.header {
+	// A header that does not exist yet is a stranger's word: each step is sent to all watchers.
+	others := trusted > l.now.header && trusted <= now.header && !h.same(l.now.header, trusted)
+	if old := clock.Sub(l.shown) > proofMax; (old || others) && now.header > l.now.header {
 		if err := l.advance(now, clock, h); err != nil {
 			return news{}, err
 		}

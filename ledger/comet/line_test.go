@@ -254,7 +254,7 @@ func TestLightWatchers(t *testing.T) {
 				t.Error("the watcher does not have the state")
 			}
 			bytes /= played - from
-			t.Logf("%6d members, %-12s: %5d bytes a round, at most %5d, in %d frames; first %7d", members, of.name, bytes, largest, frames/(played-from), first)
+			t.Logf("%6d members, %-12s: %5d bytes a round, at most %5d, in %d frames; first %7d, the whole state %7d", members, of.name, bytes, largest, frames/(played-from), first, len(w.packed(0)))
 			if most := 5_000 + members/8; of.missing == 2 && largest > most {
 				t.Errorf("%d members: a light watcher is sent %d bytes in a round, at most %d are allowed", members, largest, most)
 			}
@@ -415,6 +415,9 @@ type counting struct {
 	asked int
 }
 
+// same says that the replicas of known headers are the same.
+func (c *counting) same(_, other uint64) bool { return other < 1000 }
+
 func (c *counting) block(height uint64) ([]byte, error) {
 	c.asked++
 	return c.signers.block(height)
@@ -454,6 +457,14 @@ func TestChangesAreMadeOnce(t *testing.T) {
 	}
 	if h.asked > 1 {
 		t.Errorf("headers were read %d times", h.asked)
+	}
+	// Strangers have no step made, whatever header they say that they trust.
+	w.block(w.tx("ann", join("demo")))
+	now, _, _ = w.hub.look("demo")
+	for _, trusted := range []uint64{0, 1, now.header, now.header + 1, 1 << 60} {
+		if n, err := l.after(mark{}, trusted, now, clock, h); err != nil || n.to != whole.to {
+			t.Errorf("a newcomer that trusts header %d has a step made for all: %v", trusted, err)
+		}
 	}
 	steps := 0
 	for have := first.to; have != whole.to; have = ask(have).to {
