@@ -25,17 +25,23 @@ func (n *Node) step(ev client.Event) {
 
 func (n *Node) heed() {
 	events := n.heard
-	n.heard = nil
+	n.heard, n.spare = n.spare, nil // what follows may be heard already while these are acted on
 	if len(events) == 0 || n.ctx.Err() != nil || n.instance.refused {
 		return
 	}
 	for _, a := range n.machine.Step(n.clock.Ms(n.cfg.Loop), events...) {
 		n.perform(a)
 	}
+	if clear(events); cap(events) <= spareMax {
+		n.spare = events[:0]
+	}
 	if n.steps > 0 {
 		n.sleep()
 	}
 }
+
+// spareMax bounds the memory for events that is kept: a witness hears thousands at once.
+const spareMax = 64
 
 // within returns a context that ends with the first tick after d of the loop's time.
 func (n *Node) within(d time.Duration) context.Context {

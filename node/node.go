@@ -188,6 +188,7 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	heard    []client.Event // events that the machine has not been given
+	spare    []client.Event // memory for more
 	limits   loop.Limits    // of requests under way
 	ticked   time.Time      // when the last tick was
 	steps    time.Duration  // of wakeEvery from then to the next; 0: none is set

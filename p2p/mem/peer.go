@@ -173,7 +173,8 @@ func (p *Peer) passOn(via key.Public, msg *message) {
 	suits := func(q *Peer) bool { return q.self != via && q.self != msg.author && !p.banned(q) }
 	if !p.knits() && len(m.peers) > drawMin {
 		// Most living peers are neighbours. To list them all takes longer than to draw some more.
-		var drawn []*Peer
+		var memory [drawnMost]*Peer
+		drawn := memory[:0]
 		for range drawTries * m.config.Fanout {
 			q := m.peers[random.Uint64n(uint64(len(m.peers)))]
 			if p.nearTo(q) && suits(q) && !slices.Contains(drawn, q) {
@@ -188,7 +189,8 @@ func (p *Peer) passOn(via key.Public, msg *message) {
 			return
 		}
 	}
-	next := drawing{from: p.neighbours()}
+	var memory [drawnMost]moved
+	next := drawing{from: p.neighbours(), moved: memory[:0]}
 	for next.left = next.from.count(); passed < m.config.Fanout && next.left > 0; {
 		if q := next.draw(random); suits(q) {
 			p.pass(q, msg)
@@ -200,6 +202,9 @@ func (p *Peer) passOn(via key.Public, msg *message) {
 // drawMin is the number of peers above which neighbours are drawn among all, and drawTries how many
 // are for each that is wanted.
 const drawMin, drawTries = 128, 8
+
+// drawnMost is how many may be drawn without other memory than the stack.
+const drawnMost = 8
 
 // drawing draws peers from a list, each once. It does not copy the list: that would take time in
 // proportion to all peers for each message and receiver, though few are drawn.
