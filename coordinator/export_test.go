@@ -251,27 +251,54 @@ func Scored(t *testing.T, members uint32, see func(what string, a Applied)) {
 		t.Fatal(err)
 	}
 
-	what = "join, a full table of members that are gone, validators"
-	s = largeScored(t, members, 16)
-	s.h().SetRate(1)
-	s.h().SetSlots(members - 1)
-	s.h().SetPeriodSettled(1)
-	for p := uint32(1); p <= 3; p++ {
-		clear(s.buffer().TallyOf(p))
-		s.buffer().TallyOf(p).SetPeriod(p)
+	// Members that are present are looked at for a slot. Those that are gone are looked at for a place, too, and wholly if each is gone
+	// longer than the one before. In a warmup they are counted besides.
+	what = "join, a full table, validators"
+	for _, slots := range []uint32{1, members - 1} {
+		for _, phase := range []Phase{WaitingForMembers, Warmup, RoundTrain} {
+			for _, work := range []uint32{0, 1} {
+				s, env := full(t, members, slots, phase, work)
+				if err := mirrored(s, env, Join{}); err != nil && err != ErrFull {
+					t.Fatal(err)
+				}
+			}
+		}
 	}
-	env = Env{NowMs: bornMs + s.Config().WaitingMs + 2*PlaceMs, Sender: key.Public{31: 255}}
+}
+
+// full is a run with validators whose table is full. Its first members take all slots; the others are gone, and their places can be
+// had if they have no work in the two periods that are not settled.
+func full(t *testing.T, members, slots uint32, phase Phase, work uint32) (State, Env) {
+	s := largeScored(t, members, 16)
+	env := Env{NowMs: bornMs + s.Config().WaitingMs + 2*PlaceMs, Sender: key.Public{31: 255}}
+	h, r := s.h(), s.slot(5)
+	h.SetRate(1)
+	h.SetSlots(slots)
+	h.SetImmuneWindows(1)
+	h.SetPeriodSettled(1)
+	h.SetPhase(uint8(phase))
+	h.SetWarmupMs(1 << 62)
+	h.SetEscrow(s.Escrow() + uint64(members))
+	r.b.SetNumber(5)
+	r.b.SetStep(1) // it trains until its window is over
+	setBit(r.expected(), Member(members-1))
+	clear(s.buffer().TallyOf(1))
 	for i := range s.Count() {
 		b := s.place(i)
-		putStatus(b, StatusDropped)
-		b.SetLeftMs(env.NowMs - PlaceMs - uint64(i))
-		b.SetPoints(1 << 40)
 		b.SetStake(1)
+		b.SetPoints(1 << 40)
+		b.SetSettled(1 << 40)
+		b.SetScore(uint16(members) - uint16(i))
+		b.SetLeftMs(env.NowMs - PlaceMs - uint64(i))
+		if putStatus(b, StatusDropped); uint32(i) < slots {
+			putStatus(b, StatusActive)
+		}
+		for _, p := range []uint32{2, 3} {
+			s.buffer().TallyOf(p).SetPeriod(p)
+			s.buffer().TallyOf(p).Work(i).SetSequences(work)
+		}
 	}
-	s.h().SetEscrow(s.Escrow() + uint64(members))
-	if err := mirrored(s, env, Join{}); err != nil {
-		t.Fatal(err)
-	}
+	return s, env
 }
 
 type life struct {

@@ -1,9 +1,10 @@
 package coordinator
 
 import (
+	"encoding/binary"
+
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
-	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 )
 
@@ -83,23 +84,27 @@ func (s State) vacancy(env Env) (Member, bool) {
 	if n := uint32(s.Count()); n < s.l.Members {
 		return Member(n), true
 	}
-	best, bestMs, bestRank := Member(0), uint64(0), nobody
-	rate, inEpoch, flying := s.h().Rate(), s.h().InEpoch(), s.inFlight()
-	busy, unsettled, affordable := s.cases().Busy(), s.book().Unsettled(), uint64(0)
-	record.Merge(busy, s.mentioned())
+	rate, inEpoch, affordable := s.h().Rate(), s.h().InEpoch(), uint64(0)
 	if rate > 0 {
 		affordable = s.Treasury() / rate
 	}
-	if record.Zero(flying) {
-		flying = nil
-	}
+	busy, held := s.cases().Busy(), s.inFlight()
+	record.Merge(busy, s.mentioned())
+	s.book().MarkPending(busy)
+	record.Merge(held, busy)
 	late := env.NowMs - min(env.NowMs, PlaceMs-1) // before it no place is kept for points
-	table := s.b[s.l.Table:]
+	// A member must have left before this, by its rank, to be better than the best one so far.
+	before := [nobody + 1]uint64{1<<64 - 1, 1<<64 - 1, 1<<64 - 1}
+	best, bestRank, word, places := Member(0), nobody, uint64(0), s.buffer().Places()
 	for i := range s.Count() { // which may be 10,000: what most places fail at comes first
-		b := record.Place(table[:record.PlaceBytes])
-		table = table[record.PlaceBytes:]
+		if i&63 == 0 {
+			word = binary.LittleEndian.Uint64(held[i>>3:])
+		}
+		isHeld := word&1 == 1
+		word >>= 1
+		b := places.At(i)
 		status, left, stake, rank := Status(b.Status()), b.LeftMs(), b.Stake(), owedNothing
-		if status.Present() || bestRank == owedNothing && left >= bestMs {
+		if status.Present() || left >= before[owedNothing] || isHeld && (stake > 0 || bit(busy, i)) {
 			continue
 		}
 		if points, claimed := b.Points(), b.Claimed(); rate > 0 && points > claimed {
@@ -113,15 +118,14 @@ func (s State) vacancy(env Env) (Member, bool) {
 		if status == StatusEjected {
 			rank = ejected
 		}
-		if rank > bestRank || rank == bestRank && left >= bestMs {
+		if left >= before[rank] || b.Unvested() > 0 || stake > 0 && env.NowMs < b.ReleaseMs() {
 			continue
 		}
-		if b.Unvested() > 0 || stake > 0 && (env.NowMs < b.ReleaseMs() || bit(flying, i)) || bit(busy, i) {
-			continue
+		best = i
+		for ; rank < bestRank; bestRank-- {
+			before[bestRank] = 0
 		}
-		if len(unsettled) == 0 || !score.Worked(unsettled, i) {
-			best, bestMs, bestRank = i, left, rank
-		}
+		before[rank] = left
 	}
 	return best, bestRank != nobody
 }

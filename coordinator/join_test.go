@@ -3,6 +3,7 @@ package coordinator
 import (
 	"testing"
 
+	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -29,6 +30,60 @@ func TestVacancy(t *testing.T) {
 	for rank, n := range given {
 		if n == 0 {
 			t.Errorf("no place of rank %d was given", rank)
+		}
+	}
+}
+
+// TestSlot compares the member that makes room for a newcomer with the rule as slotFor states it.
+func TestSlot(t *testing.T) {
+	outcomes := map[Error]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := goneMembers(t)
+		below := func(n uint32, name string) uint32 { return rapid.Uint32Range(0, n-1).Draw(t, name) }
+		s.h().SetRound(Round(5 + below(3, "window")))
+		s.h().SetEpochRound(Round(1 + below(7, "epoch")))
+		s.h().SetImmuneWindows(below(7, "immune"))
+		s.h().SetSlots(below(uint32(s.Count()), "slots"))
+		for i := range s.Count() {
+			b := s.place(i)
+			putStatus(b, rapid.SampledFrom([]Status{StatusWaiting, StatusActive, StatusActive, StatusDropped}).Draw(t, "status"))
+			b.SetSince(Round(below(8, "since")))
+			b.SetScore(uint16(rapid.SampledFrom([]int{0, 1, 32767, 32768, 65535}).Draw(t, "score")))
+		}
+		worst := Member(dispute.NoMember)
+		for i := range s.Count() {
+			b := s.place(i)
+			waits := s.status(i) != StatusActive && b.Since() >= s.h().EpochRound()
+			immune := s.h().ImmuneWindows() > 0 && (waits || b.Since()+Round(s.h().ImmuneWindows()) > s.Window())
+			if s.Immune(i) != immune {
+				t.Fatalf("member %d is immune: %t", i, s.Immune(i))
+			}
+			if !s.status(i).Present() || immune {
+				continue
+			}
+			if worst == dispute.NoMember || standing(b) < standing(s.place(worst)) ||
+				standing(b) == standing(s.place(worst)) && b.Since() > s.place(worst).Since() {
+				worst = i
+			}
+		}
+		known := rapid.Bool().Draw(t, "known")
+		want := OK
+		switch back := s.place(0); {
+		case s.h().Slots() == 0 || s.Present() < s.h().Slots():
+			worst = dispute.NoMember
+		case worst == dispute.NoMember || known && standing(s.place(worst)) >= standing(back):
+			worst, want = dispute.NoMember, ErrSlots
+		}
+		if got, e := s.slotFor(0, known, false); got != worst || e != want {
+			t.Fatalf("%d, %v makes room, want %d, %v", got, e, worst, want)
+		}
+		if outcomes[want]++; worst != dispute.NoMember {
+			outcomes[ErrFull]++ // for one that is replaced
+		}
+	})
+	for _, e := range []Error{OK, ErrSlots, ErrFull} {
+		if outcomes[e] == 0 {
+			t.Errorf("no run ended in %v", e)
 		}
 	}
 }

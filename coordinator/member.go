@@ -145,9 +145,9 @@ type tally struct {
 
 func (s State) tally() tally {
 	var t tally
-	since := s.PhaseSince()
+	since, places := s.PhaseSince(), s.buffer().Places()
 	for i := range s.Count() {
-		b := s.place(i)
+		b := places.At(i)
 		switch Status(b.Status()) {
 		case StatusWaiting:
 			t.present++

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 )
@@ -21,9 +22,19 @@ func (s State) JoinCost(pub key.Public) uint64 {
 // Immune reports whether member i joined so recently that it cannot be replaced. A member that
 // joined during the epoch is immune until the next one begins, and only then does its time run.
 func (s State) Immune(i Member) bool {
-	windows := s.h().ImmuneWindows()
-	since := s.member(i).Since()
-	return windows > 0 && (s.waitsFirst(i) || s.Window()-min(since, s.Window()) < Round(windows))
+	immune, waits := s.immuneSince()
+	since := int64(s.member(i).Since())
+	return since >= immune || since >= waits && s.status(i) != StatusActive
+}
+
+// immuneSince returns the first window from which a member is immune, and the first from which it
+// is if it is not active.
+func (s State) immuneSince() (all, waiting int64) {
+	windows := int64(s.h().ImmuneWindows())
+	if windows == 0 {
+		return 1 << 62, 1 << 62
+	}
+	return int64(s.Window()) - windows + 1, int64(s.h().EpochRound())
 }
 
 // waitsFirst reports whether member i joined after the epoch began, and so has not yet taken part.
@@ -31,10 +42,10 @@ func (s State) waitsFirst(i Member) bool {
 	return s.status(i) != StatusActive && s.place(i).Since() >= s.h().EpochRound()
 }
 
-// standing returns the moving average of member i's scores. It is 0 for a member that was never
+// standing returns the moving average of a member's scores. It is 0 for a member that was never
 // scored.
-func (s State) standing(i Member) uint16 {
-	if score := s.place(i).Score(); score != 0 {
+func standing(b record.Place) uint16 {
+	if score := b.Score(); score != 0 {
 		return score
 	}
 	return score.Zero
@@ -46,24 +57,31 @@ func (s State) standing(i Member) uint16 {
 // average than its own. At most one member is replaced in a window, so that paying for many
 // newcomers does not take over a run at once.
 func (s State) slotFor(i Member, known, fresh bool) (Member, Error) {
-	if s.h().Slots() == 0 || s.Present() < s.h().Slots() {
+	if s.h().Slots() == 0 {
 		return dispute.NoMember, OK
 	}
-	if s.book().SeatsMax() == 0 || s.h().Replaced() > s.Window() {
-		return dispute.NoMember, ErrSlots
-	}
-	worst, found := Member(0), false
+	worst, lowest, present := Member(dispute.NoMember), uint64(1<<64-1), uint32(0)
+	immune, waits := s.immuneSince()
+	places := s.buffer().Places()
 	for j := range s.Count() {
-		if !s.status(j).Present() || s.Immune(j) {
+		b := places.At(j)
+		status, since := Status(b.Status()), b.Since()
+		if !status.Present() {
 			continue
 		}
-		score := s.standing(j)
-		if !found || score < s.standing(worst) ||
-			score == s.standing(worst) && s.place(j).Since() > s.place(worst).Since() {
-			worst, found = j, true
+		present++
+		if int64(since) >= immune || status != StatusActive && int64(since) >= waits {
+			continue
+		}
+		if rank := uint64(standing(b))<<32 | uint64(^since); rank < lowest {
+			worst, lowest = j, rank
 		}
 	}
-	if !found || known && !fresh && s.standing(worst) >= s.standing(i) {
+	switch {
+	case present < s.h().Slots():
+		return dispute.NoMember, OK
+	case s.book().SeatsMax() == 0, s.h().Replaced() > s.Window(), worst == dispute.NoMember,
+		known && !fresh && lowest>>32 >= uint64(standing(s.place(i))):
 		return dispute.NoMember, ErrSlots
 	}
 	return worst, OK

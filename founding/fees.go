@@ -27,8 +27,6 @@ type Fees struct {
 	Priority     uint64 `json:"priority"`
 	Accuser      uint64 `json:"accuser,omitempty"`    // that accusing takes, and gives back
 	NoReferee    string `json:"no_referee,omitempty"` // why its checks of results cannot be judged
-	PlacesMax    uint64 `json:"places_max"`           // with more places for members it is refused
-	Places       uint32 `json:"places"`
 }
 
 // PriceStep is a price of a compute unit, in millionths of a lamport.
@@ -50,8 +48,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	report := coordinator.Append(nil, coordinator.Witness{Held: make([]byte, (n+7)/8), Commitments: make([]byte, filter)})
 	f := Fees{
 		Rent: solana.Rent(solana.RunBytes(limits)) + solana.Rent(solana.BufferBytes(len(text))), NameRent: solana.Rent(solana.NameBytes) + solana.Rent(solana.PurseBytes),
-		Member:    solana.MemberLamports,
-		PlacesMax: solana.PlacesMax(limits), Places: limits.Members,
+		Member: solana.MemberLamports,
 	}
 	if config.VerificationPercent > 0 {
 		rules, err := verify.Rules(text)
@@ -79,10 +76,6 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 func (f Fees) write(out io.Writer, members uint32) error {
 	if f.NoReferee != "" {
 		_, err := fmt.Fprintf(out, "\nSolana would refuse it: %s.\n", f.NoReferee)
-		return err
-	}
-	if uint64(f.Places) > f.PlacesMax {
-		_, err := fmt.Fprintf(out, "\nSolana would refuse it: members.capacity is %d, and its transactions carry a run of this kind with at most %d.\n", f.Places, f.PlacesMax)
 		return err
 	}
 	sol := func(lamports uint64) float64 { return float64(lamports) / 1e9 }

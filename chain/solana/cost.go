@@ -1,8 +1,6 @@
 package solana
 
 import (
-	"sort"
-
 	"github.com/entrain-network/entrain/chain/solana/units"
 	"github.com/entrain-network/entrain/coordinator"
 )
@@ -48,11 +46,6 @@ func CloseUnits(members uint64, l coordinator.Limits, c coordinator.Config) uint
 // to.
 func Ticks(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
 	return units.Ticks(members, &l, &c)
-}
-
-// PlacesMax returns how many places for members a run may have. The program refuses more.
-func PlacesMax(l coordinator.Limits) uint64 {
-	return uint64(sort.Search(coordinator.MembersMax, func(n int) bool { return !units.Fits(uint64(n)+1, &l) }))
 }
 
 // CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.

@@ -32,7 +32,6 @@ const (
 	badLive
 	badName
 	badSpec
-	badPlaces
 )
 
 const (
@@ -294,26 +293,6 @@ func TestHostileAccountsOnSolana(t *testing.T) {
 	verifies := config(thief, "new")
 	verifies.VerificationPercent, verifies.VerifyMs, verifies.DisputeMs, verifies.StateHash = 10, 1000, 1000, wire.Sum("x")
 	c.send("a run that needs a referee", badReferee, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, verifies))
-	for kind := range uint16(32) {
-		l, own := coordinator.Limits{Witnesses: 4, Validators: kind / 8}, config(thief, "new")
-		own.Overlap = uint8(kind & 1)
-		if kind&2 != 0 {
-			own.Exchange = coordinator.Buckets
-		}
-		if kind&4 != 0 {
-			own.Sharing = coordinator.SpeedShares
-		}
-		for _, more := range []uint32{0, 1} { // the fault of as many places as fit is the next one: the account's length
-			if l.Members = uint32(solana.PlacesMax(l)) + more; l.Members > coordinator.MembersMax {
-				continue // a run has not as many anywhere
-			}
-			in, err := c.program.Create(solana.Creation{Run: fresh.Address(), Sender: thief.Address(), Spec: spec, Limits: l, Config: own})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.send(fmt.Sprintf("%+v %d", l, kind), []uint32{badLength, badPlaces}[more], by(thief, fresh), account0(size), in)
-		}
-	}
 	c.send("a name that is taken", badName, by(thief, fresh), account0(size), c.create(fresh, thief, spec, none, config(thief, "run-1")))
 	c.send("another name's account", badName, by(thief, fresh), account0(size), replaced(create, 2, solana.Address{53}))
 	c.send("a name's account that is not writable", badWritable, by(thief, fresh), account0(size),

@@ -69,6 +69,8 @@
 package score
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator/internal/record"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -127,10 +129,12 @@ const One = 32767
 
 // InOrder reports whether scores are in range and in the order of members.
 func InOrder(scores []Score) bool {
-	for k, v := range scores {
-		if v.Value < -One || k > 0 && v.Member <= scores[k-1].Member {
+	least := uint64(0)
+	for _, v := range scores {
+		if v.Value < -One || uint64(v.Member) < least {
 			return false
 		}
+		least = uint64(v.Member) + 1
 	}
 	return true
 }
@@ -275,10 +279,19 @@ func (s Book) Forget(i record.Member) {
 }
 
 // Pending reports whether member i has work that may still be scored.
-func (s Book) Pending(i record.Member) bool { return Worked(s.Unsettled(), i) }
+func (s Book) Pending(i record.Member) bool {
+	return slices.ContainsFunc(s.unsettled(), func(t record.Tally) bool { return t.Work(i).Sequences() > 0 })
+}
 
-// Unsettled returns the tallies of the work that may still be scored, and paid.
-func (s Book) Unsettled() []record.Tally {
+// MarkPending sets the bits of the members that have such work.
+func (s Book) MarkPending(bitmap []byte) {
+	for _, t := range s.unsettled() {
+		t.Mark(bitmap, s.h().Count())
+	}
+}
+
+// unsettled returns the tallies of the work that may still be scored, and paid.
+func (s Book) unsettled() []record.Tally {
 	if s.Layout.Validators == 0 || s.h().Emission() == 0 {
 		return nil
 	}
@@ -289,16 +302,6 @@ func (s Book) Unsettled() []record.Tally {
 		}
 	}
 	return list
-}
-
-// Worked reports whether member i has accepted results in one of the tallies.
-func Worked(tallies []record.Tally, i record.Member) bool {
-	for _, t := range tallies {
-		if t.Sequences(i) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // setPeriod claims the place for the ballots of a period. Settling the period before has cleared

@@ -56,9 +56,8 @@ func TestRulesOnSolana(t *testing.T) {
 		t.Errorf("a stranger's accusation: %v", err)
 	}
 	for want, more := range map[string]func(b *host.CreateRun){
-		"takes up to 300 s":  func(b *host.CreateRun) { b.Config.DisputeMs = solana.DisputeMsMin - 1 },
-		"no rules for this":  func(b *host.CreateRun) { b.Spec = []byte("unfit"); b.Config.SpecHash = host.SpecHash(b.Spec) },
-		"a run of this kind": func(b *host.CreateRun) { b.Limits.Members = 8000 },
+		"takes up to 300 s": func(b *host.CreateRun) { b.Config.DisputeMs = solana.DisputeMsMin - 1 },
+		"no rules for this": func(b *host.CreateRun) { b.Spec = []byte("unfit"); b.Config.SpecHash = host.SpecHash(b.Spec) },
 	} {
 		if err := w.submit(w.key(1), checked("unsound", more)); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -524,10 +524,6 @@ func TestRefusalsOnSolana(t *testing.T) {
 			t.Errorf("%T: %v, want %q", c.body, err, c.want)
 		}
 	}
-	large := w.body("large", func(b *host.CreateRun) { b.Limits.Members = 8000 })
-	if err := w.submit(w.key(1), large); !errors.As(err, &refused) || refused.Code != host.CodeBadConfig || !strings.Contains(err.Error(), "with at most") {
-		t.Errorf("a run too large to end a round: %v", err)
-	}
 	clocked := w.body("clocked", func(b *host.CreateRun) {
 		b.Limits.Buckets = true
 		b.Config.Exchange, b.Config.WindowBlocks, b.Config.Overlap, b.Config.Clock = coordinator.Buckets, 10, 1, 1

@@ -333,10 +333,6 @@ func (a *acting) create(ctx context.Context, b host.CreateRun) error {
 	if b.Config.Clock > 0 {
 		return refuse(host.CodeClock, "exchange.clock = \"bittensor\" needs a chain of entrain's own, whose replicas follow Bittensor")
 	}
-	if most := solana.PlacesMax(b.Limits); uint64(b.Limits.Members) > most {
-		return refuse(host.CodeBadConfig, fmt.Sprintf("members.capacity is %d; Solana's transactions carry a run of this kind with at most %d",
-			b.Limits.Members, most))
-	}
 	switch _, err := a.find(ctx, b.Config.Name); {
 	case err == nil:
 		return refuse(host.CodeRunExists, b.Config.Name)

@@ -80,7 +80,6 @@ const (
 	errLive     fault = 1012 // the run is not finished, or still holds tokens
 	errName     fault = 1013 // the account is not the name's, or the name is taken
 	errSpec     fault = 1014 // the specification is not the one that the configuration names
-	errPlaces   fault = 1015 // a full round could not end: it takes more units than a transaction has
 	wireFaults        = 2000
 )
 
@@ -158,9 +157,6 @@ func (c *call) create(r *wire.Reader) error {
 	}
 	if config.Clock > 0 { // no replicas follow another chain here
 		return coordinator.ErrUnsupported
-	}
-	if !units.Fits(uint64(l.Members), &l) {
-		return errPlaces
 	}
 	state, t, err := split(run, coordinator.Size(l))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package units bounds the compute units that messages take on Solana. The program refuses runs by
-// it, and divides the end of a round among transactions. TestCostsOnSolana in coordinator compares
-// the bounds with what it measures.
+// Package units bounds the compute units that messages take on Solana. The program divides the end
+// of a round among transactions by it. TestCostsOnSolana in coordinator compares the bounds with
+// what it measures.
 package units
 
 import "github.com/entrain-network/entrain/coordinator"
@@ -63,18 +63,8 @@ func Work(members uint64, m coordinator.Message) uint64 {
 	return max(1, 1_000_000-min(1_000_000, Report(members)))
 }
 
-// Dearest bounds the units of the dearest message of a run with some members: of a newcomer for
-// whom all places of a full table are looked at, which takes longer where work may still be scored.
-// A validator's scores of all members take less.
-func Dearest(members uint64, l *coordinator.Limits) uint64 {
-	if l.Validators > 0 {
-		return 50_000 + 160*members
-	}
-	return 50_000 + 123*members
-}
-
-// Fits reports whether every message of a run of some members surely fits a transaction. A run
-// whose rounds cannot end would never go on, and keep its members' stakes.
-func Fits(members uint64, l *coordinator.Limits) bool {
-	return Dearest(members, l) <= Max-100_000
-}
+// Dearest bounds the units of the dearest message of a run with some members that is not divided:
+// of a newcomer for whom all places of a full table are looked at, or of a validator's scores of
+// all members. With coordinator.MembersMax members it fits a transaction. A run whose rounds could
+// not end would never go on, and keep its members' stakes.
+func Dearest(members uint64) uint64 { return 50_000 + 125*members }

@@ -139,6 +139,19 @@ func (b Buffer) Place(i Member) Place {
 	return b.B[at : at+PlaceBytes : at+PlaceBytes]
 }
 
+// Places is the table of members, for loops over all of them.
+type Places []byte
+
+// Places returns the places that are in use.
+func (b Buffer) Places() Places {
+	n := b.Header().Count()
+	tally.Members(uint32(n))
+	return Places(b.B[b.Table:][:PlaceBytes*uint64(n)])
+}
+
+// At returns place i, which is in use.
+func (t Places) At(i Member) Place { return at(t, uint64(i), PlaceBytes) }
+
 // Find returns the place of the member with this key, whatever its status.
 func (b Buffer) Find(pub key.Public) (Member, bool) {
 	n, table, last := uint64(b.Header().Count()), b.B[b.Table:], u64(pub[24:])
@@ -221,11 +234,8 @@ func (b Buffer) TallyOf(period uint32) Tally {
 // Work returns member i's part of a tally.
 func (b Tally) Work(i Member) Work { return Work(b[TallyBytes+WorkBytes*uint32(i):][:WorkBytes]) }
 
-// Sequences is Work(i).Sequences, for where many are read.
-func (b Tally) Sequences(i Member) uint32 {
-	at := TallyBytes + WorkBytes*uint64(i)
-	return u32(b[at : at+4])
-}
+// Mark sets the bits of those of the first n members that have accepted results.
+func (b Tally) Mark(bitmap []byte, n Member) { mark(bitmap, b[TallyBytes:], uint64(n), WorkBytes) }
 
 // Ballots returns the place for the ballots of a period.
 func (b Buffer) Ballots(period uint32) Period {

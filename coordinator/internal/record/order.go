@@ -32,6 +32,19 @@ func within(b []byte, n, size uint64, least, most uint8) (count uint32) {
 	return count
 }
 
+// at returns record i of those of that size, which there is: on Solana's machine nothing checks it.
+func at(b []byte, i, size uint64) []byte { return b[size*i : size*(i+1) : size*(i+1)] }
+
+// mark sets the bits in a bitmap of those of n records of that size that do not begin with a number
+// of 32 bits that is zero.
+func mark(bitmap, b []byte, n, size uint64) {
+	for i := range n {
+		if u32(b[size*i:]) != 0 {
+			bitmap[i>>3] |= 1 << (i & 7)
+		}
+	}
+}
+
 // used returns the first of n records of that size, from record i on, that does not begin with a
 // number of 32 bits that is zero, or n if none does.
 func used(b []byte, i, n, size uint64) uint64 {

@@ -46,6 +46,25 @@ func within(b []byte, n, size uint64, least, most uint8) (count uint32) {
 	}
 }
 
+// at is that of other machines, without a check of bounds.
+func at(b []byte, i, size uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), size*i)), size)
+}
+
+// mark is that of other machines, without a check of each record's bounds.
+func mark(bitmap, b []byte, n, size uint64) {
+	if n == 0 {
+		return
+	}
+	p, _, to := unsafe.Pointer(&b[0]), b[:size*n], unsafe.Pointer(&bitmap[:(n+7)/8][0])
+	for i := range n {
+		if *(*uint32)(p) != 0 {
+			*(*uint8)(unsafe.Add(to, i>>3)) |= 1 << (i & 7)
+		}
+		p = unsafe.Add(p, size)
+	}
+}
+
 // used is that of other machines, without a check of each record's bounds.
 func used(b []byte, i, n, size uint64) uint64 {
 	if i >= n {

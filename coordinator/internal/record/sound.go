@@ -118,6 +118,9 @@ func Ones(bitmap []byte) uint32 {
 
 // Merge adds the members of one bitmap to another.
 func Merge(to, from []byte) {
+	for ; len(from) >= 8; to, from = to[8:], from[8:] {
+		putU64(to, u64(to)|u64(from))
+	}
 	for k, b := range from {
 		to[k] |= b
 	}
