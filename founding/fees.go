@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/chain/solana"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/verify"
@@ -66,6 +67,14 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 	if s.Exchange.Kind == spec.ExchangeBucket {
 		f.Transactions += n
 		units += n * uint64(solana.Asked(solana.CommitUnits))
+	}
+	if v := uint64(config.Validators); v > 0 {
+		// Each commits to the scores of a period, and shows them, which takes about as much as a report.
+		scores := coordinator.Append(nil, coordinator.RevealScores{Scores: make([]score.Score, n)})
+		windows := max(1, uint64(config.ScoreWindows))
+		sent := v * (1 + solana.Transactions(len(scores)))
+		f.Transactions += (sent + windows - 1) / windows
+		units += sent * uint64(solana.Asked(solana.ReportUnits(n))) / windows
 	}
 	f.Round = f.Transactions * solana.SignatureFee
 	f.Priority = units * PriceStep / 1_000_000

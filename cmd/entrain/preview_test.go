@@ -109,6 +109,12 @@ func TestPreviewOnSolana(t *testing.T) {
 	if out := s.ok("run", "create", "--dry-run", "-f", buckets, chain); !strings.Contains(out, "needs up to 4.7 SOL to prove it") || !strings.Contains(out, "a window to its bucket") {
 		t.Error(out)
 	}
+	scored := writeFile(t, filepath.Join(t.TempDir(), "run.toml"), "name = \"fees\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n[exchange]\nkind = \"bucket\"\n"+
+		"[scores]\nvalidators = 3\nwindows = 2\nemission = 1\n")
+	p, q := object[founding.Preview](s, "run", "create", "--dry-run", "-f", buckets, "--json", chain), object[founding.Preview](s, "run", "create", "--dry-run", "-f", scored, "--json", chain)
+	if q.Members != p.Members || q.Solana.Transactions != p.Solana.Transactions+3 { // two of each validator in two windows
+		t.Errorf("validators' messages: %+v and %+v", p.Solana, q.Solana)
+	}
 	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", file(4, 0), "--json"); p.Solana != nil {
 		t.Errorf("fees of another chain: %+v", p.Solana)
 	}

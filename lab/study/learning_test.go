@@ -188,7 +188,7 @@ func TestUnequalRunsAreRefused(t *testing.T) {
 		{LearningRow{Method: MethodSparseLoCo, Members: 2, Inner: 3, Chunk: 64, TopK: 8, Outer: 1, Rate: 1e-3}, "not a whole number of rounds of 3"},
 		{LearningRow{Method: MethodSparseLoCo, Members: 2, Inner: 8, Chunk: 64, TopK: 8, Outer: 1, Rate: 1e-3}, "rounds of 8 steps each"},
 		{LearningRow{Method: MethodDistro, Members: 2, Rate: 1e-3}, "block is 0"},
-		{LearningRow{Method: "muon", Members: 2, Rate: 1e-3}, "muon"},
+		{LearningRow{Method: "lion", Members: 2, Rate: 1e-3}, "lion"},
 		{LearningRow{Method: MethodAdamW, Members: 2, Rate: -1}, "rate"},
 	} {
 		_, err := MeasureLearning(t.Context(), LearningOptions{Text: text, Steps: 40, Batch: 4, Rows: []LearningRow{v.row}})
