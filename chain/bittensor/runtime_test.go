@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/retry"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // chopsticks is a process that runs the chain's own runtime, version 218, from the genesis of a local network. It makes a block of each
@@ -156,6 +158,17 @@ func TestRealRuntime(t *testing.T) {
 	if made, err := s.Enroll(ctx, cold, miner.Account()); made || err != nil {
 		t.Errorf("registered a second time: %v, %v", made, err)
 	}
+	height, hash, err := s.Client.Block(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := Newest(ctx, s.Client.url, wire.Hash{}, 0, 0)
+	if err != nil || blocks.Number != height || len(blocks.Hashes) != int(min(height, host.SightMax)) || blocks.Hashes[len(blocks.Hashes)-1] != wire.Hash(hash) {
+		t.Errorf("the newest blocks are %+v, %v; want up to %d, %x", blocks, err, height, hash)
+	}
+	if again, err := Newest(ctx, s.Client.url, blocks.Genesis, height-1, 0); err != nil || len(again.Hashes) != 1 || again.Hashes[0] != wire.Hash(hash) {
+		t.Errorf("after block %d comes %+v, %v", height-1, again, err)
+	}
 	r, err := s.Client.get(ctx, "System", "Account", coldkey[:])
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +262,7 @@ func TestRealRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	height, _, err := s.Client.Block(ctx)
+	height, _, err = s.Client.Block(ctx)
 	if n, ms := number.u32(), now.u64(); err != nil || uint64(n) != height || ms < 1000*quicknetStart {
 		t.Errorf("the storage after block %d, %v, is that after %d, of %d ms", height, err, n, ms)
 	}
