@@ -1,6 +1,7 @@
 package comet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 const (
 	sightPause   = 2 * time.Second // between two questions to the node
 	sightTimeout = 20 * time.Second
+	sightAgain   = 30 * time.Second // after which blocks that are not agreed on are named again
 	// sightIdle is between two blocks that a replica names while no run counts them. All do so when
 	// such a part of the wall clock's time begins, so that they name the same ones.
 	sightIdle = 3 * time.Minute
@@ -84,7 +86,7 @@ func (w *lookout) look(ctx context.Context) (asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sightTimeout)
 	defer cancel()
 	named := w.named
-	if now.Sub(w.sent) >= sightIdle {
+	if now.Sub(w.sent) >= sightAgain {
 		named = 0 // no block may have taken it
 	}
 	s, err := bittensor.Newest(ctx, w.url, c.Genesis, c.Number, named)
@@ -104,15 +106,14 @@ func (w *lookout) send(s host.Sight, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	w.named, w.sent = s.Number, now
 	var refused error
 	err = w.pool.CheckTx(b, func(r *abci.ResponseCheckTx) {
 		if r.Code != 0 {
 			refused = fmt.Errorf("the chain refuses it: %s", r.Log)
 		}
 	}, cmtmempool.TxInfo{})
-	if err != nil {
-		return err
+	if err = cmp.Or(err, refused); err == nil {
+		w.named, w.sent = s.Number, now
 	}
-	return refused
+	return err
 }
