@@ -16,7 +16,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// followedRun has room for so many members that light states lack filters, and members that are
+// followedRun has room for enough members that light states lack filters, and members that are
 // elected in turns: two of ten.
 const followedRun = `
 name = "followed"
@@ -120,8 +120,7 @@ func TestFollowersWatchLightly(t *testing.T) {
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	dir := t.TempDir()
-	corpus := filepath.Join(dir, "corpus")
-	s.ok("data", "prepare", "-o", corpus, writeFile(t, filepath.Join(dir, "book"), strings.Repeat("All the world's a stage. ", 2000)))
+	corpus := s.data()
 	const steps = 12
 	s.ok("run", "create", "--few-witnesses", "-f", writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(followedRun, steps, corpus)))
 	var now, before watches

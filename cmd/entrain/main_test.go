@@ -58,6 +58,13 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
+// data prepares a data set of a short text, and returns its directory.
+func (s *shell) data() (dir string) {
+	dir = filepath.Join(s.t.TempDir(), "corpus")
+	s.ok("data", "prepare", "-o", dir, writeFile(s.t, filepath.Join(s.t.TempDir(), "book"), strings.Repeat("All the world's a stage. ", 2000)))
+	return dir
+}
+
 // run runs a command and returns what it printed.
 func (s *shell) run(args ...string) (out, words string, err error) {
 	s.out.Reset()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,8 +72,7 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	dir := t.TempDir()
-	corpus := filepath.Join(dir, "corpus")
-	s.ok("data", "prepare", "-o", corpus, writeFile(t, filepath.Join(dir, "book"), strings.Repeat("All the world's a stage. ", 2000)))
+	corpus := s.data()
 	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(slicedRun, slicedSteps, corpus))
 	payload := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file, "--json").Needs.Payload
 	s.ok("run", "create", "--few-witnesses", "-f", file)
@@ -132,7 +130,7 @@ func TestSlicesBetweenProcesses(t *testing.T) {
 			wholes++ // or a slice's ranges of all results, for a group without a quorum
 		}
 	}
-	if parts < slicedSteps*5*4 || wholes > parts/10 || updates < max(1, applied/3) {
+	if parts < slicedSteps*5*4 || wholes > parts/10 || updates < slicedSteps*5 {
 		t.Errorf("in %d steps %d ranges, %d payloads, and %d updates and slices are received, and %d sets applied", slicedSteps, parts, wholes, updates, applied)
 	}
 	if r := object[view.Run](s, "status", "sliced", "--json"); r.Step != slicedSteps || r.Rollbacks != 0 {

@@ -79,6 +79,20 @@ func (w *world) packed(since uint64) []byte {
 	return n.frame
 }
 
+// grow has 40 members join, one a block. Two watchers follow, one seldom.
+func (w *world) grow(always, seldom func()) {
+	for i := range 40 {
+		w.block(w.tx(fmt.Sprint(i), join("demo")))
+		always()
+		if i%7 == 0 {
+			seldom()
+		}
+		if i%5 == 0 {
+			w.block() // in which, mostly, nothing happens
+		}
+	}
+}
+
 func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 	w := newWorld(t, 256)
 	always, lazy := demo(), demo()
@@ -104,16 +118,7 @@ func TestWatchersFollowFromWhereverTheyAre(t *testing.T) {
 			t.Fatalf("height %d and hash %v, want %d and %v", s.Height, s.State.Hash(), v.Changed, v.Hash)
 		}
 	}
-	for i := range 40 {
-		w.block(w.tx(fmt.Sprint(i), join("demo")))
-		follow(always)
-		if i%7 == 0 {
-			follow(lazy)
-		}
-		if i%5 == 0 {
-			w.block() // in which, mostly, nothing happens
-		}
-	}
+	w.grow(func() { follow(always) }, func() { follow(lazy) })
 	full, delta := len(w.frame(0)), len(w.frame(always.height-1))
 	if delta*10 > full {
 		t.Errorf("one join is sent in %d bytes, the whole state in %d", delta, full)

@@ -285,16 +285,7 @@ func TestLightWatchersFollowFromWhereverTheyAre(t *testing.T) {
 			t.Fatalf("height %d and hash %v, want %d and %v", s.Height, s.State.Hash(), v.Changed, v.Hash)
 		}
 	}
-	for i := range 40 {
-		w.block(w.tx(fmt.Sprint(i), join("demo")))
-		follow(always)
-		if i%7 == 0 {
-			follow(lazy)
-		}
-		if i%5 == 0 {
-			w.block() // in which, mostly, nothing happens
-		}
-	}
+	w.grow(func() { follow(always) }, func() { follow(lazy) })
 	w.block(w.tx("40", join("demo")))
 	full := len(w.light(demo()))
 	w.due()
@@ -399,13 +390,6 @@ func TestChangesAreBounded(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > bomb/4 {
 		t.Errorf("a bomb of %d bytes has %d allocated", bomb, n)
-	}
-	l := coordinator.Limits{Members: coordinator.MembersMax, Witnesses: coordinator.WitnessesMax, Validators: coordinator.ValidatorsMax, Buckets: true, Speeds: true}
-	if coordinator.Size(l) <= host.StateBytesMax {
-		t.Skip("no state is larger than all states of a chain may be")
-	}
-	if s, err := demo().apply(append(l.Append(append([]byte{frameChange}, make([]byte, 8+8)...)), out.Bytes()...)); !errors.Is(err, wire.ErrTooLong) {
-		t.Errorf("a state beyond the limit: %v, %v", s, err)
 	}
 }
 

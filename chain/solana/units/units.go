@@ -62,9 +62,3 @@ func Work(members uint64, m coordinator.Message) uint64 {
 	}
 	return max(1, 1_000_000-min(1_000_000, Report(members)))
 }
-
-// Dearest bounds the units of the dearest message of a run with some members that is not divided:
-// of a newcomer for whom all places of a full table are looked at, or of a validator's scores of
-// all members. With coordinator.MembersMax members it fits a transaction. A run whose rounds could
-// not end would never go on, and keep its members' stakes.
-func Dearest(members uint64) uint64 { return 50_000 + 125*members }
