@@ -26,6 +26,7 @@ coordinator/internal/record
 coordinator/score
 coordinator/dispute
 coordinator
+host/clock
 host chain/solana/units
 exact
 exact8

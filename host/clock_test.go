@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -29,7 +30,7 @@ func outerBlock(genesis string, n uint64) wire.Hash {
 
 // sightOf names the count newest blocks of the chain of that genesis.
 func sightOf(genesis string, number uint64, count uint64) Sight {
-	s := Sight{Genesis: outer(genesis), Number: number}
+	s := Sight{clock.Sight{Genesis: outer(genesis), Number: number}}
 	for n := number - count + 1; n <= number; n++ {
 		s.Hashes = append(s.Hashes, outerBlock(genesis, n))
 	}
@@ -74,7 +75,7 @@ func TestABlockIsAgreedOnByMoreThanTwoThirds(t *testing.T) {
 	}
 	c.accept(c.tx("c", lie))
 	c.accept(c.tx("c", sightOf("y", 101, 3)))
-	c.accept(c.tx("c", sightOf("x", ClockNumberMax, SightMax)))
+	c.accept(c.tx("c", sightOf("x", clock.NumberMax, clock.SightMax)))
 	if c.agreed().Number != 0 {
 		t.Fatalf("a lie was agreed on: %+v", c.agreed())
 	}
@@ -84,7 +85,7 @@ func TestABlockIsAgreedOnByMoreThanTwoThirds(t *testing.T) {
 	}
 	c.want(CodeClock, c.tx("a", sightOf("x", 99, 1)))   // an old one
 	c.want(CodeClock, c.tx("a", sightOf("y", 2000, 1))) // another chain's
-	c.accept(c.tx("d", sightOf("x", 103, SightMax)))
+	c.accept(c.tx("d", sightOf("x", 103, clock.SightMax)))
 	if got := c.agreed(); got.Number != 100 {
 		t.Fatalf("the newest that three name is 100: %+v", got)
 	}
@@ -104,8 +105,8 @@ func TestWhatAReplicaNamedEndsWithItsSeat(t *testing.T) {
 	c.accept(c.tx("op-a", Leave{Replica: public("a")}))
 	c.want(CodeSeat, c.tx("a", sightOf("x", 101, 2)))
 	c.accept(c.tx("c", sightOf("x", 101, 1)))
-	if got := c.agreed(); got.Number != 0 || len(c.host.replicas.clock.sights) != 2 {
-		t.Fatalf("%+v, %d sights", got, len(c.host.replicas.clock.sights))
+	if got := c.agreed(); got.Number != 0 || c.host.replicas.clock.Votes() != 2 {
+		t.Fatalf("%+v, %d sights", got, c.host.replicas.clock.Votes())
 	}
 	c.accept(c.tx("d", sightOf("x", 101, 2)), c.tx("b", sightOf("x", 101, 2)))
 	if got := c.agreed(); got.Number != 101 {
@@ -188,23 +189,23 @@ func TestTheChainsOwnTimeCountsWhereNoBlockIsAgreedOn(t *testing.T) {
 	c, _ := clockedChain(t)
 	since := c.agreed().SinceMs
 	until := func(ms uint64) { c.blockAfter(since + ms - c.host.TimeMs()) }
-	until(ClockStandsMs)
+	until(clock.StandsMs)
 	if got := c.agreed(); got.Standing || got.Count != 100 || !got.Wanted {
 		t.Fatalf("%+v", got)
 	}
-	until(ClockStandsMs + 3*ClockBlockMs)
+	until(clock.StandsMs + 3*clock.BlockMs)
 	if got := c.agreed(); !got.Standing || got.Count != 103 {
 		t.Fatalf("%+v", got)
 	}
 	c.want(CodeClock, c.tx("op-a", clockedRun("late", "op-a")))
-	until(ClockStandsMs + windowBlocks*ClockBlockMs - 1)
+	until(clock.StandsMs + windowBlocks*clock.BlockMs - 1)
 	if c.window("demo").Phase() != coordinator.RoundTrain {
 		t.Fatal("the window ended early")
 	}
-	if !c.host.Due(since + ClockStandsMs + windowBlocks*ClockBlockMs) {
+	if !c.host.Due(since + clock.StandsMs + windowBlocks*clock.BlockMs) {
 		t.Error("no block is due at the window's end")
 	}
-	until(ClockStandsMs + windowBlocks*ClockBlockMs)
+	until(clock.StandsMs + windowBlocks*clock.BlockMs)
 	if c.window("demo").Phase() != coordinator.RoundWitness {
 		t.Fatal("the window did not end")
 	}
@@ -214,7 +215,7 @@ func TestTheChainsOwnTimeCountsWhereNoBlockIsAgreedOn(t *testing.T) {
 		t.Fatalf("after blocks of an outage: %+v", got)
 	}
 	since = c.agreed().SinceMs
-	until(ClockStandsMs + 100*ClockBlockMs)
+	until(clock.StandsMs + 100*clock.BlockMs)
 	c.sees("x", 161) // the other chain itself stood
 	if got := c.agreed(); got.Standing || got.Count != 260 {
 		t.Fatalf("after it stood: %+v", got)
@@ -230,7 +231,7 @@ func TestReplicasFollowAnotherChainOnceTheFirstStands(t *testing.T) {
 	c, _ := clockedChain(t)
 	since := c.agreed().SinceMs
 	c.want(CodeClock, c.tx("b", sightOf("y", 7, 1)))
-	c.blockAfter(since + ClockStandsMs + 2*ClockBlockMs - c.host.TimeMs())
+	c.blockAfter(since + clock.StandsMs + 2*clock.BlockMs - c.host.TimeMs())
 	c.sees("y", 7)
 	if got := c.agreed(); got.Genesis != outer("y") || got.Number != 7 || got.Count != 102 || got.Standing {
 		t.Fatalf("%+v", got)
@@ -243,12 +244,12 @@ func TestReplicasFollowAnotherChainOnceTheFirstStands(t *testing.T) {
 
 func TestSightsAreStrict(t *testing.T) {
 	c := newSeats(t, 1<<24, "a")
-	good := sightOf("x", 40, SightMax)
+	good := sightOf("x", 40, clock.SightMax)
 	for name, s := range map[string]Sight{
-		"no hashes":        {Genesis: good.Genesis, Number: 40},
-		"too many":         sightOf("x", 40, SightMax+1),
-		"before the first": {Genesis: good.Genesis, Number: 2, Hashes: good.Hashes[:3]},
-		"too high":         {Genesis: good.Genesis, Number: ClockNumberMax + 1, Hashes: good.Hashes},
+		"no hashes":        {clock.Sight{Genesis: good.Genesis, Number: 40}},
+		"too many":         sightOf("x", 40, clock.SightMax+1),
+		"before the first": {clock.Sight{Genesis: good.Genesis, Number: 2, Hashes: good.Hashes[:3]}},
+		"too high":         {clock.Sight{Genesis: good.Genesis, Number: clock.NumberMax + 1, Hashes: good.Hashes}},
 	} {
 		tx := Tx{Chain: testChain, Nonce: 1, ExpiresMs: c.host.TimeMs() + 1000, Body: s}
 		if _, err := tx.Sign(privateKey("a")); err == nil {

@@ -79,7 +79,7 @@
 // A run may count its windows by the blocks of another chain, Bittensor's (Config.Clock). Replicas
 // whose operators name a node of that chain name its newest final blocks (Sight). A block that
 // replicas with more than two thirds of the power name alike is agreed on. Clocked runs see its
-// number as their height, and its hash enters their seeds, beside the chain's own. ClockStandsMs
+// number as their height, and its hash enters their seeds, beside the chain's own. clock.StandsMs
 // says what they do without. Times and deadlines stay the chain's own.
 //
 // # Tokens

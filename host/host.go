@@ -308,7 +308,7 @@ func (h *Host) create(sender key.Public, c CreateRun) error {
 	if size := h.stateBytes() + coordinator.Size(c.Limits); len(h.runs) >= RunsMax || size > StateBytesMax {
 		return refuse(CodeRunsFull, len(h.runs), " runs of ", RunsMax, "; states of ", size, " bytes of ", StateBytesMax, " with this one")
 	}
-	if _, standing := h.replicas.clock.at(h.timeMs); c.Config.Clock > 0 && standing {
+	if _, standing := h.replicas.clock.At(h.timeMs); c.Config.Clock > 0 && standing {
 		return refuse(CodeClock, "the run counts them, and replicas with more than two thirds of the weight have agreed on none for ten minutes; their operators name a node of Bittensor in chain.json")
 	}
 	if err := h.bank.mayPay(sender, h.RunDeposit()); err != nil {

@@ -101,16 +101,6 @@ const (
 	// the replicas' signatures must look at it more often.
 	UnbondMs = 7 * 24 * 3600 * 1000
 
-	// SightMax bounds the blocks of another chain that a replica names at once, ClockNumberMax their
-	// numbers.
-	SightMax       = 16
-	ClockNumberMax = 1 << 40
-	// ClockStandsMs is how long clocked runs wait for a newer block of the other chain, and
-	// ClockBlockMs the chain's own time that counts as a block after that: Bittensor makes one in 12
-	// seconds. In ten minutes an operator's node restarts, or finality that has stopped goes on.
-	ClockStandsMs = 10 * 60 * 1000
-	ClockBlockMs  = 12 * 1000
-
 	// AddrsMax is the number of addresses that a participant can announce: loopback, LAN and
 	// public ones, over QUIC and TCP.
 	AddrsMax = 8

@@ -1,8 +1,6 @@
 package host
 
-import (
-	"github.com/entrain-network/entrain/wire"
-)
+import "github.com/entrain-network/entrain/wire"
 
 // SpecHash returns the hash by which a configuration names its spec.
 func SpecHash(spec []byte) wire.Hash { return wire.Sum("entrain/spec", spec) }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
@@ -247,7 +248,7 @@ func (h *Host) ProveReplicas() []byte {
 // contains them. The supply, from which their power is computed, is not proven.
 func OpenReplicas(b []byte) ([]Replica, wire.Hash, error) {
 	r := wire.NewReader(b)
-	list := wire.NewReader(r.Var(ReplicasMax*(ReplicasMax*32+128) + SeatsMax*(SightMax+4)*32))
+	list := wire.NewReader(r.Var(ReplicasMax*(ReplicasMax*32+128) + SeatsMax*(clock.SightMax+4)*32))
 	supply, way := r.U64(), readWay(&r)
 	p := parseReplicas(&list)
 	err := r.Done().OrNil()

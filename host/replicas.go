@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -16,7 +17,7 @@ import (
 // which evidence of earlier double votes can still appear.
 type replicas struct {
 	list  []*replica // in order of keys
-	clock clock
+	clock clock.Clock
 	hash  wire.Hash // if not dirty
 	dirty bool
 }
@@ -261,7 +262,7 @@ func (r *replicas) sum() wire.Hash {
 
 func (r *replicas) append(dst []byte) []byte {
 	head := uint16(len(r.list))
-	if len(r.clock.sights) > 0 {
+	if r.clock.Votes() > 0 {
 		head |= withClock
 	}
 	dst = wire.AppendU16(dst, head)
@@ -271,7 +272,7 @@ func (r *replicas) append(dst []byte) []byte {
 		dst = appendKeys(wire.AppendU64(dst, e.freeMs), e.votes)
 	}
 	if head&withClock != 0 {
-		dst = r.clock.append(dst)
+		dst = r.clock.Append(dst)
 	}
 	return dst
 }
@@ -304,7 +305,7 @@ func parseReplicas(r *wire.Reader) replicas {
 		p.list = append(p.list, e)
 	}
 	if head&withClock != 0 {
-		p.clock = parseClock(r)
+		p.clock = clock.Parse(r, SeatsMax)
 	}
 	return p
 }

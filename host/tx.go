@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -220,7 +221,7 @@ func readBody(kind uint8, r *wire.Reader) (Body, error) {
 	case kindSetName:
 		return SetName{Run: readName(r), Name: r.String(NameBytesMax), Team: r.String(NameBytesMax)}, nil
 	case kindSight:
-		return readSight(r), nil
+		return Sight{clock.ReadSight(r)}, nil
 	}
 	return nil, wire.ErrUnknownKind
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/host/clock"
 )
 
 // Exchange defines how results travel.
@@ -121,7 +121,7 @@ func defaultFor(text []byte, kinds []codec.Kind) (Spec, error) {
 		s.Exchange.WindowBlocks = windowBlocksDefault
 		if said.Exchange.Clock == ClockBittensor {
 			blocks := min(cmp.Or(said.Exchange.WindowBlocks, windowBlocksDefault), coordinator.WindowBlocksMax)
-			s.Times.RoundTrain = Duration(time.Duration(blocks) * host.ClockBlockMs * time.Millisecond)
+			s.Times.RoundTrain = Duration(time.Duration(blocks) * clock.BlockMs * time.Millisecond)
 		}
 		s.Members.Overlap = 1
 		s.Trust.VerificationPercent = bucketVerification

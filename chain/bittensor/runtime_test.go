@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
@@ -163,7 +163,7 @@ func TestRealRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks, err := Newest(ctx, s.Client.url, wire.Hash{}, 0, 0)
-	if err != nil || blocks.Number != height || len(blocks.Hashes) != int(min(height, host.SightMax)) || blocks.Hashes[len(blocks.Hashes)-1] != wire.Hash(hash) {
+	if err != nil || blocks.Number != height || len(blocks.Hashes) != int(min(height, clock.SightMax)) || blocks.Hashes[len(blocks.Hashes)-1] != wire.Hash(hash) {
 		t.Errorf("the newest blocks are %+v, %v; want up to %d, %x", blocks, err, height, hash)
 	}
 	if again, err := Newest(ctx, s.Client.url, blocks.Genesis, height-1, 0); err != nil || len(again.Hashes) != 1 || again.Hashes[0] != wire.Hash(hash) {

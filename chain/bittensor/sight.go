@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Newest asks an endpoint for the newest final blocks of its chain, at most host.SightMax: those
+// Newest asks an endpoint for the newest final blocks of its chain, at most clock.SightMax: those
 // above number if that is of the chain with genesis. It returns no hashes if there are none, or if
 // the newest is the one of number seen. It needs no description of the chain's runtime.
-func Newest(ctx context.Context, url string, genesis wire.Hash, number, seen uint64) (s host.Sight, err error) {
+func Newest(ctx context.Context, url string, genesis wire.Hash, number, seen uint64) (s clock.Sight, err error) {
 	c, err := reach(url)
 	if err != nil {
 		return s, err
@@ -27,7 +27,7 @@ func Newest(ctx context.Context, url string, genesis wire.Hash, number, seen uin
 	if s.Genesis, err = c.hash32(ctx, 0); err != nil {
 		return s, err
 	}
-	from := newest - min(newest, host.SightMax) + 1
+	from := newest - min(newest, clock.SightMax) + 1
 	if s.Genesis == genesis {
 		from = max(from, number+1)
 	}

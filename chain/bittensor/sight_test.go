@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/host/clock"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -28,13 +28,13 @@ func TestNewestNamesWhatTheCallerLacks(t *testing.T) {
 		number, seen uint64
 		want         int
 	}{
-		{"nothing known", wire.Hash{}, 0, 0, host.SightMax},
+		{"nothing known", wire.Hash{}, 0, 0, clock.SightMax},
 		{"two are new", genesis, head - 2, 0, 2},
-		{"far behind", genesis, 1, 0, host.SightMax},
+		{"far behind", genesis, 1, 0, clock.SightMax},
 		{"all known", genesis, head, 0, 0},
 		{"ahead of the node", genesis, head + 5, 0, 0},
 		{"named before", genesis, head - 2, head, 0},
-		{"of another chain", wire.Hash{1}, head + 5, 0, host.SightMax},
+		{"of another chain", wire.Hash{1}, head + 5, 0, clock.SightMax},
 	} {
 		s, err := Newest(t.Context(), n.URL, c.genesis, c.number, c.seen)
 		if err != nil || len(s.Hashes) != c.want {

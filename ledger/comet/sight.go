@@ -98,7 +98,7 @@ func (w *lookout) look(ctx context.Context) (asked bool, err error) {
 	case len(s.Hashes) == 0:
 		return true, nil
 	}
-	return true, w.send(s, now)
+	return true, w.send(host.Sight{Sight: s}, now)
 }
 
 func (w *lookout) send(s host.Sight, now time.Time) error {
