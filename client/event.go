@@ -209,7 +209,8 @@ type FetchPayload struct {
 	Seed         wire.Hash
 	Slice        int
 	Slices       int
-	From         []key.Public // likeliest holder first
+	Author       key.Public   // the likeliest holder
+	From         []key.Public // others; many fetches share the list, which nobody changes
 }
 
 // Apply makes the parameters of the start of round To from those of the round before, by the

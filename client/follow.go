@@ -173,27 +173,32 @@ func (m *Machine) elect(round coordinator.Round) bool {
 	return ok && s.elected
 }
 
-// appendOthers appends peers besides the author that may hold the payloads of a round, others each
-// time.
-func (m *Machine) appendOthers(dst []key.Public, rs *results, tries uint8) []key.Public {
+// others returns peers besides the author that may hold the payloads of a round, others each time.
+func (m *Machine) others(rs *results, tries uint8) (list []key.Public) {
 	r, ok := m.attestedIn(rs.number)
 	if !ok || !m.follows(rs) {
-		return append(dst, m.peers(rs.number+coordinator.Round(tries)*fromMax, fromMax)...)
+		return m.peers(rs.number+coordinator.Round(tries)*fromMax, fromMax)
 	}
 	if rs.attesters == nil {
 		rs.attesters = r.Witnesses()
 	}
 	holders := rs.attesters
-	if m.aggregates(rs) {
+	switch {
+	case m.aggregates(rs):
 		holders = rs.sharing.groups[rs.sharing.own]
+	case int(tries) < len(rs.others):
+		return rs.others[tries]
 	}
 	for k := range min(fromMax, len(holders)) {
 		i := holders[(int(m.member.index)+int(tries)*fromMax+k)%len(holders)]
 		if i != m.member.index {
-			dst = append(dst, m.state.Key(i))
+			list = append(list, m.state.Key(i))
 		}
 	}
-	return dst
+	if !m.slices() && int(tries) == len(rs.others) {
+		rs.others = append(rs.others, list)
+	}
+	return list
 }
 
 // update returns the update of round a's accepted set, which is final, or asks for what is due to
@@ -318,15 +323,15 @@ func (f *following) split() bool {
 
 // most returns the update that most witnesses name, and how many do.
 func (f *following) most() (u Update, votes int) {
-	for _, n := range f.named {
+	for i := 0; votes < len(f.named)-i; i++ { // the rest could outvote it
 		same := 0
-		for _, o := range f.named {
-			if o.Update == n.Update {
+		for _, o := range f.named[i:] {
+			if o.Update == f.named[i].Update {
 				same++
 			}
 		}
 		if same > votes {
-			u, votes = n.Update, same
+			u, votes = f.named[i].Update, same
 		}
 	}
 	return u, votes

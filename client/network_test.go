@@ -423,7 +423,7 @@ func (p *peer) ask(a AskCommitments) {
 
 func (p *peer) fetch(a FetchPayload) {
 	ok := p.held[a.Payload]
-	for _, k := range a.From {
+	for _, k := range append([]key.Public{a.Author}, a.From...) {
 		if q := p.peer(k); q != nil && q.up && !q.silent && q.held[a.Payload] && !p.lose(p, q) {
 			ok = true
 		}

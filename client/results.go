@@ -48,6 +48,7 @@ type results struct {
 	// witnesses is the number of those elected in the round; the next one has about as many.
 	witnesses int
 	attesters []coordinator.Member // those elected in the round that attests it, once it is open
+	others    [][]key.Public       // by the number of the try
 	follow    following
 	known     table.Table[coordinator.Member, candidate]
 	open      []place // of candidates whose payload is to be fetched, in the order in which they came
@@ -361,12 +362,11 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	if !ok || !m.due(&c.triedAt, m.exchange.patience(reFetchMs, uint32(c.tries))) {
 		return false
 	}
-	from := append(make([]key.Public, 0, 1+fromMax), m.state.Key(c.commitment.Member))
-	from = m.appendOthers(from, rs, c.tries)
+	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
+		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed,
+		Author: m.state.Key(c.commitment.Member), From: m.others(rs, c.tries)}
 	c.tries += 1 - c.tries>>7
 	c.fetching = m.fetches.Begin(m.now)
-	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
-		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed, From: from}
 	if m.aggregates(rs) {
 		f.Slice, f.Slices = rs.sharing.own, len(rs.sharing.groups)
 	}

@@ -73,7 +73,7 @@ func (p *peer) sliced(a Action) bool {
 		}
 		f.own[p][a.Round] = a.Slice
 		of := testRange{a.Payload, a.Slice}
-		ok := slices.ContainsFunc(a.From, func(k key.Public) bool {
+		ok := slices.ContainsFunc(append([]key.Public{a.Author}, a.From...), func(k key.Public) bool {
 			q := p.peer(k)
 			return (q.held[a.Payload] || f.ranges[q][of]) && f.serves(q, p) && !p.lose(p, q)
 		})

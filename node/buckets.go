@@ -156,11 +156,11 @@ var errNoBucket = errors.New("the member has announced no bucket")
 
 // fetchPayload gets the reveal of a member. It is refused unless it opens the commitment, for the
 // slice that the window's seed draws.
-func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done func([]byte, error)) {
-	author := b.node.state.Key(a.Member)
+func (b *buckets) fetchPayload(_ context.Context, p *coming) {
+	a, author := p.FetchPayload, b.node.state.Key(p.Member)
 	at, ok := b.where[author]
 	if !ok {
-		b.node.cfg.Loop.Post(func() { done(nil, errNoBucket) })
+		p.arrive(nil, errNoBucket)
 		return
 	}
 	name := bucket.Name{Run: b.run(), Window: a.Round, Kind: bucket.KindReveal, Member: author, Content: a.Payload}
@@ -169,7 +169,8 @@ func (b *buckets) fetchPayload(_ context.Context, a client.FetchPayload, done fu
 		if err != nil {
 			b.complain("reveal", a.Member, err)
 		}
-		done(body, err)
+		p.data, p.err = body, err
+		p.come()
 	})
 }
 

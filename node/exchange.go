@@ -30,7 +30,7 @@ type exchange interface {
 	askCommitments(a client.AskCommitments)
 
 	// fetchPayload gets the bytes of a committed payload from a member that has them.
-	fetchPayload(ctx context.Context, a client.FetchPayload, done func(payload []byte, err error))
+	fetchPayload(ctx context.Context, p *coming)
 
 	// fetchModel gets the parameters with a hash. have is what the node holds, nil if it holds none.
 	fetchModel(ctx context.Context, a client.Heal, have *blobs.Version, progress func(done, total uint64), done func(model fetched, err error))

@@ -150,8 +150,8 @@ func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
 	})
 }
 
-func (p *peers) fetchPayload(ctx context.Context, a client.FetchPayload, done func([]byte, error)) {
-	p.fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: a.Payload, Size: uint64(a.PayloadBytes)}, From: a.From}, done)
+func (p *peers) fetchPayload(ctx context.Context, c *coming) {
+	p.network.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: c.Payload, Size: uint64(c.PayloadBytes)}, First: c.Author, From: c.From}, c.arrives)
 }
 
 func (p *peers) fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func([]byte, error)) {

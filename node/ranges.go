@@ -69,7 +69,7 @@ func (n *Node) fetchRange(a client.FetchPayload) {
 		n.cfg.Loop.Post(func() { report(false) })
 		return
 	}
-	n.fetchSections(x, a.Round, a.Payload, a.Slice, a.Slices, a.From, func(bytes int, took time.Duration, ok bool) {
+	n.fetchSections(x, a.Round, a.Payload, a.Slice, a.Slices, append([]key.Public{a.Author}, a.From...), func(bytes int, took time.Duration, ok bool) {
 		if ok && bytes > 0 {
 			n.observe(event.Fetched{Round: a.Round, Member: a.Member, Bytes: uint64(bytes), Seconds: took.Seconds()})
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
@@ -127,14 +128,19 @@ func milli(loss float32) uint32 {
 
 // fetchPayload fetches a payload unless it is here already, checks it and reports.
 func (n *Node) fetchPayload(a client.FetchPayload) {
-	p := &coming{FetchPayload: a, node: n, start: n.cfg.Loop.Now()}
 	switch {
 	case a.Slices > 0:
 		n.fetchRange(a)
 	case n.blobs.KeepPayload(a.Round, n.revealKey(a.Payload, a.Seed)):
-		p.report(true, false)
+		n.hear(client.PayloadFetched{Round: a.Round, Member: a.Member, ID: a.ID, OK: true})
 	default:
-		n.exchange.fetchPayload(n.within(fetchFor+time.Duration(a.PayloadBytes)*fetchForByte), a, p.came)
+		p, ok := payloads.Get().(*coming)
+		if !ok {
+			p = &coming{}
+			p.arrives, p.comes, p.checks, p.keeps = p.arrive, p.come, p.check, p.keep
+		}
+		p.FetchPayload, p.node, p.start = a, n, n.cfg.Loop.Now()
+		n.exchange.fetchPayload(n.within(fetchFor+time.Duration(a.PayloadBytes)*fetchForByte), p)
 	}
 }
 
@@ -144,30 +150,44 @@ type coming struct {
 	node  *Node
 	start time.Time
 	data  []byte
-	bad   error
+	err   error
+	// arrive, come, check and keep, which are made once for many payloads
+	arrives              func([]byte, error)
+	comes, checks, keeps func()
 }
 
+// payloads has the memory of payloads that have come.
+var payloads sync.Pool
+
+// report ends it.
 func (p *coming) report(ok, refused bool) {
 	p.node.hear(client.PayloadFetched{Round: p.Round, Member: p.Member, ID: p.ID, OK: ok, Refused: refused})
+	p.From, p.node, p.data, p.err = nil, nil, nil, nil
+	payloads.Put(p)
 }
 
-func (p *coming) came(data []byte, err error) {
+// arrive takes it from any goroutine, and come on the loop.
+func (p *coming) arrive(data []byte, err error) {
+	p.data, p.err = data, err
+	p.node.cfg.Loop.Post(p.comes)
+}
+
+func (p *coming) come() {
 	n := p.node
-	if err != nil || n.ctx.Err() != nil {
+	if p.err != nil || n.ctx.Err() != nil {
 		p.report(false, false)
 		return
 	}
-	n.observe(event.Fetched{Round: p.Round, Member: p.Member, Bytes: uint64(len(data)), Seconds: n.cfg.Loop.Now().Sub(p.start).Seconds()})
-	p.data = data
-	n.cfg.Loop.Work(0, p.check, p.keep)
+	n.observe(event.Fetched{Round: p.Round, Member: p.Member, Bytes: uint64(len(p.data)), Seconds: n.cfg.Loop.Now().Sub(p.start).Seconds()})
+	n.cfg.Loop.Work(0, p.checks, p.keeps)
 }
 
-func (p *coming) check() { p.bad = p.node.cfg.Engine.Check(p.data) }
+func (p *coming) check() { p.err = p.node.cfg.Engine.Check(p.data) }
 
 func (p *coming) keep() {
 	n := p.node
-	if p.bad != nil {
-		n.note("payload of member " + n.memberName(p.Member) + ": " + p.bad.Error())
+	if p.err != nil {
+		n.note("payload of member " + n.memberName(p.Member) + ": " + p.err.Error())
 		p.report(false, true)
 		return
 	}

@@ -53,7 +53,7 @@ type single struct {
 	asked [1]Request
 }
 
-// provider is a peer as one fetch sees it: that of Fetch.From in the same place.
+// provider is a peer as one fetch sees it: see Download.key.
 type provider struct {
 	dropped bool
 	late    bool  // it has a late request, and gets no other
@@ -88,29 +88,44 @@ func (d *Download) Begin(f Fetch) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
-	*d = Download{fetch: f}
-	d.fetch.From = distinct(f.From)
-	if d.peers = d.one.peers[:]; len(d.fetch.From) > len(d.peers) {
-		d.peers = make([]provider, len(d.fetch.From))
+	*d = Download{}
+	d.fetch, d.fetch.From = f, distinct(f.From, f.First)
+	n := len(d.fetch.From)
+	if !f.First.IsZero() {
+		n++
 	}
-	d.peers = d.peers[:len(d.fetch.From)]
+	if d.peers = d.one.peers[:]; n > len(d.peers) {
+		d.peers = make([]provider, n)
+	}
+	d.peers = d.peers[:n]
 	if f.Ref.Chunks() > 1 {
 		d.partial = &Partial{ref: f.Ref}
 	}
 	return nil
 }
 
-// distinct returns the list without the later ones of equal keys.
-func distinct(list []key.Public) []key.Public {
+// key returns the key of peer p.
+func (d *Download) key(p int) key.Public {
+	switch {
+	case d.fetch.First.IsZero():
+		return d.fetch.From[p]
+	case p == 0:
+		return d.fetch.First
+	}
+	return d.fetch.From[p-1]
+}
+
+// distinct returns the list without the later ones of equal keys, and without one.
+func distinct(list []key.Public, without key.Public) []key.Public {
 	var seen map[key.Public]bool // of many; few are compared
 	if len(list) > 2*activeMax {
 		seen = make(map[key.Public]bool, len(list))
 	}
 	kept, whole := list, true // list is not changed
 	for i, k := range list {
-		again := seen[k]
+		again := k == without || seen[k]
 		if seen == nil {
-			again = slices.Contains(list[:i], k)
+			again = again || slices.Contains(list[:i], k)
 		} else {
 			seen[k] = true
 		}
@@ -206,7 +221,7 @@ func (d *Download) vacant(p int) uint32 {
 	n := d.fetch.Ref.Chunks()
 	begin := d.beginning(d.fetch.Self)
 	if d.peers[p].missed > 0 {
-		begin = d.beginning(d.fetch.From[p])
+		begin = d.beginning(d.key(p))
 	}
 	i := begin
 	for d.held[i] || d.owner[i] != 0 {
@@ -270,7 +285,7 @@ func (d *Download) request(p int, from, count uint32) *flight {
 		f = &flight{}
 	}
 	*f = flight{peer: p, late: d.peers[p].shaky, Request: Request{
-		To: d.fetch.From[p], Ref: d.fetch.Ref, From: from, Count: count,
+		To: d.key(p), Ref: d.fetch.Ref, From: from, Count: count,
 		id: d.lastID, leaves: d.leaves,
 	}}
 	return f
@@ -464,7 +479,7 @@ func (d *Download) release(f *flight) {
 func (d *Download) drop(p int, err error) {
 	d.peers[p].dropped = true
 	if len(d.troubles) < troublesMax {
-		d.troubles = append(d.troubles, PeerError{Peer: d.fetch.From[p], Err: err})
+		d.troubles = append(d.troubles, PeerError{Peer: d.key(p), Err: err})
 	}
 	for _, f := range d.open {
 		if f.peer == p {
@@ -480,17 +495,4 @@ func (d *Download) find(r Request) *flight {
 		}
 	}
 	return nil
-}
-
-// offence classifies the reasons for which a peer is blamed.
-func offence(err error) (Offence, bool) {
-	switch {
-	case errors.Is(err, ErrLied):
-		return Lied, true
-	case errors.Is(err, ErrMalformed):
-		return Garbled, true
-	case errors.Is(err, ErrStalled):
-		return Stalled, true
-	}
-	return 0, false
 }

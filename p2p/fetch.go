@@ -30,9 +30,11 @@ func (r Ref) chunkLen(i uint32) int {
 type Fetch struct {
 	Ref Ref
 
-	// From are the peers to ask, the preferred ones first. A few are asked at
-	// once; the others step in for those that are slow, lack the blob or lie.
-	From []key.Public
+	// First, if it is not zero, is the peer to ask first, and From are the others, the preferred
+	// ones first. A few are asked at once; the rest step in for those that are slow, lack the
+	// blob or lie. Many fetches may share From, which nobody changes.
+	First key.Public
+	From  []key.Public
 
 	// Self is the fetching participant, filled in by the Network. Participants that fetch the same
 	// blob at once start at different places because of it, and help each other.

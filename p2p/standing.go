@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"errors"
 	"time"
 
 	"github.com/entrain-network/entrain/key"
@@ -21,6 +22,19 @@ const (
 	// Flooded: more requests than anybody needs.
 	Flooded
 )
+
+// offence classifies the reasons for which a peer is blamed.
+func offence(err error) (Offence, bool) {
+	switch {
+	case errors.Is(err, ErrLied):
+		return Lied, true
+	case errors.Is(err, ErrMalformed):
+		return Garbled, true
+	case errors.Is(err, ErrStalled):
+		return Stalled, true
+	}
+	return 0, false
+}
 
 func (o Offence) String() string {
 	switch o {

@@ -23,10 +23,10 @@ func (t *Table[I, V]) Of(i I) []V {
 	return t.many[i]
 }
 
-// Set replaces the list of an index below n.
+// Set replaces the list of an index. Nearly all indexes are below n.
 func (t *Table[I, V]) Set(i I, list []V, n I) {
 	if t.many != nil {
-		t.many[i] = list
+		t.put(i, list)
 		return
 	}
 	if t.few == nil {
@@ -38,9 +38,16 @@ func (t *Table[I, V]) Set(i I, list []V, n I) {
 	}
 	t.many = make([][]V, n)
 	for i, list := range t.few {
-		t.many[i] = list
+		t.put(i, list)
 	}
 	t.few = nil
+}
+
+func (t *Table[I, V]) put(i I, list []V) {
+	if more := int(i) + 1 - len(t.many); more > 0 {
+		t.many = append(t.many, make([][]V, more)...)
+	}
+	t.many[i] = list
 }
 
 // Each calls f for all lists, in any order; some may be empty.

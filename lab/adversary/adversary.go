@@ -32,6 +32,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -86,11 +87,14 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 	}
 	m := &member{
 		self: cfg.Key.Public(), signer: cfg.Key, o: o, codec: o.Codec, honest: cfg.Engine, random: prng.New(o.Seed, "adversary "+name),
-		seen: map[coordinator.Round]map[coordinator.Member]dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
-		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop, common: cfg.Common,
+		seen: map[coordinator.Round]map[coordinator.Member]*dispute.Signed{}, held: map[wire.Hash]bool{}, pending: map[coordinator.Round]dispute.Signed{},
+		instead: map[coordinator.Round]dispute.Signed{}, secret: map[wire.Hash]bool{}, second: map[wire.Hash][]byte{}, loop: cfg.Loop, common: cfg.Common, read: cfg.Read,
 	}
 	if m.common == nil {
 		m.common = client.Alone{}
+	}
+	if m.read == nil {
+		m.read = gossip.Read
 	}
 	if cfg.Bucket != nil {
 		own := *cfg.Bucket
@@ -175,14 +179,15 @@ type member struct {
 	network p2p.Network
 	bucket  *node.Bucket // the member's, in a run that exchanges by buckets
 	loop    loop.Loop
-	common  client.Common // the node's
+	common  client.Common // the node's, and its Config.Read
+	read    func([]byte) (*gossip.Authored, bool)
 
 	mu       sync.Mutex // guards what follows
 	random   prng.Source
 	state    coordinator.State
 	hasState bool
 	// seen holds the commitments of others by round and member, for the newest rounds.
-	seen map[coordinator.Round]map[coordinator.Member]dispute.Signed
+	seen map[coordinator.Round]map[coordinator.Member]*dispute.Signed
 	// held holds the roots of fetched blobs.
 	held map[wire.Hash]bool
 	// pending holds the node's commitments that are held back, and instead those published in their
@@ -239,13 +244,13 @@ func (m *member) ours(k key.Public) bool {
 }
 
 // remember records a commitment of another member.
-func (m *member) remember(author key.Public, s dispute.Signed) {
-	c := s.Commitment
+func (m *member) remember(author key.Public, s *dispute.Signed) {
+	c := &s.Commitment
 	if author == m.self {
 		return
 	}
 	if m.seen[c.Round] == nil {
-		m.seen[c.Round] = map[coordinator.Member]dispute.Signed{}
+		m.seen[c.Round] = map[coordinator.Member]*dispute.Signed{}
 		for r := range m.seen {
 			if r+keepRounds < c.Round {
 				delete(m.seen, r)

@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -53,17 +54,19 @@ func (n peers) Ask(ctx context.Context, to key.Public, request []byte, done func
 	}
 	n.Network.Ask(ctx, to, request, func(answer []byte, err error) {
 		for _, b := range items(answer) {
-			if author, s, ok := parseAuthored(b); ok {
-				n.m.learn(author, s)
-			}
+			n.m.learn(b)
 		}
 		done(answer, err)
 		n.m.look()
 	})
 }
 
-// Fetch implements p2p.Network: the member records what its node holds.
+// Fetch implements p2p.Network: the member records what its node holds, if the kind looks at that.
 func (n peers) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	if n.m.hooks.see == nil {
+		n.Network.Fetch(ctx, f, done)
+		return
+	}
 	n.Network.Fetch(ctx, f, func(data []byte, err error) {
 		if err == nil {
 			n.m.mu.Lock()
@@ -89,8 +92,8 @@ type handler struct {
 
 // Gossip implements p2p.Handler: the member reads the messages too.
 func (h handler) Gossip(from key.Public, data []byte) p2p.Verdict {
-	if author, s, ok := parseAuthored(data); ok && author == from {
-		h.m.learn(author, s)
+	if bytes.HasPrefix(data, from[:]) {
+		h.m.learn(data)
 	}
 	v := h.Handler.Gossip(from, data)
 	h.m.look()
@@ -184,10 +187,15 @@ func (m *member) hidden(root wire.Hash) bool {
 	return m.hooks.hides(root)
 }
 
-func (m *member) learn(author key.Public, s dispute.Signed) {
+// learn records a commitment as gossip carries it, if it is one.
+func (m *member) learn(data []byte) {
+	a, ok := m.read(data)
+	if !ok {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.remember(author, s)
+	m.remember(a.Author, &a.Signed)
 }
 
 // look lets the kind react to news.

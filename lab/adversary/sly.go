@@ -141,7 +141,7 @@ func (m *member) denyOf(round coordinator.Round, author coordinator.Member, hone
 		return coordinator.Unserved{Round: round, Member: author}
 	}
 	if s, ok := m.seen[round][author]; ok {
-		return coordinator.Pass{Round: round, Member: author, Commitment: s, Gradient: m.secretOf(s.Commitment.Share)}
+		return coordinator.Pass{Round: round, Member: author, Commitment: *s, Gradient: m.secretOf(s.Commitment.Share)}
 	}
 	return honest
 }

@@ -21,7 +21,6 @@ type common struct {
 	mu      sync.RWMutex                 // guards what follows
 	answers map[wire.Hash][]answer       // by the round's seed, and by member
 	records map[string]*gossip.Authored  // by what gossip carries
-	good    map[*gossip.Authored]bool    // signatures checked
 	shares  map[wire.Hash]*client.Shares // by the round's seed
 	rosters map[*byte]*client.Roster     // by state
 	last    *client.Roster
@@ -42,12 +41,13 @@ const rememberMin, rememberRounds = 1 << 16, 16
 func newCommon(cfg Config) *common {
 	return &common{
 		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[wire.Hash][]answer{},
-		records: map[string]*gossip.Authored{}, good: map[*gossip.Authored]bool{},
-		shares: map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, news: map[step]*[]event.Event{},
+		records: map[string]*gossip.Authored{},
+		shares:  map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, news: map[step]*[]event.Event{},
 	}
 }
 
-// read is node.Config.Read. All that hold a commitment hold the same memory.
+// read is node.Config.Read. All that hold a commitment hold the same memory, and its signature is
+// checked once: signatures would be most of what participants compute.
 func (c *common) read(data []byte) (*gossip.Authored, bool) {
 	c.mu.RLock()
 	a, known := c.records[string(data)]
@@ -66,24 +66,9 @@ func (c *common) read(data []byte) (*gossip.Authored, bool) {
 	}
 	if len(c.records) >= c.most {
 		clear(c.records)
-		clear(c.good)
 	}
 	c.records[string(data)] = a
 	return a, true
-}
-
-// verify is node.Config.Verify: signatures would be most of what participants compute.
-func (c *common) verify(a *gossip.Authored) bool {
-	c.mu.RLock()
-	good, known := c.good[a]
-	c.mu.RUnlock()
-	if !known {
-		good = a.Verify()
-		c.mu.Lock()
-		c.good[a] = good
-		c.mu.Unlock()
-	}
-	return good
 }
 
 // answer is that of coordinator.State.Select about a member of a round whose accepted results are

@@ -61,7 +61,6 @@ func (p *participant) begin(ctx context.Context) {
 		Observe:    func(ev event.Event) { p.part.record(p.index, ev) },
 		Cost:       func(j node.Job) time.Duration { return n.cfg.Cost(p.index, j) * p.slowness },
 		Read:       n.common.read,
-		Verify:     n.common.verify,
 		Common:     n.common,
 	})
 	if err != nil {

@@ -18,10 +18,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/client/table"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -47,7 +49,7 @@ const (
 // were given. Network goroutines read them while the loop writes.
 type Commitments struct {
 	mu       sync.RWMutex // guards all below
-	byRound  map[coordinator.Round]byMember
+	byRound  map[coordinator.Round]*byMember
 	members  map[key.Public]coordinator.Member // indexes of the members present
 	now      coordinator.Round                 // the open round
 	retained map[client.Share]bool             // whose commitments outlast their round
@@ -56,20 +58,22 @@ type Commitments struct {
 
 // NewCommitments returns none.
 func NewCommitments() *Commitments {
-	return &Commitments{byRound: map[coordinator.Round]byMember{}}
+	return &Commitments{byRound: map[coordinator.Round]*byMember{}}
 }
 
-// byMember are the commitments of a round, those of each member in the order in which they came,
-// and then nil.
-type byMember map[coordinator.Member][PerMemberMax]*Authored
+// byMember are the commitments of a round, at most PerMemberMax of each member, in the order in
+// which they came.
+type byMember = table.Table[coordinator.Member, *Authored]
 
-// Authored is a signed commitment and its author's key. It never changes.
+// Authored is a signed commitment and its author's key. Nobody changes it.
 type Authored struct {
 	Author key.Public
 	Signed dispute.Signed
 
 	ID    wire.Hash // of the commitment
 	Bytes []byte    // as gossip carries it
+
+	judged uint32 // what Verify found; atomic
 }
 
 // Read reads a signed commitment as gossip carries it. It does not check the signature.
@@ -92,8 +96,18 @@ func NewAuthored(author key.Public, s dispute.Signed) *Authored {
 	return &Authored{Author: author, Signed: s, ID: s.Commitment.ID(), Bytes: s.Append(author[:])}
 }
 
-// Verify checks the signature.
-func (a *Authored) Verify() bool { return a.Signed.Verify(a.Author) }
+// Verify reports whether the author signed it. It checks that once. Any goroutine may call it.
+func (a *Authored) Verify() bool {
+	const good, bad = 1, 2
+	if atomic.LoadUint32(&a.judged) == 0 {
+		found := uint32(bad)
+		if a.Signed.Verify(a.Author) {
+			found = good
+		}
+		atomic.StoreUint32(&a.judged, found)
+	}
+	return atomic.LoadUint32(&a.judged) == good
+}
 
 // SetMembers replaces the keys that take part, and their indexes.
 func (s *Commitments) SetMembers(m map[key.Public]coordinator.Member) {
@@ -115,7 +129,7 @@ func (s *Commitments) Wants(author key.Public, c *dispute.Commitment) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	member, ok := s.members[author]
-	return ok && c.Member == member && Current(c.Round, s.now) && s.byRound[c.Round][member][PerMemberMax-1] == nil
+	return ok && c.Member == member && Current(c.Round, s.now) && len(s.list(c.Round, member)) < PerMemberMax
 }
 
 // Current reports whether commitments to a round still matter, or already, while round now is open.
@@ -129,44 +143,40 @@ func (s *Commitments) Put(a *Authored) bool {
 	c := &a.Signed.Commitment
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.byRound[c.Round][c.Member]
-	k := 0
-	for ; k < len(list) && list[k] != nil; k++ {
-		if list[k].ID == a.ID {
-			return false
-		}
-	}
-	if k == len(list) {
+	list := s.list(c.Round, c.Member)
+	if len(list) == PerMemberMax || slices.ContainsFunc(list, func(b *Authored) bool { return b.ID == a.ID }) {
 		return false
 	}
 	if s.byRound[c.Round] == nil {
-		s.byRound[c.Round] = byMember{}
+		s.byRound[c.Round] = &byMember{}
 	}
-	list[k] = a
-	s.byRound[c.Round][c.Member] = list
+	s.byRound[c.Round].Set(c.Member, append(list, a), coordinator.Member(len(s.members)))
 	return true
 }
 
-// Of returns the commitments of a member in a round, in the order in which they came.
-func (s *Commitments) Of(round coordinator.Round, member coordinator.Member) (list []*Authored) {
-	for _, a := range s.of(round, member) {
-		if a != nil {
-			list = append(list, a)
-		}
+// list is Of, with the lock held.
+func (s *Commitments) list(round coordinator.Round, member coordinator.Member) []*Authored {
+	if of := s.byRound[round]; of != nil {
+		return of.Of(member)
 	}
-	return list
+	return nil
 }
 
-func (s *Commitments) of(round coordinator.Round, member coordinator.Member) [PerMemberMax]*Authored {
+// Of returns the commitments of a member in a round, in the order in which they came. Nobody
+// changes the list.
+func (s *Commitments) Of(round coordinator.Round, member coordinator.Member) []*Authored {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byRound[round][member]
+	return s.list(round, member)
 }
 
 // By returns the commitment of a member in a round.
 func (s *Commitments) By(round coordinator.Round, member coordinator.Member) (*Authored, bool) {
-	first := s.of(round, member)[0]
-	return first, first != nil
+	list := s.Of(round, member)
+	if len(list) == 0 {
+		return nil, false
+	}
+	return list[0], true
 }
 
 // Knows reports whether a commitment, as gossip carries it, is there. Its signature is good then.
@@ -177,29 +187,26 @@ func (s *Commitments) Knows(encoded []byte) bool {
 	}
 	round := coordinator.Round(binary.LittleEndian.Uint32(encoded[roundAt:]))
 	member := coordinator.Member(binary.LittleEndian.Uint32(encoded[roundAt+4:]))
-	for _, a := range s.of(round, member) {
-		if a != nil && bytes.Equal(a.Bytes, encoded) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Of(round, member), func(a *Authored) bool { return bytes.Equal(a.Bytes, encoded) })
 }
 
 // Forget drops the commitments of rounds before a given one, except those to retained shares.
 func (s *Commitments) Forget(before coordinator.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for round, members := range s.byRound {
-		if round >= before {
+	kept := map[coordinator.Round]*byMember{}
+	for share := range s.retained {
+		list := s.list(share.Round, share.Member)
+		if share.Round >= before || len(list) == 0 {
 			continue
 		}
-		maps.DeleteFunc(members, func(i coordinator.Member, _ [PerMemberMax]*Authored) bool {
-			return !s.retained[client.Share{Round: round, Member: i}]
-		})
-		if len(members) == 0 {
-			delete(s.byRound, round)
+		if kept[share.Round] == nil {
+			kept[share.Round] = &byMember{}
 		}
+		kept[share.Round].Set(share.Member, list, coordinator.Member(len(s.members)))
 	}
+	maps.DeleteFunc(s.byRound, func(round coordinator.Round, _ *byMember) bool { return round < before })
+	maps.Copy(s.byRound, kept)
 }
 
 // Retain replaces the shares whose commitments outlast their round, and the spans kept of them.
@@ -259,10 +266,7 @@ func (s *Commitments) AnswerQuestion(r *wire.Reader) []byte {
 	var list []*Authored
 	size := 0
 	for _, i := range slices.Compact(wanted) {
-		for _, k := range s.of(round, i) {
-			if k == nil {
-				break
-			}
+		for _, k := range s.Of(round, i) {
 			if with := size + 4 + len(k.Bytes); with <= p2p.MaxAnswer {
 				list, size = append(list, k), with
 			}

@@ -28,15 +28,20 @@ func (a arrival) arrive() {
 type arrivals struct {
 	part *Part
 	at   *Peer
-	time time.Time
 	list []arrival
 	run  func() // arrive
+}
+
+// due is arrivals at a peer, beside their time: of a large network's peers most memory is cold.
+type due struct {
+	time int64 // in nanoseconds since 1970
+	*arrivals
 }
 
 // arrive has all arrive, and gives the memory back.
 func (e *arrivals) arrive() {
 	q := e.at
-	q.expected = slices.DeleteFunc(q.expected, func(o *arrivals) bool { return o == e })
+	q.expected = slices.DeleteFunc(q.expected, func(o due) bool { return o.arrivals == e })
 	for _, a := range e.list {
 		a.arrive()
 	}
@@ -60,16 +65,16 @@ func (p *Part) takeSpare() *arrivals {
 
 // expect has a arrive at a time, together with all that arrives at the same peer then.
 func (p *Part) expect(at time.Time, a arrival) {
-	q := a.at
+	q, time := a.at, at.UnixNano()
 	for i := len(q.expected) - 1; i >= 0; i-- {
-		if e := q.expected[i]; e.time.Equal(at) {
+		if e := q.expected[i]; e.time == time {
 			e.list = append(e.list, a)
 			return
 		}
 	}
 	e := p.takeSpare()
-	e.at, e.time, e.list = q, at, append(e.list, a)
-	q.expected = append(q.expected, e)
+	e.at, e.list = q, append(e.list, a)
+	q.expected = append(q.expected, due{time, e})
 	p.loop.After(at.Sub(p.loop.Now()), e.run)
 }
 

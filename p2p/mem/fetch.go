@@ -174,7 +174,8 @@ func (a *answer) open(_, _ *Peer) {
 	d := s.of
 	d.take(s, a.status, a.data)
 	if d.got && len(d.streams) == 1 && s.Count == 1 {
-		*d = fetching{begins: d.begins, charges: d.charges, one: stream{lates: d.one.lates}}
+		d.ctx, d.penalty, d.done, d.hide, d.request, d.got = nil, nil, nil, nil, request{}, false
+		d.one.answer.data = nil
 		fetches.Put(d)
 	}
 }

@@ -36,7 +36,7 @@ type Peer struct {
 	standing p2p.Standing
 	links    map[int]*link // to others, by their number
 	linksMax int           // of which some are forgotten
-	expected []*arrivals   // here, on their way
+	expected []due         // here, on their way
 	requests uint64        // so far
 	pending  []*request
 }
