@@ -18,7 +18,7 @@ import (
 // even if nothing tells them that its old connections ended.
 func TestAMemberThatStartsAgainIsHeardAtOnce(t *testing.T) {
 	for _, silent := range []bool{false, true} {
-		for _, ran := range []time.Duration{5 * time.Second, time.Minute} {
+		for _, ran := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, time.Minute} {
 			for _, away := range []time.Duration{0, 4 * time.Second} {
 				for _, keys := range [][2]byte{{0, 1}, {1, 0}} { // who dials first depends on them
 					t.Run(fmt.Sprintf("silently=%v/ran=%v/away=%v/key=%d", silent, ran, away, keys[0]), func(t *testing.T) {

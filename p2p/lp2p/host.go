@@ -55,7 +55,7 @@ func newHost(o Options, g *gate) (host.Host, error) {
 	}
 	options := []libp2p.Option{
 		libp2p.Identity(sk),
-		libp2p.UserAgent("entrain"),
+		libp2p.UserAgent(agent()),
 		libp2p.Security(tls.ID, tls.New), libp2p.Security(noise.ID, noise.New),
 		libp2p.DefaultMuxers,
 		libp2p.EnableRelay(), libp2p.EnableHolePunching(),

@@ -45,6 +45,7 @@ import (
 	"time"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -195,7 +196,13 @@ func newNetwork(o Options, t times) (*Network, error) {
 	}
 	h.SetStreamHandler(blobProtocol, n.serveBlob)
 	h.SetStreamHandler(askProtocol, n.serveAsk)
+	named, err := h.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted))
+	if err != nil {
+		n.Close()
+		return nil, fmt.Errorf("start the peer-to-peer network: %w", err)
+	}
 	h.Network().Notify(n.members.notifiee())
+	n.start(func() { n.keepProcesses(named) })
 	n.start(n.keepConnected)
 	n.start(n.keepPlaces)
 	n.start(n.keepMeasuring)

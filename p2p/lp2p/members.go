@@ -23,8 +23,9 @@ import (
 
 // members are the peers to stay connected with.
 type members struct {
-	self key.Public
-	wake chan struct{} // holds a token when the list or a connection may have changed
+	self      key.Public
+	wake      chan struct{} // holds a token when the list or a connection may have changed
+	processes processes
 
 	listMu sync.Mutex // guards the list and its elements
 	list   []*member  // those to stay connected with first
@@ -44,7 +45,7 @@ type member struct {
 }
 
 func newMembers(self key.Public) *members {
-	return &members{self: self, wake: make(chan struct{}, 1)}
+	return &members{self: self, wake: make(chan struct{}, 1), processes: processes{at: map[network.Conn]string{}}}
 }
 
 func (m *members) changed() {
@@ -61,7 +62,10 @@ func (m *members) notifiee() network.Notifiee {
 			supersede(of, c)
 			m.changed()
 		},
-		DisconnectedF: func(network.Network, network.Conn) { m.changed() },
+		DisconnectedF: func(_ network.Network, c network.Conn) {
+			m.processes.forget(c)
+			m.changed()
+		},
 	}
 }
 
