@@ -65,7 +65,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // passing reports whether trying again may help.
-func passing(err error) bool { return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrFull) }
+func passing(err error) bool { return errors.Is(err, ErrUnreachable) }
 
 // slow replaces an expired context's error with ErrSlow and returns other errors unchanged.
 func slow(ctx context.Context, err *Error) *Error {

@@ -145,6 +145,14 @@ func asObject(w http.ResponseWriter) {
 }
 
 // Whatever the store or the way to it does, a reader gets the right bytes or the right error, after as many requests as make sense.
+// refuses answers with an error of S3's.
+func refuses(status int, code, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, message)
+	}
+}
+
 func TestFaultsOfTheWay(t *testing.T) {
 	p := publish(t)
 	if err := p.get(t.Context()); err != nil {
@@ -162,7 +170,10 @@ func TestFaultsOfTheWay(t *testing.T) {
 		asked int32
 	}{
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, bucket.ErrUnreachable, 3},
-		{"is full", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInsufficientStorage) }, bucket.ErrFull, 3},
+		{"is full", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInsufficientStorage) }, bucket.ErrFull, 1},
+		{"has no quota left", refuses(403, "QuotaExceeded", "denied due to quota exceeded"), bucket.ErrFull, 1}, // versitygw, Ceph
+		{"has no quota left, as MinIO says", refuses(400, "XMinioAdminBucketQuotaExceeded", "Bucket quota exceeded"), bucket.ErrFull, 1},
+		{"fills up", refuses(500, "InternalError", "cause(no space left on device)"), bucket.ErrFull, 1}, // MinIO
 		{"slows down", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, bucket.ErrUnreachable, 3},
 		{"cuts the connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, bucket.ErrUnreachable, 0}, // net/http tries idle connections again
 		{"truncates", func(w http.ResponseWriter, _ *http.Request) {

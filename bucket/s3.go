@@ -274,13 +274,20 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 		e.Kind, e.Cause = ErrMissing, nil
 	case code == http.StatusPreconditionFailed || code == http.StatusConflict:
 		e.Kind, e.Cause = ErrExists, nil
-	case code == http.StatusInsufficientStorage:
+	case isFull(answer):
 		e.Kind, e.Cause = ErrFull, nil
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 	default:
 		e.Kind = ErrRefused
 	}
 	return e
+}
+
+// isFull reports whether a store refuses an object for want of room. Stores name a quota's end
+// differently, and MinIO a full disk as its own failure unless the disk was full before.
+func isFull(answer minio.ErrorResponse) bool {
+	return answer.StatusCode == http.StatusInsufficientStorage || strings.HasSuffix(answer.Code, "QuotaExceeded") ||
+		strings.Contains(answer.Message, "no space left on device")
 }
 
 // allowance bounds the requests and response bytes of one operation, whatever the store answers.

@@ -131,8 +131,8 @@ type Saved struct {
 }
 
 // Stopping says that the participant wants to leave. The member withdraws from the run and starts
-// nothing new.
-type Stopping struct{}
+// nothing new. Not takes that back: the member joins again.
+type Stopping struct{ Not bool }
 
 func (StateChanged) event()       {}
 func (Tick) event()               {}

@@ -205,7 +205,7 @@ func (m *Machine) take(ev Event) {
 	case Saved:
 		m.checkpointSaved(ev)
 	case Stopping:
-		m.stopping = true
+		m.stopping = !ev.Not
 	}
 }
 

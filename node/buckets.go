@@ -70,7 +70,8 @@ type buckets struct {
 	// The own commitments of the last two windows.
 	newest, before dispute.Signed
 	healing        healing
-	tidied         coordinator.Round   // window of the last clean-up
+	tidied         coordinator.Round // window of the last clean-up
+	full           fullBucket
 	models         []coordinator.Round // windows of the newest whole models
 	model          wire.Hash
 	sent           uint64            // bytes written, as reported last
@@ -106,10 +107,9 @@ func (b *buckets) write(signed dispute.Signed) {
 	if signed.Commitment.Round > b.newest.Commitment.Round {
 		b.newest, b.before = signed, b.newest
 	}
-	b.put(signed.Commitment.Round, bucket.KindCommitment, id, signed.Append(nil), func(err error) {
+	b.put("writing a commitment", signed.Commitment.Round, bucket.KindCommitment, id, signed.Append(nil), func(err error) {
 		if err != nil {
 			delete(b.putting, id)
-			b.node.note("writing a commitment to the bucket: " + err.Error())
 		}
 	})
 }
@@ -182,7 +182,10 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 			b.write(signed)
 		}
 	}
-	b.put(a.Round, bucket.KindReveal, a.Payload, body, done)
+	b.put("revealing", a.Round, bucket.KindReveal, a.Payload, body, func(err error) {
+		b.revealed(a, body, err)
+		done(err)
+	})
 }
 
 // applied writes the values on the slice of the window that was applied.
@@ -196,11 +199,7 @@ func (b *buckets) applied(a client.Apply, v *blobs.Version) {
 	var body []byte
 	n.cfg.Loop.Work(0, func() { body = n.slicer.StateSlice(v.Values, a.Seed) }, func() {
 		v.Uses--
-		b.put(a.Of, bucket.KindState, v.Root, body, func(err error) {
-			if err != nil {
-				n.note("writing a slice of the agreed parameters to the bucket: " + err.Error())
-			}
-		})
+		b.put("writing a slice of the agreed parameters", a.Of, bucket.KindState, v.Root, body, func(error) {})
 	})
 }
 
@@ -219,6 +218,7 @@ func (b *buckets) putModel(round coordinator.Round, v *blobs.Version, within tim
 		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.Values)), within, func(_ wire.Hash, err error) {
 			ended()
 			v.Uses--
+			b.wrote("writing the model", err)
 			done(err)
 		})
 	})
@@ -270,11 +270,12 @@ func (b *buckets) track(start func(ended func()) (stop func())) {
 	b.stops[id] = start(func() { delete(b.stops, id) })
 }
 
-// put writes an own object.
-func (b *buckets) put(round coordinator.Round, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
+// put writes an own object; what says what that is for.
+func (b *buckets) put(what string, round coordinator.Round, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
 	b.track(func(ended func()) func() {
 		return b.x.Put(b.x.Name(b.run(), round, kind, content), body, putFor, func(err error) {
 			ended()
+			b.wrote(what, err)
 			done(err)
 		})
 	})
@@ -309,8 +310,16 @@ func (b *buckets) entered(round coordinator.Round) {
 		b.model, b.models = saved.Params, append(b.models, at)
 		b.models = b.models[max(0, len(b.models)-2):]
 	}
-	keep := max(windowsKept, coordinator.Round(3*n.state.Config().ScoreWindows))
-	if round < b.tidied+tidyEvery || round <= keep {
+	if round >= b.tidied+tidyEvery {
+		b.tidy(max(windowsKept, coordinator.Round(3*n.state.Config().ScoreWindows)))
+	}
+}
+
+// tidy removes the own objects of all windows but the newest, and those that lead from the last
+// whole models to the newest parameters.
+func (b *buckets) tidy(keep coordinator.Round) {
+	n, round := b.node, b.node.state.Round()
+	if round <= keep {
 		return
 	}
 	b.tidied = round

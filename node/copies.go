@@ -32,11 +32,7 @@ type helper interface {
 const lackFor = 2 * time.Second
 
 func (b *buckets) lack(a client.Lack) {
-	b.put(a.Round, bucket.KindLack, wire.Hash{}, a.Members, func(err error) {
-		if err != nil {
-			b.node.note("saying which results this member lacks: " + err.Error())
-		}
-	})
+	b.put("saying which results this member lacks", a.Round, bucket.KindLack, wire.Hash{}, a.Members, func(error) {})
 }
 
 func (b *buckets) askLacks(a client.AskLacks, done func([][]byte)) {
@@ -76,11 +72,7 @@ func (b *buckets) copy(a client.Copy) {
 		if c.ID != a.ID || !ok {
 			continue
 		}
-		b.put(a.Round, bucket.KindCopy, a.ID, bucket.AppendCopy(nil, c.Signed, reveal), func(err error) {
-			if err != nil {
-				n.note("copying a result of member " + n.memberName(a.Member) + ": " + err.Error())
-			}
-		})
+		b.put("copying a result of member "+n.memberName(a.Member), a.Round, bucket.KindCopy, a.ID, bucket.AppendCopy(nil, c.Signed, reveal), func(error) {})
 	}
 }
 

@@ -77,7 +77,6 @@ func (n *Node) reveal(a client.Reveal) {
 	}, func() {
 		n.exchange.(publisher).reveal(a, body, func(err error) {
 			if err != nil {
-				n.note("revealing: " + err.Error())
 				n.step(client.Revealed{Round: a.Round})
 				return
 			}

@@ -96,10 +96,11 @@ func (n *Node) late(m coordinator.Message, err error) bool {
 	}
 	switch code {
 	case coordinator.ErrPhase, coordinator.ErrEpoch, coordinator.ErrRound, coordinator.ErrStage, coordinator.ErrDispute,
-		coordinator.ErrDuplicate: // it was in a block before this node saw it there
+		// It was in a block before this node saw it there.
+		coordinator.ErrDuplicate, coordinator.ErrAlreadyMember:
 		return true
 	case coordinator.ErrNotMember:
-		return n.onStop != nil // it has left
+		return n.was // it has left
 	case coordinator.ErrEjected:
 		_, fraud := m.(coordinator.Equivocation)
 		return fraud // another member proved it first

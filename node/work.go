@@ -385,9 +385,6 @@ func (n *Node) checkpoint(a client.Save) {
 		// The run relies on this member for newcomers as well, who get the model from its bucket.
 		within := time.Duration(n.state.Config().CooldownMs) * time.Millisecond
 		x.putModel(a.Round, v, within, func(err error) {
-			if err != nil {
-				n.note("writing the model to the bucket: " + err.Error())
-			}
 			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: err == nil})
 		})
 	})

@@ -170,7 +170,7 @@ func (p *Participant) mine(ctx context.Context, cfg *node.Config) error {
 	if !p.Trainer.Spec.Buckets() {
 		return nil
 	}
-	writer, registered, err := p.Mining.open(ctx, p.Getenv, p.Key)
+	writer, registered, err := p.Mining.open(ctx, p.Getenv, p.Key, p.member)
 	if err != nil {
 		return err
 	}
@@ -184,8 +184,9 @@ func (p *Participant) mine(ctx context.Context, cfg *node.Config) error {
 	return nil
 }
 
-// open tests the bucket, and returns what writes to it until ctx ends, and where others read it.
-func (m Mining) open(ctx context.Context, getenv func(string) string, k key.Private) (*bucket.Writer, string, error) {
+// open tests the bucket, and returns what writes to it until ctx ends, and where others read it. A
+// member of the run that comes back may have a full one: its node makes room, or leaves the run.
+func (m Mining) open(ctx context.Context, getenv func(string) string, k key.Private, member bool) (*bucket.Writer, string, error) {
 	own, read, err := m.Places(getenv)
 	if err == nil {
 		err = m.reached(read)
@@ -199,7 +200,8 @@ func (m Mining) open(ctx context.Context, getenv func(string) string, k key.Priv
 	}
 	client := bucket.NewClient(bucket.S3Options{})
 	context.AfterFunc(ctx, client.Close)
-	if err := m.Probe(ctx, client, own, read, k.Public().String()[:16]); err != nil {
+	err = m.Probe(ctx, client, own, read, k.Public().String()[:16])
+	if err != nil && !(member && errors.Is(err, bucket.ErrFull)) {
 		return nil, "", err
 	}
 	store, err := client.Open(own)

@@ -92,6 +92,7 @@ const finishPatience = time.Millisecond
 type Participant struct {
 	Options
 	id       wire.Hash // the run's
+	member   bool      // it was one when New looked
 	Text     []byte    // the run's specification
 	Client   ledger.Chain
 	Trainer  *trainer.Trainer
@@ -133,6 +134,9 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 			err = errors.Join(err, part.Close())
 		}
 	}()
+	if i, ok := on.Snapshot.State.Find(p.Key.Public()); ok {
+		part.member = on.Snapshot.State.Status(i).Present()
+	}
 	if err := errors.Join(removeLeftovers(p.State), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	var writer *bucket.Writer
 	var registered string
 	if o.Getenv("ENTRAIN_BUCKET") != "" {
-		if writer, registered, err = o.Mining.open(work, o.Getenv, o.Key); err != nil {
+		if writer, registered, err = o.Mining.open(work, o.Getenv, o.Key, false); err != nil {
 			return nil, fmt.Errorf("the bucket that ENTRAIN_BUCKET names: %w", err)
 		}
 	}

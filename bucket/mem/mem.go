@@ -31,6 +31,7 @@ type Faults struct {
 	Lost    int           // chance that a put that succeeds is lost
 	Silent  bool          // nothing is ever answered
 	Refuse  bool          // the credentials are no longer valid
+	Full    bool          // puts find no room
 	Endless bool          // listings never end
 
 	// Serve, if not nil, replaces the answer to a read of a key, for lies of other kinds. It
@@ -188,6 +189,9 @@ func (s *store) Put(ctx context.Context, key string, body io.ReaderAt, size int6
 	defer s.world.mu.Unlock()
 	if s.at.AccessKey == "" {
 		return s.fault("put", key, bucket.ErrRefused, errors.New("without credentials the bucket can only be read"))
+	}
+	if c.faults.Full {
+		return s.fault("put", key, bucket.ErrFull, nil)
 	}
 	path := s.path(key)
 	if _, ok := c.objects[path]; ok && ifAbsent {

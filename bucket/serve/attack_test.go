@@ -442,3 +442,55 @@ func FuzzKeys(f *testing.F) {
 		}
 	})
 }
+
+// The server's owner is told once of what keeps clients from their objects, and clients are told
+// what is wrong.
+func TestFaultsAreToldOnce(t *testing.T) {
+	s := alone(t)
+	var told []string
+	s.faults.tell = func(text string) { told = append(told, text) }
+	heard := func(what string, texts ...string) {
+		t.Helper()
+		if len(told) != len(texts) {
+			t.Errorf("%s: told %q", what, told)
+		}
+		for i, text := range texts[:min(len(texts), len(told))] {
+			if !strings.Contains(told[i], text) {
+				t.Errorf("%s: told %q, want %q", what, told[i], text)
+			}
+		}
+		told = nil
+	}
+	fails := func(body string, err error) *http.Request {
+		r := signed("PUT", "/box/x", body, true)
+		r.Body = io.NopCloser(iotest.ErrReader(fmt.Errorf("write: %w", err)))
+		return r
+	}
+	for range 3 {
+		expect(t, "full", s, fails("a large object", syscall.ENOSPC), 507, "InsufficientStorage")
+		expect(t, "quota", s, fails("a large object", syscall.EDQUOT), 507, "InsufficientStorage")
+		expect(t, "small", s, signed("PUT", "/box/small", "x", true), 200, "") // says nothing of large ones
+	}
+	heard("a full disk", "is full")
+	expect(t, "room", s, signed("PUT", "/box/x", "a large object", true), 200, "")
+	heard("room", "room again")
+	expect(t, "full", s, fails("a large object", syscall.ENOSPC), 507, "InsufficientStorage")
+	heard("full once more", "is full")
+
+	forged := signed("GET", "/box/x", "", true)
+	forged.Header.Set("Authorization", strings.Replace(forged.Header.Get("Authorization"), "Signature=", "Signature=0", 1))
+	access, secret := Credentials("root-secret", "gone", true)
+	gone := httptest.NewRequest("GET", "http://host/gone/x", nil)
+	gone.Header.Set("X-Amz-Content-Sha256", emptyHash)
+	gone = signer.SignV4(*gone, access, secret, "", "us-east-1")
+	for range 2 {
+		expect(t, "wrong name", s, signed("GET", "/bxo/x", "", true), 403, `those of bucket &#34;box&#34;`)
+		expect(t, "gone", s, gone, 404, "NoSuchBucket")
+		expect(t, "forged", s, forged.Clone(t.Context()), 403, "SignatureDoesNotMatch")
+		expect(t, "disk", s, fails("x", syscall.EROFS), 500, "InternalError")
+		expect(t, "cut off", s, fails("x", io.ErrUnexpectedEOF), 500, "InternalError")
+		expect(t, "missing", s, signed("GET", "/box/none", "", true), 404, "NoSuchKey")
+		expect(t, "reader", s, signed("PUT", "/box/x", "x", false), 403, "only read")
+	}
+	heard("clients that do not get what they ask for", `"bxo" with the credentials of "box"`, "entrain bucket DIR gone", "another secret", "read-only file system")
+}

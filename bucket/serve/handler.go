@@ -3,12 +3,12 @@ package serve
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -25,7 +25,6 @@ var (
 	errBadChecksum    = &failure{400, "InvalidRequest", "The checksum's algorithm is not supported."}
 	errBadChunk       = &failure{400, "InvalidRequest", "The body is not in aws-chunked form."}
 	errBadKey         = &failure{400, "InvalidArgument", "The key is not valid UTF-8, or empty, or has a zero byte."}
-	errBadName        = &failure{400, "InvalidBucketName", "The bucket's name is not valid."}
 	errBadPart        = &failure{400, "InvalidPart", "A part is missing, or its tag is another."}
 	errBadPartNumber  = &failure{400, "InvalidArgument", "Part numbers are 1 to 10000."}
 	errBadQuery       = &failure{400, "InvalidArgument", "The query is not valid."}
@@ -44,6 +43,7 @@ var (
 	errNotImplemented = &failure{501, "NotImplemented", "This server does not do this: it serves plain objects."}
 	errPartOrder      = &failure{400, "InvalidPartOrder", "Parts are not in ascending order."}
 	errRange          = &failure{416, "InvalidRange", "The range begins after the object's end."}
+	errReader         = &failure{403, "AccessDenied", "The credentials may only read."}
 	errSkewed         = &failure{403, "RequestTimeTooSkewed", "The request's time is too far from the server's, or it has expired."}
 	errTooLarge       = &failure{400, "EntityTooLarge", "The body is larger than 5 GiB."}
 	errTooSmall       = &failure{400, "EntityTooSmall", "A part other than the last is smaller than 5 MiB."}
@@ -62,6 +62,7 @@ type request struct {
 	r           *http.Request
 	query       url.Values
 	bucket, key string
+	own         string // the bucket that the access key is of
 	signature   signature
 }
 
@@ -75,6 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = q.answer()
 	}
+	s.faults.note(s, q, err)
 	if err != nil {
 		q.fail(err)
 	}
@@ -116,6 +118,10 @@ func (s *Server) admit(q *request) (err error) {
 			return errUnknownKey
 		}
 	}
+	if s.Location(own, write).Check() != nil {
+		return errUnknownKey
+	}
+	q.own = own
 	if err := q.signature.check(q.r, secretOf(s.config.Secret, q.signature.access), s.now()); err != nil {
 		return err
 	}
@@ -124,11 +130,11 @@ func (s *Server) admit(q *request) (err error) {
 		q.bucket = own // to list the buckets
 	}
 	reads := q.r.Method == http.MethodGet || q.r.Method == http.MethodHead
-	if q.bucket != own || !reads && !write {
-		return errDenied
-	}
-	if s.Location(own, write).Check() != nil {
-		return errBadName
+	switch {
+	case q.bucket != own:
+		return &failure{errDenied.status, errDenied.code, fmt.Sprintf("The credentials are those of bucket %q, and of no other.", own)}
+	case !reads && !write:
+		return errReader
 	}
 	making := q.r.Method == http.MethodPut && q.key == "" && len(q.query) == 0
 	if !making && !q.has(q.bucket) {
@@ -221,7 +227,7 @@ type xmlError struct {
 // fail answers with an error.
 func (q *request) fail(err error) {
 	f := errInternal
-	if !errors.As(err, &f) && errors.Is(err, syscall.ENOSPC) {
+	if !errors.As(err, &f) && full(err) {
 		f = errFull
 	}
 	if f == errSkewed {

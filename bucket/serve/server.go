@@ -23,6 +23,9 @@ type Config struct {
 	Addr      string // host:port to listen on; "" is a free port of 127.0.0.1
 	Secret    string // from which the credentials of all buckets follow
 	Cert, Key string // files for TLS, or empty
+	// Tell, if not nil, takes what the server's owner should know: each fault once. It is called by
+	// one goroutine at a time.
+	Tell func(string)
 }
 
 // Limits of the server. A client that stays within them can still fill the disk, so write
@@ -43,6 +46,7 @@ type Server struct {
 	addr   string
 	ended  chan struct{}
 	now    func() time.Time
+	faults faults
 }
 
 // Start starts a server, which runs until Close is called or ctx ends.
@@ -53,7 +57,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if c.Addr == "" {
 		c.Addr = "127.0.0.1:0"
 	}
-	s := &Server{config: c, ended: make(chan struct{}), now: time.Now}
+	s := &Server{config: c, ended: make(chan struct{}), now: time.Now, faults: faults{tell: c.Tell}}
 	var err error
 	if s.store, err = openStore(c.Dir); err != nil {
 		return nil, fmt.Errorf("start S3 server: %w", err)

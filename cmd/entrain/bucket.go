@@ -72,7 +72,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 		return err
 	}
 	defer unlock()
-	s, err := serve.Home(ctx, o.dir, o.buckets, o.public, serve.Config{Addr: o.addr, Cert: o.cert, Key: o.key})
+	s, err := serve.Home(ctx, o.dir, o.buckets, o.public, serve.Config{Addr: o.addr, Cert: o.cert, Key: o.key, Tell: c.tell})
 	if err != nil {
 		return err
 	}
