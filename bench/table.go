@@ -119,6 +119,9 @@ func (o StepOptions) check() error {
 	if o.Threads < 1 || o.Threads > exact.MaxWorkers {
 		return fmt.Errorf("--workers %d: want 1 to %d", o.Threads, exact.MaxWorkers)
 	}
+	if o.Sequence < 0 {
+		return fmt.Errorf("--sequence %d: want at least 1, or 0 for the default", o.Sequence)
+	}
 	if o.Steps < 1 || o.Steps > stepsMax || o.Batch < 1 || o.Batch > stepsMax {
 		return fmt.Errorf("--steps %d --batch %d: want at least 1 of each, at most %d", o.Steps, o.Batch, stepsMax)
 	}

@@ -59,6 +59,9 @@ func (r Replica) Init() ([]comet.Place, error) {
 	if (r.ID == "") == (r.Genesis == "") {
 		return nil, errors.New("say either --chain-id NAME for a new chain, or URLs or --genesis FILE for a replica of an existing one")
 	}
+	if r.Block < 0 || r.Block > 0 && r.Block < time.Millisecond || r.Block > time.Minute {
+		return nil, fmt.Errorf("--block %s: want 1ms to 1m", r.Block)
+	}
 	o := comet.Options{Chain: r.ID, API: r.API, Peers: r.Peers, Block: r.Block, Stake: r.Bond}
 	for _, s := range r.Creators {
 		k, err := key.ParsePublic(s)
@@ -106,7 +109,7 @@ func (r Replica) places() (list []comet.Place, err error) {
 	}
 	switch {
 	case n < 1 || n > host.SeatsMax:
-		return nil, fmt.Errorf("%d replicas: want 1 to %d", n, host.SeatsMax)
+		return nil, fmt.Errorf("--replicas %d: want 1 to %d", n, host.SeatsMax)
 	case len(r.Public) > 0 && len(r.Public) != n:
 		return nil, fmt.Errorf("--public %d times, with --replicas %d: want one for each", len(r.Public), n)
 	case n > 1 && r.API != "":

@@ -56,8 +56,8 @@ func TestPlaces(t *testing.T) {
 		public []string
 		want   string
 	}{
-		{-1, "", nil, "-1 replicas"},
-		{host.SeatsMax + 1, "", nil, "replicas: want"},
+		{-1, "", nil, "--replicas -1"},
+		{host.SeatsMax + 1, "", nil, "--replicas 101: want"},
 		{2, "", []string{"a"}, "--public 1 times"},
 		{2, "127.0.0.1:1", nil, "--api"},
 		{0, "", []string{"0.0.0.0"}, "at which others reach"},

@@ -35,7 +35,7 @@ The prompt is cut into tokens by the checkpoint's tokenizer.json. What spells a 
 				return fmt.Errorf("--tokens %d: want at least 1", tokens)
 			}
 			if err := g.Sampling.Check(); err != nil {
-				return err
+				return fmt.Errorf("--%w", err)
 			}
 			dir, release, err := from.local(cmd.Context(), c, args[0])
 			if err != nil {
