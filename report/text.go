@@ -62,9 +62,9 @@ func statusWindows(out, table io.Writer, r view.Run) {
 		if n := len(r.Rounds); n > 0 {
 			now = r.Rounds[n-1]
 		}
-		fmt.Fprintf(out, "window      %d of %d blocks each; %d of %d commitments are on the chain", v.Window, v.WindowBlocks, now.OnChain, now.Expected)
+		fmt.Fprintf(out, "window      %d, of %s; %d of %d commitments are on the chain", v.Window, v.Blocks(), now.OnChain, now.Expected)
 		if v.DeadlineHeight > 0 {
-			fmt.Fprintf(out, "; it ends at height %d", v.DeadlineHeight)
+			fmt.Fprintf(out, "; it ends with %s", v.EndBlock())
 		}
 		fmt.Fprintln(out)
 	}
@@ -75,7 +75,7 @@ func statusWindows(out, table io.Writer, r view.Run) {
 	if v.Scoring > 0 {
 		stage = fmt.Sprintf("validators are %s scores of period %d", v.Stage, v.Scoring)
 	}
-	fmt.Fprintf(out, "scores      period %d of %d windows each; %s; %s tokens a period, %s so far\n", v.Current, v.ScoreWindows, stage,
+	fmt.Fprintf(out, "scores      period %d, of %d windows; %s; %s tokens a period, %s so far\n", v.Current, v.ScoreWindows, stage,
 		view.Thousands(v.Emission), view.Thousands(v.Given))
 	if t := r.Trust; t != nil && t.Treasury < v.Emission {
 		fmt.Fprintf(out, "pay         the treasury has %s tokens, less than a period takes: entrain wallet send %s TOKENS fills it\n", view.Thousands(t.Treasury), r.Name)

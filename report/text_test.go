@@ -90,14 +90,18 @@ func TestStatusShowsScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"window      5 of 10 blocks each; 0 of 1 commitments are on the chain; it ends at height 50",
-		"scores      period 3 of 2 windows each; validators are committing scores of period 2; 100 tokens a period, 100 so far",
+		"window      5, of 10 blocks; 0 of 1 commitments are on the chain; it ends with block 50",
+		"scores      period 3, of 2 windows; validators are committing scores of period 2; 100 tokens a period, 100 so far",
 		"nothing  1.00       20      20",
 		"active, immune  3        0       +0.500  +0.500  1.000   80      80",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())
 		}
+	}
+	run.Windows.Bittensor = true
+	if err := report.Status(&out, run); err != nil || !strings.Contains(out.String(), "5, of 10 of Bittensor's blocks; 0 of 1 commitments are on the chain; it ends with Bittensor's block 50") {
+		t.Errorf("status does not say whose blocks: %v\n%s", err, out.String())
 	}
 	run.Trust.Treasury = 99
 	run.Windows.Validators = nil

@@ -59,7 +59,7 @@ Commitment Run Epoch Round Member Share Payload PayloadBytes Prev State Work Par
 TieVote Member Vote Trace
 Conviction Number Round Member Key Offence By ByKey Slashed Evidence FirstRound LastRound Results AtMs
 Windows Whole WindowsHead Commits Validators SeatsTold Period
-WindowsHead Buckets WindowBlocks DeadlineHeight Window ScoreWindows Current Scoring Stage Emission ValidatorPercent Given Taken
+WindowsHead Buckets WindowBlocks DeadlineHeight Window ScoreWindows Current Scoring Stage Emission ValidatorPercent Given Taken Bittensor
 Commits Round Count
 Validator Seat Key Payee Stake Balance Earned Trust Since SinceMs
 Scores Period First Last Settled Members Validators

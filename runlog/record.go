@@ -169,8 +169,9 @@ type WindowsHead struct {
 	Stage            score.Stage `json:"stage"`
 	Emission         uint64      `json:"emission"` // tokens in a period
 	ValidatorPercent uint8       `json:"validator_percent"`
-	Given            uint64      `json:"given"` // tokens given for scores so far
-	Taken            uint64      `json:"taken"` // tokens taken back by penalties so far
+	Given            uint64      `json:"given"`               // tokens given for scores so far
+	Taken            uint64      `json:"taken"`               // tokens taken back by penalties so far
+	Bittensor        bool        `json:"bittensor,omitempty"` // windows count its blocks
 }
 
 // Commits is the number of commitments to a round that are on the chain.

@@ -129,6 +129,7 @@ func digestWindows(s coordinator.State) *Windows {
 		Buckets: c.Exchange == coordinator.Buckets, WindowBlocks: c.WindowBlocks,
 		DeadlineHeight: s.DeadlineHeight(), Window: uint32(s.Window()), ScoreWindows: c.ScoreWindows,
 		Current: s.Period(), Emission: c.Emission, ValidatorPercent: c.ValidatorPercent,
+		Bittensor: c.Clock != 0,
 	}}
 	w.Scoring, w.Stage = s.Scoring()
 	w.Given, w.Taken = s.Emitted()

@@ -58,7 +58,7 @@ func (f *frame) standing() []string {
 		phase += ", at most " + clock(r.CountdownMs) + " left"
 	}
 	if w := r.Windows; w != nil && w.DeadlineHeight > 0 {
-		phase += fmt.Sprintf(", window %d to block %d", w.Window, w.DeadlineHeight)
+		phase += fmt.Sprintf(", window %d to %s", w.Window, w.EndBlock())
 	}
 	if r.Pausing {
 		phase += ", pausing after this epoch"

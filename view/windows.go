@@ -18,6 +18,22 @@ type Windows struct {
 	Period     *Period     `json:"period,omitempty"` // settled last
 }
 
+// Blocks returns how long a window is, and by whose blocks if they are not the chain's.
+func (w *Windows) Blocks() string {
+	if w.Bittensor {
+		return fmt.Sprintf("%d of Bittensor's blocks", w.WindowBlocks)
+	}
+	return fmt.Sprintf("%d blocks", w.WindowBlocks)
+}
+
+// EndBlock returns the block with which the window ends.
+func (w *Windows) EndBlock() string {
+	if w.Bittensor {
+		return fmt.Sprintf("Bittensor's block %d", w.DeadlineHeight)
+	}
+	return fmt.Sprintf("block %d", w.DeadlineHeight)
+}
+
 // Validator is a validator of a run.
 type Validator struct {
 	Seat    uint32 `json:"seat"`

@@ -28,7 +28,7 @@ export function scores(main, context) {
   }
   function draw(d) {
     fill(about, d.known ? facts(
-      d.buckets && ["Windows", `${plural(d.window_blocks, "block")} each; ${d.finished ? "the run has finished" : d.deadline_height > 0 ? `window ${count(d.window)} ends with block ${count(d.deadline_height)}` : `window ${count(d.window)} is over, its results are being witnessed`}`],
+      d.buckets && ["Windows", `${d.bittensor ? `${count(d.window_blocks)} of Bittensor's blocks` : plural(d.window_blocks, "block")} each; ${d.finished ? "the run has finished" : d.deadline_height > 0 ? `window ${count(d.window)} ends with ${d.bittensor ? "Bittensor's " : ""}block ${count(d.deadline_height)}` : `window ${count(d.window)} is over, its results are being witnessed`}`],
       ["Periods", `${plural(d.score_windows, "window")} each${d.finished ? "" : `; this is period ${count(d.current)}`}${d.scoring ? `, validators are ${d.stage} scores of period ${count(d.scoring)}` : ""}`],
       ["Emission", `${plural(d.emission, "token")} a period, ${d.validator_percent} % of it for validators`],
       ["So far", `${plural(d.given, "token")} given${d.taken ? `, ${plural(d.taken, "token")} taken back` : ""}`]) : h("p", {}, "This run has no validators: accepted results earn one point a sequence."));
