@@ -142,8 +142,8 @@ func (h Hosting) Run(ctx context.Context, take func(context.Context, Hosted) err
 		go func() {
 			err := run()
 			if err != nil {
-				err = fmt.Errorf("%s: %w", what, err)
-				h.say("this machine's member stops, which may take a minute: %v", err)
+				err = &onchain.EndedError{What: what, Err: err}
+				h.say("this machine's member stops: %v", err)
 				giveUp(err)
 			}
 			ended <- err

@@ -254,7 +254,7 @@ func (p *Participant) Run(ctx context.Context) error {
 	p.node = n
 	go p.tellPeers(work)
 	p.loop.Post(n.Start)
-	defer context.AfterFunc(ctx, func() { p.loop.Post(p.leave) })()
+	defer context.AfterFunc(ctx, func() { p.loop.Post(func() { p.leave(context.Cause(ctx)) }) })()
 	if err := p.loop.Run(work); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -270,10 +270,14 @@ func (p *Participant) Run(ctx context.Context) error {
 	return err
 }
 
-// leave stops the node. It does not wait for a withdrawal that the chain of a finished run refuses.
-func (p *Participant) leave() {
+// leave stops the node. It does not wait for a withdrawal that the chain of a finished run refuses,
+// nor for any if the chain has ended, as the cause of leaving says.
+func (p *Participant) leave(cause error) {
 	patience := stopPatience
-	if p.finished {
+	switch {
+	case errors.As(cause, new(*onchain.EndedError)):
+		patience = 0
+	case p.finished:
 		patience = finishPatience
 	}
 	p.node.Stop(patience, p.end)
