@@ -152,7 +152,8 @@ func Ensure(path string, encrypt bool, ask func(prompt string) ([]byte, error)) 
 	if k, err = New(rand.Reader); err != nil {
 		return k, false, err
 	}
-	return k, true, Write(path, k, phrase)
+	err = Write(path, k, phrase)
+	return k, err == nil, err
 }
 
 // askTwice asks for a new passphrase.

@@ -129,3 +129,16 @@ func writeText(t *testing.T, path, text string) string {
 	}
 	return path
 }
+
+// A key that could not be written was not made.
+func TestAKeyThatIsNotWrittenIsNotMade(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no directory that takes no files is known here")
+	}
+	if _, made, err := Ensure("/proc/entrain/key", false, noPassphrase); made || err == nil {
+		t.Errorf("made: %v, %v", made, err)
+	}
+	if _, made, err := Ensure(filepath.Join(t.TempDir(), "key"), false, noPassphrase); !made || err != nil {
+		t.Errorf("made: %v, %v", made, err)
+	}
+}
