@@ -89,6 +89,7 @@ type run struct {
 	// frozen is a copy of live as of the last commit, which never changes: readers get it. The
 	// state's hash belongs to it.
 	frozen  []byte
+	pages   []merkle.Hash     // leaves of its hash
 	view    coordinator.State // on frozen
 	hash    wire.Hash
 	history merkle.Tree // over all states so far: see Change
@@ -215,10 +216,15 @@ func (h *Host) Deliver(b []byte) error {
 	if err := t.Verify(h.genesis.Chain); err != nil {
 		return err
 	}
+	return h.DeliverVerified(t)
+}
+
+// DeliverVerified is Deliver for a transaction that Tx.Verify has found good.
+func (h *Host) DeliverVerified(t Tx) error {
 	if err := h.Admit(t, h.timeMs); err != nil {
 		return err
 	}
-	err = h.execute(t.Sender, t.Body)
+	err := h.execute(t.Sender, t.Body)
 	h.accounts.take(&t, CodeOf(err))
 	h.balanced("transaction " + t.ID.String())
 	return err

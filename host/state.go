@@ -86,9 +86,20 @@ func (h *Host) runLeaves() []wire.Hash {
 	return list
 }
 
-// freeze makes the present state the one that readers get.
+// freeze makes the present state the one that readers get. It hashes the pages that have changed:
+// most of a large run's state seldom does.
 func (r *run) freeze() {
-	r.frozen, r.hash = slices.Clone(r.live), r.state.Hash()
+	const size = coordinator.PageBytes
+	if r.frozen == nil {
+		r.pages = make([]merkle.Hash, uint(len(r.live))/size)
+	}
+	for i := range r.pages {
+		page := r.live[i*size:][:size]
+		if r.frozen == nil || !same(page, r.frozen[i*size:][:size]) {
+			r.pages[i] = merkle.Leaf(page)
+		}
+	}
+	r.frozen, r.hash = slices.Clone(r.live), merkle.Root(r.pages)
 	view, err := coordinator.Open(r.frozen)
 	if err != nil {
 		panic(text("host: run ", quote(r.name), ": state of its own making: ", err))
