@@ -96,7 +96,7 @@ func (m *Machine) readCases() {
 	clear(m.cases[len(kept):])
 	m.cases, m.duties = kept, m.duties[:0]
 	for _, cs := range m.cases {
-		if cs.check || cs.disputed {
+		if cs.check && !cs.verify.sent || cs.disputed {
 			m.duties = append(m.duties, cs)
 		}
 	}

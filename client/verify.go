@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -237,6 +239,7 @@ func (m *Machine) verdictSubmitted(ev Submitted) {
 	if cs != nil {
 		cs.verify.sending = false
 		cs.verify.sent = cs.verify.sent || ev.Err == nil
+		m.duties = slices.DeleteFunc(m.duties, func(o *openCase) bool { return o == cs && o.verify.sent && !o.disputed })
 	}
 }
 
