@@ -75,6 +75,12 @@ func (h *Host) Supply() uint64 { return h.bank.supply }
 // Balance returns the tokens in the purse of k, which are those it can pay with.
 func (h *Host) Balance(k key.Public) uint64 { return h.bank.tokens(k) }
 
+// Purses returns a hash of what all keys have.
+func (h *Host) Purses() wire.Hash {
+	purses, _ := h.bank.sums()
+	return purses
+}
+
 // Pool describes a pool.
 type Pool struct {
 	Name     string     `json:"name"`

@@ -13,6 +13,7 @@ import (
 type invariants struct {
 	seen     uint64 // height that was looked at last
 	height   uint64 // of the last change
+	judged   uint64 // likewise, for inspectRun
 	finished bool   // the run is
 	holders  int    // since it is, honest participants with the agreed parameters
 	// params holds the hash of the parameters at the start of each round, from the first
@@ -36,20 +37,16 @@ func (n *network) inspect() {
 		return
 	}
 	c.seen = seen
-	if c.params == nil {
-		c.claims = map[coordinator.Round]map[int]wire.Hash{}
-		c.params, c.settled, c.paid = map[coordinator.Round]wire.Hash{}, map[coordinator.Round]bool{}, map[coordinator.Round]bool{}
-	}
 	v, ok := n.chain.Host().View(runName)
 	if !ok {
 		return
 	}
+	if !n.cfg.crowded() {
+		n.inspectRun()
+	}
 	members := n.takeTouched()
 	if v.Changed != c.height {
 		c.height, c.finished = v.Changed, v.State.Phase() == coordinator.Finished
-		c.forget(v.State.Round())
-		n.inspectState(v.State)
-		n.inspectTrust(v.State)
 		if c.finished || v.State.Rollbacks() > 0 {
 			members = n.members // as they were seen before, they count otherwise now
 		}
@@ -67,6 +64,31 @@ func (n *network) inspect() {
 	}
 }
 
+// inspectRun checks what must hold of the run if it has changed: in a crowd, after the ledger's
+// blocks and beside the parts.
+func (n *network) inspectRun() {
+	c := &n.check
+	v, ok := n.chain.Host().View(runName)
+	if !ok || v.Changed == c.judged {
+		return
+	}
+	c.judged = v.Changed
+	c.forget(v.State.Round())
+	var sum totals
+	for i := range v.State.Count() {
+		m := v.State.Member(i)
+		sum.points, sum.tokens = sum.points+m.Points, sum.tokens+m.Stake+m.Balance
+	}
+	n.inspectState(v.State, sum)
+	n.inspectTrust(v.State, sum)
+}
+
+// totals is what all members have together.
+type totals struct {
+	points uint64
+	tokens uint64 // stakes and balances
+}
+
 // inspectParams compares the parameters of participants in the same round. A rollback clears
 // earlier rounds.
 func (n *network) inspectParams(s coordinator.State, members []*participant) {
@@ -80,11 +102,8 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 		return // only some have rolled back
 	}
 	for _, p := range members {
-		if p.node == nil || n.cfg.kind(p.index) != "" {
-			continue
-		}
-		round, hash, ok := p.node.Params()
-		if !ok || round == 0 || round == p.seenRound && hash == p.seenHash && c.rollback == p.seenRollback {
+		round, hash, ok := p.unseen()
+		if !ok {
 			continue
 		}
 		p.seenRound, p.seenHash, p.seenRollback = round, hash, c.rollback
@@ -107,6 +126,17 @@ func (n *network) inspectParams(s coordinator.State, members []*participant) {
 	}
 }
 
+// unseen returns an honest participant's parameters, if they have changed since inspectParams
+// looked at them.
+func (p *participant) unseen() (round coordinator.Round, hash wire.Hash, ok bool) {
+	if p.node == nil || p.network.cfg.kind(p.index) != "" {
+		return 0, hash, false
+	}
+	round, hash, ok = p.node.Params()
+	seen := round == p.seenRound && hash == p.seenHash && p.network.check.rollback == p.seenRollback
+	return round, hash, ok && round != 0 && !seen
+}
+
 // forget drops what is known of rounds long over.
 func (c *invariants) forget(now coordinator.Round) {
 	maps.DeleteFunc(c.params, func(round coordinator.Round, _ wire.Hash) bool { return round+8 < now })
@@ -114,7 +144,7 @@ func (c *invariants) forget(now coordinator.Round) {
 }
 
 // inspectState checks the rounds that became final.
-func (n *network) inspectState(s coordinator.State) {
+func (n *network) inspectState(s coordinator.State, sum totals) {
 	c := &n.check
 	for number := s.Round() - min(s.Round(), 4) + 1; number <= s.Round(); number++ {
 		r, ok := s.At(number)
@@ -159,12 +189,8 @@ func (n *network) inspectState(s coordinator.State) {
 	if least := c.points + s.PointsVerified(); s.PointsTotal() < least || s.PointsTotal() > least+c.ejected {
 		n.fail("round %d: %d points were given for %d accepted sequences and %d recomputed ones", s.Round(), s.PointsTotal(), c.points, s.PointsVerified())
 	}
-	var sum uint64
-	for i := range s.Count() {
-		sum += s.Member(i).Points
-	}
-	if sum+s.PointsRetired() != s.PointsTotal() {
-		n.fail("round %d: members hold %d points and %d are retired, of %d", s.Round(), sum, s.PointsRetired(), s.PointsTotal())
+	if sum.points+s.PointsRetired() != s.PointsTotal() {
+		n.fail("round %d: members hold %d points and %d are retired, of %d", s.Round(), sum.points, s.PointsRetired(), s.PointsTotal())
 	}
 }
 

@@ -58,7 +58,7 @@ func (c Config) crowded() bool { return c.Clients > crowd }
 func (n *network) divide() error {
 	clocks := []*loop.Virtual{n.clock}
 	if n.cfg.crowded() {
-		n.turns = []*turn{{run: func() { n.ledger.Run(n.until) }}, {run: n.writeLog}}
+		n.turns = []*turn{{run: n.runLedger}, {run: n.writeLog}}
 		clocks = nil
 		for range crowdParts {
 			clocks = append(clocks, loop.NewVirtual(n.start))
@@ -90,6 +90,13 @@ func (p *part) run() {
 	p.heard = p.heard[:0]
 	p.peers.Receive()
 	p.clock.Run(p.network.until)
+	p.passUnchanged()
+}
+
+// runLedger runs the ledger until the parts meet, and looks at what it has come to.
+func (n *network) runLedger() {
+	n.ledger.Run(n.until)
+	n.inspectRun() // the newest state never changes
 }
 
 // advance runs the next event, or in a crowd all until the next time at which the parts meet. It
@@ -99,22 +106,25 @@ func (n *network) advance() bool {
 		return n.clock.Step()
 	}
 	next, any := n.clock.Next()
-	if at, ok := n.ledger.Next(); ok && (!any || at.Before(next)) {
-		next, any = at, true
-	}
-	for _, p := range n.parts {
-		at, ok := p.clock.Next()
-		if len(p.heard) > 0 {
-			at, ok = p.clock.Now(), true
-		}
+	least := func(at time.Time, ok bool) {
 		if ok && (!any || at.Before(next)) {
 			next, any = at, true
 		}
 	}
+	least(n.ledger.Next())
+	for _, p := range n.parts {
+		least(p.clock.Next())
+		least(p.clock.Now(), len(p.heard) > 0)
+	}
 	if !any {
 		return false
 	}
+	// What was handed over when the parts met last is for that time, which has been, and there is
+	// nearly always some: a step of no time for it would double the number of steps.
 	n.until = next.Add(crowdTick - 1).Truncate(crowdTick)
+	if !n.until.After(n.met) {
+		n.until = n.met.Add(crowdTick)
+	}
 	n.aside()
 	for _, p := range n.parts {
 		for i, f := range p.chainward {
@@ -123,7 +133,6 @@ func (n *network) advance() bool {
 		}
 		p.chainward = p.chainward[:0]
 	}
-	n.ledger.Run(n.until)
 	for _, f := range n.owed {
 		f()
 	}
@@ -173,6 +182,19 @@ func (p *part) touch(of *participant) {
 		of.touched = true
 		p.touched = append(p.touched, of)
 	}
+}
+
+// passUnchanged forgets those touched whose parameters inspect has seen, which are most: beside
+// the other parts. At the run's end inspect looks at all.
+func (p *part) passUnchanged() {
+	if p.network.check.finished {
+		return
+	}
+	p.touched = slices.DeleteFunc(p.touched, func(of *participant) bool {
+		_, _, unseen := of.unseen()
+		of.touched = unseen
+		return !unseen
+	})
 }
 
 // takeTouched returns the participants that were touched.

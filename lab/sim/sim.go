@@ -306,6 +306,8 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		cfg: cfg, moves: cfg.Moves, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
 		clients: map[key.Public]int{}, common: newCommon(cfg), sharing: newSharing(),
+		check: invariants{params: map[coordinator.Round]wire.Hash{}, claims: map[coordinator.Round]map[int]wire.Hash{},
+			settled: map[coordinator.Round]bool{}, paid: map[coordinator.Round]bool{}},
 	}
 	n.ledger = n.clock
 	if cfg.crowded() {
@@ -340,6 +342,7 @@ func (n *network) key(client int) key.Private {
 func (n *network) connect(ctx context.Context) (err error) {
 	n.chain, err = ledgermem.New(n.ledger, ledgermem.Options{
 		Genesis: n.genesis(), Seed: n.seed, Block: 250 * time.Millisecond, Delay: n.cfg.Delay, Jitter: n.cfg.Jitter, Referees: verify.NewReferee,
+		Light: n.cfg.crowded(),
 	})
 	if err != nil {
 		return err

@@ -53,7 +53,12 @@ func (c *Client) Cut(on bool) {
 }
 
 // As returns a ledger that acts for the key of k through this connection.
-func (c *Client) As(k key.Private) ledger.Ledger { return ledger.As(c, k, c.now) }
+func (c *Client) As(k key.Private) ledger.Ledger {
+	if c.chain.opts.Light {
+		return ledger.As(lighter{c}, k, c.now)
+	}
+	return ledger.As(c, k, c.now)
+}
 
 // ChainID implements ledger.Reader.
 func (c *Client) ChainID() string { return c.chain.opts.Genesis.Chain }
@@ -63,16 +68,24 @@ type watch struct {
 	ctx    context.Context
 	run    string
 	f      func(ledger.Snapshot)
+	light  bool   // light states suffice
 	sent   bool   // a snapshot is on its way, or was
 	height uint64 // of the change that was sent last
 	got    bool   // a snapshot has arrived
 	newest uint64 // of the newest snapshot that has arrived
+
+	// Whether the last snapshot that was sent is a light one, and the newest that has arrived.
+	sentLight, gotLight bool
 }
 
 // Watch implements ledger.Reader.
 func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
+	c.watch(&watch{ctx: ctx, run: run, f: f})
+}
+
+func (c *Client) watch(w *watch) {
 	c.post(func() {
-		c.watches = append(c.watches, &watch{ctx: ctx, run: run, f: f})
+		c.watches = append(c.watches, w)
 		c.tell()
 	})
 }
@@ -84,14 +97,22 @@ func (c *Client) tell() {
 	}
 	c.watches = slices.DeleteFunc(c.watches, func(w *watch) bool { return w.ctx.Err() != nil })
 	for _, w := range c.watches {
-		v, ok := c.chain.host.View(w.run)
-		if !ok || w.sent && w.height == v.Changed {
+		s, changed, ok := c.chain.show(w)
+		if !ok || w.sent && w.height >= changed {
 			continue
 		}
-		w.sent, w.height = true, v.Changed
-		s := ledger.Snapshot{Height: c.chain.host.Height(), TimeMs: c.chain.host.TimeMs(), State: v.State}
-		c.chain.travel(func() { c.arrived(w, v.Changed, s) })
+		w.sent, w.height, w.sentLight = true, changed, s.Light
+		c.chain.travel(func() { c.arrived(w, changed, s) })
 	}
+}
+
+// show returns what a watcher is to see, and the height of the change that it shows.
+func (c *Chain) show(w *watch) (s ledger.Snapshot, changed uint64, ok bool) {
+	if l := c.lines[w.run]; w.light && l != nil && l.changed > 0 {
+		return l.shown, l.changed, true
+	}
+	v, ok := c.host.View(w.run)
+	return ledger.Snapshot{Height: c.host.Height(), TimeMs: c.host.TimeMs(), State: v.State}, v.Changed, ok
 }
 
 // arrived hands a snapshot to its watcher, unless a newer one overtook it or a cut lost it.
@@ -99,9 +120,9 @@ func (c *Client) arrived(w *watch, changed uint64, s ledger.Snapshot) {
 	switch {
 	case c.cut:
 		w.sent = false // lost: sent again when the cut ends
-	case w.ctx.Err() != nil || w.got && changed <= w.newest:
+	case w.ctx.Err() != nil || w.got && (changed < w.newest || changed == w.newest && (s.Light || !w.gotLight)):
 	default:
-		w.got, w.newest = true, changed
+		w.got, w.newest, w.gotLight = true, changed, s.Light
 		c.tells(func() { w.f(s) })
 	}
 }
@@ -111,15 +132,21 @@ type submission struct {
 	client *Client
 	ctx    context.Context
 	id     wire.Hash // of the bytes
-	tx     []byte
+	bytes  []byte
+	tx     host.Tx
+	wrong  error // what Tx.Verify finds wrong with it
 	done   func(error)
 	ended  bool
 	cancel func() // cancels the next attempt
 }
 
-// Send implements ledger.Sender.
+// Send implements ledger.Sender. It checks what each replica would check, which takes most of a
+// transaction's time: the chain's loop may run beside the participants'.
 func (c *Client) Send(ctx context.Context, tx []byte, done func(error)) {
-	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), tx: bytes.Clone(tx), done: done, cancel: func() {}}
+	s := &submission{client: c, ctx: ctx, id: wire.Sum("entrain/ledger/mem/tx", tx), bytes: bytes.Clone(tx), done: done, cancel: func() {}}
+	if s.tx, s.wrong = host.ParseTx(s.bytes); s.wrong == nil {
+		s.wrong = s.tx.Verify(c.ChainID())
+	}
 	c.post(func() {
 		c.chain.open[s.id] = append(c.chain.open[s.id], s)
 		s.try()

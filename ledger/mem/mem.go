@@ -37,6 +37,8 @@ type Options struct {
 	LossPerMille uint32 // of submissions and of answers to them; default 0
 
 	Referees host.Referees // for runs with verification; nil: there can be none
+
+	Light bool // ledgers are a ledger.Lighter
 }
 
 // Chain is a ledger in memory. Its methods may be called wherever its loop's may: from any
@@ -51,9 +53,10 @@ type Chain struct {
 	height  uint64
 	outage  bool
 	stopped bool
-	pending [][]byte           // transactions for the next block, in order of arrival
+	pending []*submission      // transactions for the next block, in order of arrival
 	waits   map[wire.Hash]bool // the IDs of the pending ones
 	clients []*Client
+	lines   map[string]*line // by run
 	// open are the submissions without an answer, by the transaction's ID.
 	open map[wire.Hash][]*submission
 }
@@ -78,7 +81,7 @@ func New(l loop.Loop, o Options) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Chain{loop: l, opts: o, chance: prng.New(o.Seed, "entrain/ledger/mem"), host: host, seed: o.Seed, waits: map[wire.Hash]bool{}, open: map[wire.Hash][]*submission{}}
+	c := &Chain{loop: l, opts: o, chance: prng.New(o.Seed, "entrain/ledger/mem"), host: host, seed: o.Seed, waits: map[wire.Hash]bool{}, open: map[wire.Hash][]*submission{}, lines: map[string]*line{}}
 	l.After(o.Block, c.block)
 	return c, nil
 }
@@ -113,8 +116,8 @@ func (c *Chain) block() {
 	c.height++
 	now := uint64(c.loop.Now().UnixMilli())
 	parts := [][]byte{c.seed[:], wire.AppendU64(nil, c.height), wire.AppendU64(nil, now)}
-	for _, tx := range c.pending {
-		parts = append(parts, wire.AppendVar(nil, tx))
+	for _, s := range c.pending {
+		parts = append(parts, wire.AppendVar(nil, s.bytes))
 	}
 	c.seed = wire.Sum("entrain/ledger/mem/block", parts...)
 
@@ -122,13 +125,14 @@ func (c *Chain) block() {
 	delivered := c.pending
 	c.pending, c.waits = nil, map[wire.Hash]bool{}
 	outcomes := make([]error, len(delivered))
-	for i, tx := range delivered {
-		outcomes[i] = c.host.Deliver(tx)
+	for i, s := range delivered {
+		outcomes[i] = c.host.DeliverVerified(s.tx)
 	}
 	c.host.Commit()
+	c.look()
 
-	for i, tx := range delivered {
-		c.answer(wire.Sum("entrain/ledger/mem/tx", tx), outcomes[i])
+	for i, s := range delivered {
+		c.answer(s.id, outcomes[i])
 	}
 	for _, client := range c.clients {
 		client.tell()
@@ -141,22 +145,19 @@ func (c *Chain) arrive(s *submission) {
 	if c.outage {
 		return
 	}
-	tx, err := host.ParseTx(s.tx)
+	err := s.wrong
 	if err == nil {
-		err = tx.Verify(c.host.Chain())
-	}
-	if err == nil {
-		if code, ok := c.host.Outcome(tx); ok {
+		if code, ok := c.host.Outcome(s.tx); ok {
 			s.reply(code.Err())
 			return
 		}
-		err = c.host.Admit(tx, c.host.TimeMs())
+		err = c.host.Admit(s.tx, c.host.TimeMs())
 	}
 	switch {
 	case err != nil:
 		s.reply(err)
 	case !c.waits[s.id] && len(c.pending) < mempoolMax:
-		c.pending, c.waits[s.id] = append(c.pending, s.tx), true
+		c.pending, c.waits[s.id] = append(c.pending, s), true
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
@@ -232,4 +233,42 @@ func TestOutageLosesWhatWaitsAndClientsSendItAgain(t *testing.T) {
 	if r.calls != 1 || r.err != nil {
 		t.Errorf("%d answers after it, %v", r.calls, r.err)
 	}
+}
+
+func TestLightWatchersSeeWhatBeginsAtOnceAndTheRestLater(t *testing.T) {
+	w := newWorld(t, mem.Options{Block: 100 * time.Millisecond, Delay: 20 * time.Millisecond, Jitter: 80 * time.Millisecond, Light: true})
+	run := createRun("owner")
+	run.Limits = coordinator.Limits{Members: 1000, Witnesses: 32} // in small ones no page is all filters
+	if r := w.submit(t.Context(), w.chain.Client(), w.tx("owner", run)); r.calls == 0 {
+		w.run(time.Second)
+	}
+	var seen []ledger.Snapshot
+	c := w.chain.Client()
+	lightly := c.As(privateKey("ann")).(ledger.Lighter).WatchLightly(t.Context(), "demo", func(s ledger.Snapshot) { seen = append(seen, s) })
+	shows := func(after time.Duration, states, members int, light bool) {
+		t.Helper()
+		w.run(after)
+		if len(seen) != states {
+			t.Fatalf("%d states were shown, want %d", len(seen), states)
+		}
+		last := seen[states-1]
+		v, _ := w.chain.Host().View("demo")
+		want := change.Of(v.State, light).State()
+		if int(last.State.Count()) != members || last.Light != light || members == int(v.State.Count()) && !bytes.Equal(last.State.Bytes(), want) {
+			t.Fatalf("%d members are shown, light %t; want %d, light %t", last.State.Count(), last.Light, members, light)
+		}
+	}
+	shows(time.Second, 1, 0, false)
+	lightly(true)
+	w.submit(t.Context(), c, w.tx("ann", join())) // with whom a warmup begins
+	shows(time.Second, 2, 1, true)
+	w.submit(t.Context(), c, w.tx("bob", join()))
+	shows(time.Second, 2, 1, true)
+	shows(5*time.Second, 3, 2, true)
+	lightly(false)
+	shows(time.Second, 4, 2, false) // of the same height
+	lightly(true)
+	w.submit(t.Context(), c, w.tx("cem", join()))
+	lightly(false)
+	shows(time.Second, 5, 3, false)
 }
