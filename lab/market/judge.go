@@ -7,15 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
 	scores "github.com/entrain-network/entrain/coordinator/score"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/score"
 	"github.com/entrain-network/entrain/validator"
 	"github.com/entrain-network/entrain/validator/live"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Judge is a validator.
@@ -49,6 +53,41 @@ type judge struct {
 	scored []validator.Scored
 	notes  []string
 	healed int
+}
+
+// judging is the engine of all participants. It computes a gradient once that several of them
+// recompute, which is a quarter of a market's work.
+type judging struct {
+	engine.Engine
+	known map[wire.Hash]engine.Gradient // by parameters and sequences
+}
+
+// knownMax bounds the gradients that are remembered: more than the results of a window.
+const knownMax = 64
+
+// Gradient implements engine.Engine.
+func (e judging) Gradient(ctx context.Context, params engine.Vector, spans []batch.Span) (engine.Gradient, error) {
+	root := merkle.Root(e.Leaves(params))
+	var b []byte
+	for _, s := range spans {
+		b = wire.AppendU32(wire.AppendU64(b, s.Start), s.Count)
+	}
+	name := wire.Sum("entrain/market-gradient", root[:], b)
+	if g, ok := e.known[name]; ok {
+		return g, nil
+	}
+	g, err := e.Engine.Gradient(ctx, params, spans)
+	if err != nil {
+		return g, err
+	}
+	values := e.NewVector(g.Values.Len())
+	e.Copy(values, g.Values) // the engine's are overwritten
+	g.Values = values
+	if len(e.known) == knownMax {
+		clear(e.known)
+	}
+	e.known[name] = g
+	return g, nil
 }
 
 // memory is a live.Store in memory.

@@ -181,6 +181,7 @@ func (m *Market) make() (err error) {
 	if m.engine, err = newEngine(m.run); err != nil {
 		return err
 	}
+	m.engine = judging{m.engine, map[wire.Hash]engine.Gradient{}}
 	m.initial = llama.Init(Model, wire.Sum("entrain/market", cfg.Seed[:]))
 	if cfg.Verification > 0 {
 		if err := m.verified(); err != nil {
