@@ -15,6 +15,7 @@ const emulated = "^(Test(RowKernels|LaneKernels|ExpInVectors|Folds|Panels|AdamW|
 // The kernel for arm64 and plain Go as its compiler makes it are equal there too, here in an
 // emulator.
 func TestKernelsAreEqualToPlainGoOnARM64(t *testing.T) {
+	t.Parallel()
 	out, err := emulator.ARM64(t)(emulated, "-test.short")
 	if err != nil {
 		t.Fatalf("on arm64: %v\n%s", err, out)

@@ -27,6 +27,7 @@ var fused = regexp.MustCompile(`\sV?FN?M(ADD|SUB)[0-9A-Z]*\s`)
 // Compilers for these targets fuse x*y + z unless an explicit conversion stands between. What they
 // made of our Go is searched for it; what the assembler made is not in their listing.
 func TestTheCompilerFusesNothing(t *testing.T) {
+	t.Parallel()
 	const module = "github.com/entrain-network/entrain/"
 	for _, target := range [][]string{{"GOARCH=arm64"}, {"GOARCH=riscv64"}, {"GOARCH=amd64", "GOAMD64=v3"}} {
 		args := []string{"build", "-gcflags=-S"}

@@ -9,11 +9,13 @@ import (
 
 // The kernel for arm64 gives the bits of the definition at every shape, here in an emulator.
 func TestKernelsComputeTheDefinitionOnARM64(t *testing.T) {
+	t.Parallel()
 	emulated(t, emulator.ARM64(t), "ProductsHaveTheSameBitsOnEvery|EveryKernelComputes|AProductOfOneBlock", 3)
 }
 
 // Products have the same bits on riscv64, where all is plain Go.
 func TestProductsHaveTheSameBitsOnRISCV64(t *testing.T) {
+	t.Parallel()
 	emulated(t, emulator.RISCV64(t), "ProductsHaveTheSameBitsOnEvery|AProductOfOneBlock", 2)
 }
 

@@ -26,6 +26,7 @@ func init() {
 // they are built with its encoding of the same instruction; a test of the generator compares the
 // other encoding with an assembler's.
 func TestKernelsForAVXVNNIComputeTheDefinition(t *testing.T) {
+	t.Parallel()
 	if forced != nil {
 		t.Skip("this is the inner run")
 	}

@@ -92,6 +92,7 @@ func TestTheLossIsThatOfTheReference(t *testing.T) {
 // Every tensor's gradient against central differences of the reference's loss: some of its
 // elements, and the direction of the gradient itself, in which all elements count.
 func TestGradientsAreThoseOfTheReference(t *testing.T) {
+	t.Parallel()
 	const step = 1e-5
 	for _, c := range gradientCases {
 		t.Run(c.name, func(t *testing.T) {

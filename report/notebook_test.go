@@ -29,7 +29,7 @@ func TestTheNotebookReadsAReport(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not here: the notebook is not run")
 	}
-	if err := exec.Command(python, "-c", "import pandas").Run(); err != nil {
+	if err := exec.Command(python, "-c", "import importlib.util as u; assert u.find_spec('pandas')").Run(); err != nil {
 		t.Skip("python3 has no pandas (pip install pandas): the notebook is not run")
 	}
 	notebook, err := filepath.Abs("../examples/read_a_run.ipynb")

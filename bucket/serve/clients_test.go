@@ -332,9 +332,9 @@ func send(t *testing.T, method, url string, body []byte) (status int, answer []b
 // Amazon's own clients: boto3 as a library, and the aws command.
 func TestAmazonsClients(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, probe, script string }{
-		{"boto3", "import boto3", "with_boto3.py"},
-		{"aws", "import awscli", "with_aws.py"},
+	for _, c := range []struct{ name, library, script string }{
+		{"boto3", "boto3", "with_boto3.py"},
+		{"aws", "awscli", "with_aws.py"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -342,8 +342,8 @@ func TestAmazonsClients(t *testing.T) {
 			if err != nil {
 				t.Skip("no python3: .ci/run installs it with boto3 and awscli")
 			}
-			if exec.Command(python, "-c", c.probe).Run() != nil {
-				t.Skipf("python3 cannot %s: .ci/run installs it", c.probe)
+			if exec.Command(python, "-c", fmt.Sprintf("import importlib.util as u; assert u.find_spec(%q)", c.library)).Run() != nil {
+				t.Skipf("python3 has no %s: .ci/run installs it", c.library)
 			}
 			s := start(t, t.TempDir())
 			access, secret := serve.Credentials("root-secret", "box", true)

@@ -15,6 +15,7 @@ import (
 // TestCheatsAreFoundOut has a third of sixteen cheat, of all kinds in turn. What must hold of the
 // honest ones, of tokens and of points is checked by the simulation itself.
 func TestCheatsAreFoundOut(t *testing.T) {
+	t.Parallel()
 	groups := []string{
 		"free-rider free-rider-stale free-rider-none copycat bad-hardware",
 		"wrong-data poison scale sign-flip equivocate",
@@ -132,6 +133,7 @@ func TestMixHasAllKinds(t *testing.T) {
 }
 
 func TestCheatsAreReplayedBySeed(t *testing.T) {
+	t.Parallel()
 	cfg := Config{Seed: 11, Clients: 12, Steps: 12, Overlap: 1, Limit: Default(1).Limit, Verification: 40,
 		Adversaries: strings.Fields("copycat false-accuser free-rider bad-hardware")}
 	first, err := Run(t.Context(), cfg)

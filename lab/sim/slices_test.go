@@ -48,6 +48,7 @@ func received(t testing.TB, cfg Config) (ranges, updates, most float64) {
 
 // TestNobodyReceivesAllPayloads doubles the members: what they receive stays.
 func TestNobodyReceivesAllPayloads(t *testing.T) {
+	t.Parallel()
 	few, update, most := received(t, shares(24, 8))
 	many, updateMany, mostMany := received(t, shares(48, 8))
 	whole := shares(48, 0)
@@ -82,6 +83,7 @@ func BenchmarkSlices(b *testing.B) {
 
 // TestSlicesWithFaults has slow machines, losses, crashes, a partition and an outage.
 func TestSlicesWithFaults(t *testing.T) {
+	t.Parallel()
 	cfg := shares(24, 6)
 	cfg.Steps, cfg.Loss, cfg.Crashes, cfg.Stragglers, cfg.Partitions, cfg.Outages = 12, .05, 3, 1, 1, 1
 	if r, err := Run(t.Context(), cfg); err != nil || r.Holders != 24 || r.Crashes != 3 {
@@ -91,6 +93,7 @@ func TestSlicesWithFaults(t *testing.T) {
 
 // TestCheatsInSlices has results of a run of slices disputed: their payloads are named by pieces.
 func TestCheatsInSlices(t *testing.T) {
+	t.Parallel()
 	cfg := shares(24, 6)
 	cfg.Steps, cfg.Verification, cfg.Adversaries = 12, 30, []string{"free-rider", "scale", "false-accuser", "equivocate"}
 	r, err := Run(t.Context(), cfg)
@@ -102,6 +105,7 @@ func TestCheatsInSlices(t *testing.T) {
 // TestAggregatorsThatLieCostNothing has a quarter of the members lie about their slices. No member
 // holds wrong parameters, and results of all are accepted.
 func TestAggregatorsThatLieCostNothing(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"miscounter", "shirker", "disclaimer", "rationer"} {
 		cfg := shares(40, 20)
 		cfg.Verification, cfg.Adversaries = 5, slices.Repeat([]string{kind}, 8)
@@ -115,6 +119,7 @@ func TestAggregatorsThatLieCostNothing(t *testing.T) {
 // With 17 of 40 members lying, slices have no quorum. Witnesses then sum the slices themselves, which
 // takes part of the round.
 func TestAggregatorsThatAreTooMany(t *testing.T) {
+	t.Parallel()
 	cfg := shares(40, 20)
 	cfg.Adversaries = slices.Repeat([]string{"miscounter"}, 17)
 	recounts := 0

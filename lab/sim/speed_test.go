@@ -12,6 +12,7 @@ import (
 // of faults: all that must hold holds, and who is ten times as slow as the others holds up the
 // first rounds, not the last ones.
 func TestStragglersComeToBeGivenLess(t *testing.T) {
+	t.Parallel()
 	cfg := Default(1)
 	cfg.Clients, cfg.Steps, cfg.Overlap, cfg.Verification, cfg.BySpeed = 12, 60, 1, 20, true
 	var first, last time.Duration // the longest step in the first and in the last ten

@@ -57,6 +57,7 @@ func TestStrangersLeaveUploadToMembers(t *testing.T) {
 // Who fetches from a peer with a limit waits, asks again when told that the peer is busy,
 // and gets everything; nobody holds that against the other.
 func TestAFetchFromALimitedPeer(t *testing.T) {
+	t.Parallel()
 	ps := together(t, 2, func(o *Options) { o.Upload = 4 << 20 })
 	data := blob(40*merkle.ChunkBytes, 3)
 	ref := put(t, data, ps[1])

@@ -85,6 +85,7 @@ func TestAFetchIsResumedWithOthers(t *testing.T) {
 }
 
 func TestAPeerThatStallsIsGivenUp(t *testing.T) {
+	t.Parallel()
 	// An honest peer on a busy machine must not seem to stall.
 	hasty := beginWith(t, 0, times{late: 50 * time.Millisecond, stall: 2 * time.Second, join: joinPatience}, nil)
 	ps := []*participant{hasty, begin(t, 1, nil), begin(t, 2, nil)}

@@ -380,6 +380,7 @@ func FuzzAddr(f *testing.F) {
 // A member announces addresses in the private network of who dials it. Nobody connects to them
 // unless the run is in a private network, or the user named the address.
 func TestPrivateAddressesAreNotDialed(t *testing.T) {
+	t.Parallel()
 	victim, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
