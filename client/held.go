@@ -1,27 +1,22 @@
 package client
 
 import (
+	"github.com/entrain-network/entrain/client/holders"
 	"github.com/entrain-network/entrain/coordinator"
-	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/wire"
 )
 
 // reShowMs is how often an aggregator shows what it holds, if that has changed.
 const reShowMs = 300
 
-// After heldAsks questions a witness asks for what aggregators hold once in each part of the time
-// to train: an author that serves too few of them would have it ask all of them every reAskMs.
+// A witness asks for what aggregators hold after longer and longer pauses, in the end once in each
+// part of the time to train: an author that serves too few of them makes it ask again. While it
+// lacks ranges itself, it could not attest all results, so it asks only once in earlyParts parts,
+// up to the last lateParts.
 const (
-	heldAsks    = 4
 	heldAskPart = 16
+	earlyParts  = 3
+	lateParts   = 4
 )
-
-// tag is the part of a commitment's ID that an aggregator shows: another for each aggregator, so
-// that an author cannot find two commitments that look the same to many. It is not 0.
-func tag(id wire.Hash, at byte) byte { return max(1, id[at]) }
-
-// tagByte returns the byte of IDs that a member shows.
-func tagByte(by key.Public) byte { return by[0] % byte(len(wire.Hash{})) }
 
 // showHeld shows which ranges this member holds.
 func (m *Machine) showHeld(rs *results) {
@@ -40,7 +35,7 @@ func (m *Machine) showHeld(rs *results) {
 			}
 		}
 		if best != nil {
-			tags[i] = tag(best.id, tagByte(m.cfg.Self))
+			tags[i] = holders.Tag(best.id, m.cfg.Self)
 		}
 	}
 	m.do(ShowHeld{Round: rs.number, Tags: tags})
@@ -48,67 +43,59 @@ func (m *Machine) showHeld(rs *results) {
 
 // askHeld has a witness ask the aggregators of other slices what they hold.
 func (m *Machine) askHeld(rs *results) {
-	sh, now := rs.sharing, m.state.Round()
-	wait := uint64(reAskMs)
-	if sh.asks >= heldAsks {
-		wait = max(wait, m.run.RoundTrainMs/heldAskPart)
-	}
+	sh, now, part := rs.sharing, m.state.Round(), m.run.RoundTrainMs/heldAskPart
 	if !m.elect(now) || m.witness.done >= now || now != rs.number+coordinator.Round(m.run.Overlap) ||
-		!m.due(&sh.askedAt, wait) || !m.spreading(rs) {
+		!m.due(&sh.lookedAt, min(reAskMs<<min(sh.asks, 8), max(reAskMs, part))) {
 		return
 	}
-	sh.asks++
-	var to []key.Public
-	for slice, group := range sh.groups {
-		if slice == sh.own {
-			continue
-		}
-		for _, i := range group {
-			if !sh.full[i] && m.takesPart(i) {
-				to = append(to, m.state.Key(i))
-			}
+	if sh.begunAt == 0 {
+		sh.begunAt, sh.askedAt = m.now, m.now
+	}
+	authors, complete := m.spreading(rs)
+	early := !complete && m.now < sh.begunAt+(heldAskPart-lateParts)*part
+	if len(authors) == 0 || early && !m.reached(sh.askedAt+earlyParts*part) {
+		return
+	}
+	sh.asks, sh.askedAt = sh.asks+1, sh.lookedAt
+	ask := AskHeld{Round: rs.number}
+	for _, i := range m.held(rs).Ask(authors) {
+		if m.takesPart(i) {
+			ask.To, ask.Shown = append(ask.To, m.state.Key(i)), append(ask.Shown, m.held(rs).Shown(i))
 		}
 	}
-	if len(to) > 0 {
-		m.do(AskHeld{Round: rs.number, To: to})
+	if len(ask.To) > 0 {
+		m.do(ask)
 	}
 }
 
-// spreading reports whether this member holds its range of a result of which it does not know that
-// others hold theirs. For results that do not come, aggregators would be asked all round long.
-func (m *Machine) spreading(rs *results) bool {
+// spreading returns the authors of the results of which this member holds its range and does not
+// know that others hold theirs. For results that do not come, aggregators would be asked all round
+// long. complete is whether it holds its range of all results that may come.
+func (m *Machine) spreading(rs *results) (authors []coordinator.Member, complete bool) {
+	complete = true
 	for i := range m.state.Count() {
+		held := false
 		for k := range rs.known.Of(i) {
-			if c := &rs.known.Of(i)[k]; c.held && !c.spread && m.valid(rs, c) && !m.there(rs, c) {
-				return true
+			c := &rs.known.Of(i)[k]
+			if !c.held || !c.spread && !m.valid(rs, c) {
+				continue
+			}
+			if held = true; !m.there(rs, c) {
+				authors = append(authors, i)
 			}
 		}
+		complete = complete && (held || !rs.expects(i) || !m.takesPart(i))
 	}
-	return false
+	return authors, complete
 }
 
 func (m *Machine) heldShown(ev HeldShown) {
 	rs := m.find(ev.Round)
-	if rs == nil || rs.sharing == nil || len(ev.Tags) > int(rs.members) {
+	if rs == nil || rs.sharing == nil {
 		return
 	}
-	i, ok := m.aggregator(rs, ev.By)
-	if !ok {
-		return
-	}
-	sh := rs.sharing
-	if sh.holders == nil {
-		m.countHolders(rs)
-	}
-	sh.count(i, ^uint16(0))
-	sh.tags[i] = ev.Tags
-	sh.count(i, 1)
-	sh.full[i] = true
-	for k := range m.state.Count() {
-		if (int(k) >= len(ev.Tags) || ev.Tags[k] == 0) && rs.expects(k) && m.takesPart(k) {
-			sh.full[i] = false
-			return
-		}
+	if i, ok := m.aggregator(rs, ev.By); ok {
+		m.held(rs).Show(i, ev.Tags)
 	}
 }
 
@@ -118,61 +105,15 @@ func (m *Machine) there(rs *results, c *candidate) bool {
 	if !c.held || !m.slices() || c.spread {
 		return c.held
 	}
-	sh := m.shared(rs)
-	if sh == nil {
-		return false
-	}
-	author := int(c.commitment.Member)
-	if sh.holders == nil || sh.counted[author] != c.id {
-		m.countHoldersOf(rs, author, c.id)
-	}
-	for slice, group := range sh.groups {
-		if slice != sh.own && int(sh.holders[slice][author]) < HeldQuorum(len(group)) {
-			return false
-		}
-	}
-	c.spread = true
-	return true
+	c.spread = m.shared(rs) != nil && m.held(rs).Held(c.commitment.Member, c.id)
+	return c.spread
 }
 
-// countHolders begins to count who shows the commitments that this member vouches for.
-func (m *Machine) countHolders(rs *results) {
+// held returns what aggregators show.
+func (m *Machine) held(rs *results) *holders.Table {
 	sh := rs.sharing
-	sh.holders, sh.counted = make([][]uint16, len(sh.groups)), make([]wire.Hash, rs.members)
-	for slice := range sh.holders {
-		sh.holders[slice] = make([]uint16, rs.members)
+	if sh.held == nil {
+		sh.held = holders.New(sh.groups, sh.own, int(rs.members), len(sh.slice), m.state.Key)
 	}
-	for author := range rs.members {
-		if c := m.best(rs, author, false); c != nil {
-			m.countHoldersOf(rs, int(author), c.id)
-		}
-	}
-}
-
-// countHoldersOf counts who shows a commitment, in place of another one of its author.
-func (m *Machine) countHoldersOf(rs *results, author int, id wire.Hash) {
-	sh := rs.sharing
-	if sh.holders == nil {
-		m.countHolders(rs)
-	}
-	sh.counted[author] = id
-	for slice, group := range sh.groups {
-		sh.holders[slice][author] = 0
-		for _, i := range group {
-			if tags := sh.tags[i]; author < len(tags) && tags[author] == tag(id, sh.bytes[i]) {
-				sh.holders[slice][author]++
-			}
-		}
-	}
-}
-
-// count adds what a member shows to the holders, or takes it from them. To look for each result
-// through all of them takes far longer.
-func (s *sharing) count(i coordinator.Member, by uint16) {
-	holders, at := s.holders[s.slice[i]], s.bytes[i]
-	for author, t := range s.tags[i] {
-		if t != 0 && t == tag(s.counted[author], at) {
-			holders[author] += by
-		}
-	}
+	return sh.held
 }

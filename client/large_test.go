@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/bloom"
+	"github.com/entrain-network/entrain/client/holders"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -407,7 +408,7 @@ func sharedWorkOf(t *testing.T, n uint32, witness bool) (w sharedWork) {
 	}
 	tags := func(k key.Public) (list []byte) {
 		for _, id := range ids {
-			list = append(list, tag(id, tagByte(k)))
+			list = append(list, holders.Tag(id, k))
 		}
 		return list
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/client/holders"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/prng"
@@ -29,9 +30,6 @@ import (
 // SliceQuorum returns how many members of a group of n must name the same slice.
 func SliceQuorum(n int) int { return n*3/5 + 1 }
 
-// HeldQuorum returns how many members of a group of n must hold their range of a payload.
-func HeldQuorum(n int) int { return (n + 1) / 2 }
-
 // ShowHeld has the driver tell those who ask which ranges of a round's payloads this member holds:
 // for each member, by index, 0 or the tag of a commitment.
 type ShowHeld struct {
@@ -39,10 +37,12 @@ type ShowHeld struct {
 	Tags  []byte
 }
 
-// AskHeld asks aggregators what they show. It ends in HeldShown for each that shows something.
+// AskHeld asks aggregators what they show. It ends in HeldShown for each that shows something else
+// than it showed before.
 type AskHeld struct {
 	Round coordinator.Round
 	To    []key.Public
+	Shown [][]byte // by each before, nil: nothing
 }
 
 // HeldShown brings what an aggregator shows.
@@ -126,16 +126,11 @@ type sharing struct {
 	changed bool // this member holds more ranges than it showed
 	shownAt uint64
 
-	// What aggregators show to a witness, by member, and which of them hold all ranges.
-	tags  [][]byte
-	full  []bool
-	bytes []byte // of an ID, of which each member shows one
-	// holders counts, by slice and author, those in the slice's group that show the commitment
-	// counted, by author.
-	holders [][]uint16
-	counted []wire.Hash
-	askedAt uint64
-	asks    int
+	held     *holders.Table // what aggregators show to a witness, nil before it is wanted
+	lookedAt uint64
+	begunAt  uint64 // when it was looked at first
+	askedAt  uint64 // or that
+	asks     int
 
 	summing bool
 	sums    []summed // by slice
@@ -179,11 +174,10 @@ func (m *Machine) shared(rs *results) *sharing {
 	n := int(max(1, min(m.cfg.SlicesMax, uint32(len(active))/m.cfg.Aggregators)))
 	sh := &sharing{
 		groups: make([][]coordinator.Member, n), slice: make([]int, m.state.Count()), own: -1,
-		tags: make([][]byte, m.state.Count()), full: make([]bool, m.state.Count()), bytes: make([]byte, m.state.Count()),
 		sums: make([]summed, n), changed: true,
 	}
 	for i := range sh.slice {
-		sh.slice[i], sh.bytes[i] = -1, tagByte(m.state.Key(coordinator.Member(i)))
+		sh.slice[i] = -1
 	}
 	for k, i := range active {
 		sh.groups[k%n] = append(sh.groups[k%n], i)

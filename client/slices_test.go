@@ -1,10 +1,12 @@
 package client
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/entrain-network/entrain/client/holders"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -19,7 +21,7 @@ type sliceTest struct {
 	own         map[*peer]map[coordinator.Round]int // the slice that a peer fetches ranges for
 	wrong       map[wire.Hash]bool                  // slices that are not what the payloads make
 	recounts    int
-	asked       map[coordinator.Round]int // members, for what they hold
+	asked, told map[coordinator.Round]int // members for what they hold, and of these those that show something new
 
 	shows  func(p *peer, tags []byte) []byte
 	names  func(p *peer, a SumSlice, right Update) (Update, bool)
@@ -39,7 +41,7 @@ func newSlices(t *testing.T, seed uint64) *network {
 	net.follow.slices = &sliceTest{
 		aggregators: 6, shown: map[coordinator.Round]map[key.Public][]byte{}, summed: map[coordinator.Round]map[key.Public]Update{},
 		ranges: map[*peer]map[testRange]bool{}, own: map[*peer]map[coordinator.Round]int{}, wrong: map[wire.Hash]bool{},
-		asked:  map[coordinator.Round]int{},
+		asked: map[coordinator.Round]int{}, told: map[coordinator.Round]int{},
 		shows:  func(_ *peer, tags []byte) []byte { return tags },
 		names:  func(_ *peer, _ SumSlice, u Update) (Update, bool) { return u, true },
 		serves: func(*peer, *peer) bool { return true },
@@ -62,8 +64,9 @@ func (p *peer) sliced(a Action) bool {
 		f.shown[a.Round][self] = f.shows(p, a.Tags)
 	case AskHeld:
 		f.asked[a.Round] += len(a.To)
-		for _, k := range a.To {
-			if tags := f.shown[a.Round][k]; tags != nil && !p.lose(p, p.peer(k)) {
+		for i, k := range a.To {
+			if tags := f.shown[a.Round][k]; tags != nil && !bytes.Equal(tags, a.Shown[i]) && !p.lose(p, p.peer(k)) {
+				f.told[a.Round]++
 				p.feed(HeldShown{Round: a.Round, By: k, Tags: tags})
 			}
 		}
@@ -149,7 +152,7 @@ func rightSlice(a SumSlice) Update {
 
 func TestQuorumsOfGroups(t *testing.T) {
 	for n := 1; n < 300; n++ {
-		sum, held := SliceQuorum(n), HeldQuorum(n)
+		sum, held := SliceQuorum(n), holders.Quorum(n)
 		// Two slices of one group cannot both have a quorum. To fake and to deny takes half.
 		if 2*sum <= n || sum > n || 2*held < n || 2*(n-held+1) < n {
 			t.Errorf("of %d: %d name a slice, %d hold a range", n, sum, held)
@@ -194,9 +197,34 @@ func TestAggregatorsAreNotAskedForResultsThatDoNotCome(t *testing.T) {
 	net.peers[3].crash()
 	net.run(400_000, func() bool { return net.state.Step() == 6 })
 	for round, n := range net.follow.slices.asked {
-		if n > 5*24*3 {
+		if n > 5*24 {
 			t.Errorf("5 witnesses ask %d times in round %d what one of 24 members holds", n, round)
 		}
+	}
+}
+
+// TestOnlyGroupsThatLackAResultAreAskedAgain has one member serve its results to witnesses only. Those
+// of their groups get ranges from them, and groups without a witness none. Only these are asked until
+// the round ends, and what is shown already is not shown again.
+func TestOnlyGroupsThatLackAResultAreAskedAgain(t *testing.T) {
+	net := newSlices(t, 9)
+	author, f := net.peers[5], net.follow.slices
+	f.serves = func(p, to *peer) bool {
+		r, ok := to.state.At(to.state.Round())
+		return p != author || ok && r.Elected(to.machine.member.index)
+	}
+	net.run(400_000, net.finished)
+	everybodyAgrees(t, net)
+	again := 0
+	for round, n := range f.asked {
+		if told := f.told[round]; told > 5*24 || n > 2*5*24 {
+			t.Errorf("5 witnesses ask %d times in round %d what one of 24 members holds, and %d times get it", n, round, told)
+		} else if n > told {
+			again += n - told
+		}
+	}
+	if again == 0 {
+		t.Error("nobody is asked again: the test shows nothing")
 	}
 }
 
@@ -283,7 +311,7 @@ func TestAggregatorsThatDeny(t *testing.T) {
 	f.shows = func(p *peer, tags []byte) []byte {
 		rs := p.machine.find(p.state.Round() - 1)
 		group := rs.sharing.groups[rs.sharing.own]
-		if slices.Index(group, p.machine.member.index) < len(group)-HeldQuorum(len(group)) {
+		if slices.Index(group, p.machine.member.index) < len(group)-holders.Quorum(len(group)) {
 			return make([]byte, len(tags))
 		}
 		return tags
@@ -315,7 +343,7 @@ func TestRangesThatOnlyAGangHas(t *testing.T) {
 		}
 		if i, ok := p.state.Find(author.key.Public()); ok {
 			for _, c := range rs.known.Of(i) {
-				tags[i] = tag(c.id, tagByte(p.key.Public()))
+				tags[i] = holders.Tag(c.id, p.key.Public())
 			}
 		}
 		return tags

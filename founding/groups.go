@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/client/holders"
 	"github.com/entrain-network/entrain/spec"
 )
 
@@ -36,7 +37,7 @@ func (g Groups) Invented(rounds float64) float64 {
 }
 
 // Denied: see Invented.
-func (g Groups) Denied() float64 { return g.atLeast(client.HeldQuorum(int(g.Aggregators))) }
+func (g Groups) Denied() float64 { return g.atLeast(holders.Quorum(int(g.Aggregators))) }
 
 // Recounted returns a bound on the mean number of slices of a round of which colluding members can
 // make each witness fetch all ranges.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/client/holders"
 )
 
 // TestGroupsAgainstIntegers compares the bounds with sums of exact probabilities.
@@ -14,7 +15,7 @@ func TestGroupsAgainstIntegers(t *testing.T) {
 		n := int(g.Aggregators)
 		for what, v := range map[string][2]float64{
 			"invented":  {g.Invented(1), of(client.SliceQuorum(n))},
-			"denied":    {g.Denied(), of(client.HeldQuorum(n))},
+			"denied":    {g.Denied(), of(holders.Quorum(n))},
 			"recounted": {g.Recounted(), of(n - client.SliceQuorum(n) + 1)},
 		} {
 			if v[0] < .999*v[1] || v[0] > 1.001*v[1] {

@@ -33,6 +33,18 @@ func appendRange(proof, leaves []Hash, from, to uint64) []Hash {
 	return appendRange(proof, leaves[k:], max(from, k)-k, max(to, k)-k)
 }
 
+// RangeProofLen returns the number of hashes in ProveRange's proof of leaves [from, to) of n.
+func RangeProofLen(n, from, to uint64) int {
+	switch {
+	case from >= to:
+		return 1
+	case from == 0 && to == n:
+		return 0
+	}
+	k := split(n)
+	return RangeProofLen(k, min(from, k), min(to, k)) + RangeProofLen(n-k, max(from, k)-k, max(to, k)-k)
+}
+
 // CheckRange reports whether proof shows that leaves are those from number from on of the n leaves
 // under root. The caller must trust n as it trusts root: see Check.
 func CheckRange(root Hash, leaves []Hash, from, n uint64, proof []Hash) bool {

@@ -21,6 +21,9 @@ func TestRangesAreProven(t *testing.T) {
 		from := rapid.Uint64Range(0, n-1).Draw(t, "from")
 		to := rapid.Uint64Range(from+1, n).Draw(t, "to")
 		root, proof := Root(leaves), ProveRange(leaves, from, to)
+		if got := RangeProofLen(n, from, to); got != len(proof) {
+			t.Fatalf("a proof of [%d, %d) of %d has %d hashes, not %d", from, to, n, len(proof), got)
+		}
 		part := append([]Hash(nil), leaves[from:to]...)
 		if !CheckRange(root, part, from, n, proof) {
 			t.Fatalf("[%d, %d) of %d is not proven", from, to, n)

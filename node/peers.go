@@ -316,9 +316,7 @@ func (h *handler) Answer(from key.Public, request []byte) []byte {
 	case questionRange:
 		return h.AnswerRange(&r)
 	case questionHeld:
-		if round := r.U32(); r.Done() == wire.OK {
-			return h.AnswerHeld(coordinator.Round(round))
-		}
+		return h.AnswerHeld(&r)
 	case questionSlice:
 		if round := r.U32(); r.Done() == wire.OK {
 			return h.AnswerSlice(coordinator.Round(round))

@@ -22,7 +22,7 @@ import (
 // for what it holds of a round's payloads, and for the slice that it has summed:
 //
 //	question: u8 5 | Hash payload | u32 first piece | u32 pieces
-//	question: u8 6 | u32 round
+//	question: u8 6 | see blobs.AppendHeld
 //	answer:   client.ShowHeld.Tags
 //	question: u8 7 | u32 round
 //	answer:   Hash root | u64 length
@@ -233,8 +233,8 @@ func (p *peers) askRange(ctx context.Context, to key.Public, r blobs.Range, done
 }
 
 func (p *peers) askHeld(a client.AskHeld) {
-	q := wire.AppendU32(wire.AppendU8(nil, questionHeld), uint32(a.Round))
-	for _, to := range a.To {
+	for i, to := range a.To {
+		q := blobs.AppendHeld([]byte{questionHeld}, a.Round, a.Shown[i])
 		p.question(to, q, func(answer []byte) {
 			p.node.hear(client.HeldShown{Round: a.Round, By: to, Tags: slices.Clone(answer)})
 		})

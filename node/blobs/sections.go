@@ -1,6 +1,8 @@
 package blobs
 
 import (
+	"encoding/binary"
+
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/coordinator"
@@ -39,6 +41,16 @@ func Ranges(payload wire.Hash, from, to int) (list []Range) {
 		first = next
 	}
 	return list
+}
+
+// RangeBytes returns how many bytes bring bytes [from, to) of a payload of size bytes with their
+// proof.
+func RangeBytes(size, from, to int) (n int) {
+	for _, r := range Ranges(wire.Hash{}, from, to) {
+		n += 4 + len(wire.Hash{})*merkle.RangeProofLen(uint64(pieceCount(size)), uint64(r.From), uint64(r.To)) +
+			min(r.To*codec.PieceBytes, size) - r.From*codec.PieceBytes
+	}
+	return n
 }
 
 // ParseSection reads an answer to a question for pieces of a payload of size bytes. It returns an
@@ -140,10 +152,37 @@ func (s *Store) ShowHeld(round coordinator.Round, tags []byte) {
 	s.shown[round] = tags
 }
 
-func (s *Store) AnswerHeld(round coordinator.Round) []byte {
+// AppendHeld appends the question for what is held, after its kind, of a witness to which this was
+// shown before. It is not answered while nothing has changed: a witness asks many aggregators again
+// because of one result.
+//
+//	u32 round | u64 of the hash of what was shown, if something was
+func AppendHeld(q []byte, round coordinator.Round, shown []byte) []byte {
+	if q = wire.AppendU32(q, uint32(round)); len(shown) > 0 {
+		q = wire.AppendU64(q, heldSum(shown))
+	}
+	return q
+}
+
+func heldSum(shown []byte) uint64 {
+	h := wire.SHA256(shown)
+	return binary.LittleEndian.Uint64(h[:])
+}
+
+// AnswerHeld answers a question that AppendHeld made.
+func (s *Store) AnswerHeld(r *wire.Reader) []byte {
+	round, known := coordinator.Round(r.U32()), r.Len() > 0
+	sum := uint64(0)
+	if known {
+		sum = r.U64()
+	}
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.shown[round]
+	shown := s.shown[round]
+	s.mu.RUnlock()
+	if r.Done() != wire.OK || known && heldSum(shown) == sum {
+		return nil
+	}
+	return shown
 }
 
 func (s *Store) AnswerSlice(round coordinator.Round) []byte {

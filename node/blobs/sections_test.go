@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
@@ -35,6 +36,7 @@ func TestRangesOfPayloads(t *testing.T) {
 		for from := 0; from < size; from += size/5 + 1 {
 			to := min(size, from+size/3+1)
 			var got []byte
+			received := 0
 			for _, r := range Ranges(root, from, to) {
 				s, err := ParseSection(answering(author)(r), r, size)
 				if err != nil {
@@ -46,6 +48,10 @@ func TestRangesOfPayloads(t *testing.T) {
 					t.Fatalf("%d bytes, pieces %d to %d from another: %v", size, r.From, r.To, err)
 				}
 				got = append(got, s.Bytes...)
+				received += len(answering(author)(r))
+			}
+			if want := RangeBytes(size, from, to); received != want {
+				t.Errorf("bytes %d to %d of %d came with %d, want %d", from, to, size, received, want)
 			}
 			if skip := from % codec.PieceBytes; !bytes.Equal(got[skip:skip+to-from], payload[from:to]) {
 				t.Errorf("bytes %d to %d of %d are others", from, to, size)
@@ -112,4 +118,36 @@ func FuzzParseSection(f *testing.F) {
 			t.Error("other bytes are taken")
 		}
 	})
+}
+
+// TestWhatIsShownIsSentOnce: an aggregator that was asked before answers once that has changed.
+func TestWhatIsShownIsSentOnce(t *testing.T) {
+	s := New()
+	ask := func(round coordinator.Round, shown []byte) []byte {
+		in := wire.NewReader(AppendHeld(nil, round, shown))
+		return s.AnswerHeld(&in)
+	}
+	first, second := []byte{0, 1, 2}, []byte{3, 1, 2}
+	if got := ask(7, nil); got != nil {
+		t.Errorf("%v is shown before anything is held", got)
+	}
+	s.ShowHeld(7, first)
+	if got := ask(7, nil); !bytes.Equal(got, first) {
+		t.Errorf("%v is shown first", got)
+	}
+	if got := ask(7, first); got != nil {
+		t.Errorf("%v is shown again", got)
+	}
+	s.ShowHeld(7, second)
+	if got := ask(7, first); !bytes.Equal(got, second) {
+		t.Errorf("%v is shown after a change", got)
+	}
+	if got := ask(8, second); got != nil {
+		t.Errorf("%v is shown of another round", got)
+	}
+	for _, q := range [][]byte{{7, 0, 0}, {7, 0, 0, 0, 1}, append(AppendHeld(nil, 7, first), 0)} {
+		if in := wire.NewReader(q); s.AnswerHeld(&in) != nil {
+			t.Errorf("a question of %d bytes is answered", len(q))
+		}
+	}
 }
