@@ -3,11 +3,9 @@ package founding
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/entrain-network/entrain/client"
-	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
@@ -21,10 +19,11 @@ type Aggregate struct {
 	None      uint64 `json:"none_bytes"`
 	Update    uint64 `json:"update_bytes"`    // received by a follower
 	Followers uint64 `json:"followers_bytes"` // by a member on average: it is a witness now and then
-	// Slices is what each receives of results if updates are made in slices, elected or not; 0 if
-	// they are not.
-	Slices uint64 `json:"slices_bytes,omitempty"`
-	Chosen string `json:"chosen"`
+	// Slices is what each receives of results if updates are made in slices, elected or not, and
+	// Choices what it would with other numbers of aggregators; nil if they are not.
+	Slices  *Sliced  `json:"slices,omitempty"`
+	Choices []Sliced `json:"choices,omitempty"`
+	Chosen  string   `json:"chosen"`
 }
 
 // newAggregate returns the comparison, nil if the run has no choice.
@@ -36,11 +35,8 @@ func newAggregate(s spec.Spec, needs trainer.Sizes) *Aggregate {
 	a := Aggregate{Members: c.Members, Witnesses: c.Witnesses, Chosen: s.Exchange.Aggregate}
 	a.None = uint64(a.Members-min(a.Members, 1)) * needs.Payload
 	a.Update = needs.Update
-	if g, ok := NewGroups(s); ok {
-		// Ranges begin and end within pieces, and have two ways of a tree as proof.
-		proof := 2 * 32 * uint64(bits.Len64(needs.Payload/codec.PieceBytes))
-		each := min(needs.Payload, needs.Payload/uint64(g.Slices())+codec.PieceBytes) + proof
-		a.Slices = a.Update + uint64(a.Members-1)*each
+	if own, choices := sliced(s, needs); choices != nil {
+		a.Slices, a.Choices = &own, choices
 	}
 	a.Followers = min(a.None, a.Update+client.VouchRounds*uint64(a.Witnesses)*needs.Payload)
 	if a.Chosen == "" {
@@ -71,9 +67,10 @@ func chooseAggregate(s *spec.Spec) (bool, error) {
 
 // String describes the comparison in sentences.
 func (a Aggregate) String() string {
-	if a.Slices > 0 {
-		return fmt.Sprintf("With %d members each receives %s a round, elected or not. With exchange.aggregate = %q that would be %s on average, and %s for a member that is elected.",
-			a.Members, view.Bytes(a.Slices), spec.AggregateFollowers, view.Bytes(a.Followers), view.Bytes(client.VouchRounds*a.None))
+	if a.Slices != nil {
+		return fmt.Sprintf("With %d members, updates are made in slices. %s With exchange.aggregate = %q that would be %s on average, and %s for a member that is elected.",
+			a.Members, a.Slices, spec.AggregateFollowers, view.Bytes(a.Followers),
+			view.Bytes(client.VouchRounds*uint64(a.Slices.Results)*(a.None/uint64(a.Members-1))))
 	}
 	return fmt.Sprintf("With %d members each receives %s a round; with exchange.aggregate = %q %s on average, and %s while it is not elected. The run has %q.",
 		a.Members, view.Bytes(a.None), spec.AggregateFollowers, view.Bytes(a.Followers), view.Bytes(a.Update), a.Chosen)
@@ -94,8 +91,8 @@ type Links struct {
 func newLinks(s spec.Spec, needs trainer.Sizes, a *Aggregate) Links {
 	l := Links{Members: cmp.Or(s.Members.Slots, s.Members.Capacity), Warmup: time.Duration(s.Times.Warmup), Train: time.Duration(s.Times.RoundTrain)}
 	results := uint64(l.Members-1) * needs.Payload
-	if a != nil && a.Slices > 0 {
-		results = a.Slices
+	if a != nil && a.Slices != nil {
+		results = a.Slices.Received()
 	} else if a != nil && a.Followers < a.None && a.Chosen == spec.AggregateFollowers {
 		results *= client.VouchRounds
 	}

@@ -140,7 +140,9 @@ func (p Preview) Write(out io.Writer) error {
 			view.Bytes(p.Needs.Payload+p.Needs.Slice))
 	}
 	if err == nil && p.Aggregate != nil {
-		_, err = fmt.Fprintln(out, p.Aggregate)
+		if _, err = fmt.Fprintln(out, p.Aggregate); err == nil && p.Aggregate.Choices != nil {
+			err = writeChoices(out, p.Aggregate.Choices)
+		}
 	}
 	if err == nil {
 		_, err = fmt.Fprintln(out, p.Links)

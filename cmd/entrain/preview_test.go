@@ -64,11 +64,17 @@ min = 5
 	if p := object[founding.Preview](s, "run", "create", "--dry-run", "-f", small, "--json"); p.Aggregate.Chosen != "none" {
 		t.Errorf("of 96 members: %+v", p.Aggregate)
 	}
-	slices := writeFile(t, filepath.Join(t.TempDir(), "slices.toml"), "name = \"slices\"\n[members]\ncapacity = 2560\noverlap = 1\n[exchange]\naggregate = \"slices\"\n")
+	slices := writeFile(t, filepath.Join(t.TempDir(), "slices.toml"), "name = \"slices\"\n[members]\ncapacity = 2560\noverlap = 1\n[exchange]\naggregate = \"slices\"\n[batch]\nstart = 2560\n")
 	p = object[founding.Preview](s, "run", "create", "--dry-run", "-f", slices, "--json")
 	// A twentieth of each payload, and what its ends and its proof take.
-	if a := p.Aggregate; a.Chosen != "slices" || a.Slices < a.Update+a.None/20 || a.Slices > a.Update+a.None/20+2559*2000 || p.Links.Results < a.Slices/121 || p.Links.Results > a.Slices/119 {
+	if a := p.Aggregate; a.Chosen != "slices" || a.Slices.Ranges != a.None/20 || a.Slices.Proofs > 2559*2000 || p.Links.Results < a.Slices.Received()/121 || p.Links.Results > a.Slices.Received()/119 {
 		t.Errorf("in slices: %+v, %+v", a, p.Links)
+	}
+	if c := p.Aggregate.Choices; len(c) != 4 || c[0].Aggregators != 16 || c[0].Ranges != p.Aggregate.None/160 || c[0].Risks[0].Invented <= c[3].Risks[0].Invented {
+		t.Errorf("%+v", c)
+	}
+	if out := s.ok("run", "create", "--dry-run", "-f", slices); !strings.Contains(out, "invented, 10 %") || !strings.Contains(out, "A witness is shown") {
+		t.Errorf("no choices in\n%s", out)
 	}
 	weak := writeFile(t, filepath.Join(t.TempDir(), "weak.toml"), "name = \"weak\"\n[members]\ncapacity = 2560\noverlap = 1\n[exchange]\naggregate = \"slices\"\naggregators = 20\n")
 	if out := s.ok("run", "create", "--dry-run", "-f", weak); !strings.Contains(out, "It would be refused: exchange.aggregators: with 20 members for each slice, 768 of 2560") {

@@ -46,7 +46,7 @@ nobody else has (denied); and how many slices of a round each witness has to sum
 			fmt.Fprintf(w, "members\tcolluding\taggregators\tan invented slice in %s rounds\ta round is denied\trecounted\n", view.Thousands(uint64(rounds)))
 			for _, n := range []uint32{1024, 10_000} {
 				for _, percent := range []uint32{10, 20, 30} {
-					for _, aggregators := range []uint32{32, 64, 128, 192} {
+					for _, aggregators := range []uint32{16, 32, 64, 128, 192} {
 						g := founding.Groups{Members: n, Colluding: n * percent / 100, Aggregators: aggregators}
 						fmt.Fprintf(w, "%s\t%d %%\t%d\t%.1g\t%.1g\t%.1g\n", view.Thousands(uint64(n)), percent, aggregators,
 							g.Invented(rounds), g.Denied(), g.Recounted())

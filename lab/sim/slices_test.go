@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/founding"
+	"github.com/entrain-network/entrain/participant/trainer"
 )
 
 // shares is a network of slices, without faults.
@@ -46,6 +48,23 @@ func received(t testing.TB, cfg Config) (ranges, updates, most float64) {
 	return ranges / per, updates / per, most
 }
 
+// computed returns what founding computes that each member receives of ranges in a step.
+func computed(t testing.TB, cfg Config) float64 {
+	t.Helper()
+	s, err := Prepare(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	made, err := s.Run.Codec.New(s.Run.Model.Layout(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := uint32(cfg.Clients)
+	c := founding.NewSliced(trainer.Sizes{Payload: uint64(made.PayloadMax())}, founding.Groups{Members: n, Aggregators: uint32(cfg.Aggregators)}, n-1)
+	return float64(c.Ranges + c.Proofs)
+}
+
 // TestNobodyReceivesAllPayloads doubles the members: what they receive stays.
 func TestNobodyReceivesAllPayloads(t *testing.T) {
 	t.Parallel()
@@ -59,10 +78,16 @@ func TestNobodyReceivesAllPayloads(t *testing.T) {
 		t.Errorf("of 24 members each receives %.0f and %.0f bytes a step, at most %.0f; of 48 %.0f, %.0f and %.0f; of 48 without slices %.0f",
 			few, update, most, many, updateMany, mostMany, all)
 	}
+	for n, got := range map[int]float64{24: few, 48: many} {
+		if want := computed(t, shares(n, 8)); got < .95*want || got > 1.05*want {
+			t.Errorf("of %d members each receives ranges of %.0f bytes a step, and a dry run prints %.0f", n, got, want)
+		}
+	}
 }
 
-// BenchmarkSlices prints what a member receives of a round's results, by the number of members: of a
-// run of slices on average, the most that one member receives, and in a run without.
+// BenchmarkSlices prints what a member receives of a round's results, by the number of members: ranges
+// in a run of slices on average, as measured and as computed, these with the slices, the most that one
+// member receives, and in a run without.
 func BenchmarkSlices(b *testing.B) {
 	for _, n := range []int{32, 64, 128} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
@@ -70,6 +95,8 @@ func BenchmarkSlices(b *testing.B) {
 				cfg := shares(n, 16)
 				cfg.hidden = 64
 				ranges, updates, most := received(b, cfg)
+				b.ReportMetric(ranges, "ranges-B")
+				b.ReportMetric(computed(b, cfg), "computed-B")
 				b.ReportMetric(ranges+updates, "average-B")
 				b.ReportMetric(most, "most-B")
 				cfg.Aggregators = 0
