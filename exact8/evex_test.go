@@ -20,6 +20,10 @@ func init() {
 	if os.Getenv(ofEVEX) != "" {
 		forced = &avxVNNI
 	}
+	if near := vnni; cpu.X86.HasAVX512VNNI && near.near == nil {
+		near.name, near.near = "avx512vnni, near", nearVNNI
+		others = []kernel{near}
+	}
 }
 
 // The kernels for AVX-VNNI give the bits of the definition. Where the processor has AVX-512 instead,

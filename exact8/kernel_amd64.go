@@ -32,9 +32,10 @@ var avx2 = kernel{
 }
 
 func init() {
-	// Additions take no time from the units that multiply bytes on Zen 4 and later, which these
-	// features tell from processors whose two units do both.
-	if cpu.X86.HasAVX512BF16 && cpu.X86.HasAVX512VBMI2 && !cpu.X86.HasAMXTile {
+	// Additions take no time from the units that multiply bytes on AMD's Zen 4 and later. Intel's two
+	// units do both, also where no AMX tells them apart: a hypervisor may hide it.
+	const amd = 'A' | 'u'<<8 | 't'<<16 | 'h'<<24
+	if cpu.X86.HasAVX512BF16 && maker() == amd {
 		vnni.near = nearVNNI
 	}
 }
@@ -53,7 +54,7 @@ func kernelsOf(k exact.Kernel) []kernel {
 	case name == "avx512" && cpu.X86.HasAVX512VNNI:
 		return withAVX512()
 	case (name == "avx512" || name == "avx2") && cpu.X86.HasAVXVNNI:
-		return []kernel{avxVNNI}
+		return []kernel{avxVNNI, avx2}
 	case name == "avx512" || name == "avx2":
 		return []kernel{avx2}
 	}

@@ -121,3 +121,8 @@ func peakAVX2(n int)
 //
 //go:noescape
 func peakAMX(n int)
+
+// maker returns the first four letters of the name of the processor's maker.
+//
+//go:noescape
+func maker() (letters uint32)

@@ -6638,3 +6638,11 @@ round:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0; // tilerelease
 	VZEROUPPER
 	RET
+
+// func maker() (letters uint32)
+TEXT ·maker(SB), NOSPLIT, $0-4
+	XORL AX, AX
+	XORL CX, CX
+	CPUID
+	MOVL BX, letters+0(FP)
+	RET

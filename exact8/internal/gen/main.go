@@ -39,7 +39,18 @@ func amd64Of(d dot) *asm.File {
 	writeAVX2(f)
 	writeAVXVNNI(f, d)
 	writePeaks(f, d)
+	maker(f)
 	return f
+}
+
+// maker asks CPUID for the first four letters of the name of the processor's maker.
+func maker(f *asm.File) {
+	f.Function("maker", "() (letters uint32)", 4, "returns the first four letters of the name of the processor's maker.")
+	f.Op("XORL AX, AX")
+	f.Op("XORL CX, CX")
+	f.Op("CPUID")
+	f.Op("MOVL BX, letters+0(FP)")
+	f.Op("RET")
 }
 
 func main() {
