@@ -25,12 +25,12 @@ type scoredRun struct {
 	miner, validator key.Private
 }
 
-func newScoredRun(t *testing.T) *scoredRun {
+func newScoredRun(t *testing.T, clock uint8) *scoredRun {
 	t.Helper()
 	config := coordinator.Config{
 		Name: "scored", MinMembers: 1, StartMembers: 1, WarmupMs: 1000, RoundTrainMs: 1000, RoundWitnessMs: 1000, CooldownMs: 1000,
 		EpochMs: 1 << 30, TotalSteps: 100, BatchStart: 4, BatchEnd: 4, SequenceTokens: 16, Overlap: 1, MissedMax: 3,
-		Exchange: coordinator.Buckets, WindowBlocks: 10, Validators: 2, ScoreWindows: 2, Emission: 100, ValidatorPercent: 20, ImmuneWindows: 50,
+		Exchange: coordinator.Buckets, WindowBlocks: 10, Clock: clock, Validators: 2, ScoreWindows: 2, Emission: 100, ValidatorPercent: 20, ImmuneWindows: 50,
 		ModelHash: wire.Hash{1}, SpecHash: wire.Hash{2}, Owner: key.Public{3},
 	}
 	limits := coordinator.Limits{Members: 4, Witnesses: 2, Validators: 2, Buckets: true}
@@ -83,7 +83,7 @@ func (r *scoredRun) window() {
 }
 
 func TestStatusShowsScores(t *testing.T) {
-	r := newScoredRun(t)
+	r := newScoredRun(t, 0)
 	run := view.Look("chain", ledger.Snapshot{State: r.s, Height: r.env.Height, TimeMs: r.env.NowMs}, r.env.NowMs)
 	var out bytes.Buffer
 	if err := report.Status(&out, run); err != nil {
@@ -99,8 +99,9 @@ func TestStatusShowsScores(t *testing.T) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())
 		}
 	}
-	run.Windows.Bittensor = true
-	if err := report.Status(&out, run); err != nil || !strings.Contains(out.String(), "5, of 10 of Bittensor's blocks; 0 of 1 commitments are on the chain; it ends with Bittensor's block 50") {
+	r = newScoredRun(t, 1)
+	clocked := view.Look("chain", ledger.Snapshot{State: r.s, Height: r.env.Height, TimeMs: r.env.NowMs}, r.env.NowMs)
+	if err := report.Status(&out, clocked); err != nil || !strings.Contains(out.String(), "5, of 10 of Bittensor's blocks; 0 of 1 commitments are on the chain; it ends with Bittensor's block 50") {
 		t.Errorf("status does not say whose blocks: %v\n%s", err, out.String())
 	}
 	run.Trust.Treasury = 99

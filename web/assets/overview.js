@@ -171,7 +171,8 @@ function build(run) {
       timeline.told(r, now);
       const left = r.deadline_ms - now;
       const has = r.deadline_ms > 0;
-      const blocks = r.windows ? r.windows.deadline_height - r.height : 0;
+      // The height is the chain's, which says nothing of Bittensor's blocks.
+      const blocks = r.windows ? r.windows.deadline_height - (r.windows.bittensor ? 0 : r.height) : 0;
       text(countdown, blocks > 0 ? `window ${count(r.windows.window)}, until ${r.windows.bittensor ? "Bittensor's " : ""}block ${count(r.windows.deadline_height)}` : has ? (left > 0 ? `at most ${span(left)}` : "time is up") : "");
       bar.hidden = !has;
       bar.firstChild.style.width = `${Math.min(100, Math.max(0, (100 * (now - r.since_ms)) / (r.deadline_ms - r.since_ms || 1)))}%`;
