@@ -69,7 +69,9 @@ func (w *world) caseOf(c dispute.Check) dispute.Case {
 }
 
 // sign signs a commitment as its member.
-func (w *world) sign(c dispute.Commitment) dispute.Signed { return c.Sign(privates[w.s.Key(c.Member)]) }
+func (w *world) sign(c dispute.Commitment) dispute.Signed {
+	return c.Sign(PrivateOf(w.s.Key(c.Member)))
+}
 
 // party is one side of a dispute: it plays a trace, as long as it plays.
 type party struct {
@@ -175,6 +177,7 @@ func bendAt(at [3]uint32) bend {
 // TestDisputes lets a liar be caught, and a false accuser fail, wherever in the step the lie is, with all that follows computed
 // from it or not, with shares of one to eight sequences.
 func TestDisputes(t *testing.T) {
+	t.Parallel()
 	most, longest := 0, uint64(0)
 	for _, sequences := range []uint32{1, 2, 4, 8} {
 		base := arena(t, 6, sequences, trusting())

@@ -25,7 +25,8 @@ type Applied struct {
 	Answers []byte
 }
 
-// mirror sees every message that the worlds and runs of tests apply.
+// mirror sees every message that the worlds and runs of tests apply. Tests that set it are not
+// parallel, so that it is nil while others are.
 var mirror func(Applied)
 
 // mirrored applies a message, and shows it to the mirror.
@@ -183,7 +184,10 @@ func (l *life) rest(t *testing.T) {
 }
 
 // PrivateOf returns the private key of a participant of the tests.
-func PrivateOf(k key.Public) key.Private { return privates[k] }
+func PrivateOf(k key.Public) key.Private {
+	private, _ := known(k)
+	return private
+}
 
 // AtSlice returns a state in which an open dispute about a share has come to a slice, with the hashes of it that the two sides claim.
 func AtSlice(state []byte, d dispute.Dispute) []byte {

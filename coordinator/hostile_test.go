@@ -78,7 +78,7 @@ func everyMove(s State, i Member) []Message {
 		}
 		v := dispute.Commitment{Run: s.ID(), Epoch: c.Epoch, Round: c.Round, Member: c.Member, Share: c.Share, Params: c.Params}
 		signed := dispute.Signed{Commitment: v}
-		if k, ok := privates[s.Key(c.Member)]; ok {
+		if k, ok := known(s.Key(c.Member)); ok {
 			signed = v.Sign(k)
 		}
 		list = append(list, []Message{
@@ -106,7 +106,7 @@ func everyWord(s State, i Member) []Message {
 	list := []Message{RegisterValidator{}}
 	if r, ok := s.At(s.Round()); ok {
 		m := Commit{Signed: dispute.Signed{Commitment: commitment(r, i)}}
-		if k, ok := privates[pub]; ok {
+		if k, ok := known(pub); ok {
 			m.Signed = m.Signed.Commitment.Sign(k)
 		}
 		list = append(list, m)
@@ -264,6 +264,7 @@ func (panics) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 // TestChangedBytesNeverPanic changes a few bytes of states from real runs, most in the fields that mean something, and
 // exercises those that still open.
 func TestChangedBytesNeverPanic(t *testing.T) {
+	t.Parallel()
 	src := prng.New(wire.Sum("test/changes"), "changes")
 	below := func(n uint32) uint32 { return uint32(src.Uint64n(uint64(n))) }
 	states := someStates(20)

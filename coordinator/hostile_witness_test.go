@@ -169,6 +169,7 @@ func TestCutOffNobodyPays(t *testing.T) {
 // A gang that is a quorum of a round's witnesses by luck names parameters that nobody has. It does not decide: nothing is
 // agreed, no honest commitment is wrong on its face, and the round is not paid.
 func TestAQuorumByLuckDecidesNothing(t *testing.T) {
+	t.Parallel()
 	const n, gang = 9, 3
 	for overlap := range uint8(2) {
 		p := committees(t, n, 3, overlap, nil)

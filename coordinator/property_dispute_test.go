@@ -18,6 +18,7 @@ import (
 // longer than four accusers can take. A liar that falls silent may have a strike instead, if all tie-breakers that voted, two at
 // least, found it right.
 func TestOneHonestPartySuffices(t *testing.T) {
+	t.Parallel()
 	var bases []*world
 	for _, sequences := range []uint32{1, 2, 4} {
 		bases = append(bases, arena(t, 6, sequences, trusting()))
@@ -102,6 +103,7 @@ func TestOneHonestPartySuffices(t *testing.T) {
 
 // TestHonestAccusedIsNeverConvicted is the contrary: nobody but the accused is honest.
 func TestHonestAccusedIsNeverConvicted(t *testing.T) {
+	t.Parallel()
 	var bases []*world
 	for _, sequences := range []uint32{1, 2, 4} {
 		bases = append(bases, arena(t, 6, sequences, trusting()))

@@ -125,7 +125,7 @@ func (p *player) nonsense() Message {
 	case 0:
 		c := dispute.Commitment{Run: s.ID(), Epoch: s.Epoch(), Round: s.Round(), Member: Member(p.below(uint32(s.Count()) + 1))}
 		m := Commit{Signed: dispute.Signed{Commitment: c}}
-		if k, ok := privates[p.anybody()]; ok {
+		if k, ok := known(p.anybody()); ok {
 			m.Signed = c.Sign(k)
 		}
 		return m

@@ -19,6 +19,7 @@ import (
 // The shape of a run is drawn by rapid, which shrinks it; the moves come from a seed, since rapid's own draws favour small
 // numbers, that is, the first kinds of moves.
 func TestRandomMessages(t *testing.T) {
+	t.Parallel()
 	var saw seen
 	for range 5 { // what is rarest happens in nearly all hundreds of runs, not in all
 		if randomMessages(t, &saw); saw == (seen{true, true, true, true, true, true, true, true, true, true, true, true, true, true}) {
@@ -313,6 +314,7 @@ func (w *world) settle() {
 // TestRunFinishes drives honest members through whole runs of many shapes: every one finishes, all that was given out
 // is accepted, nobody is ever charged with anything, and the parameters agreed last are those the members hold.
 func TestRunFinishes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		p := &player{src: prng.New(wire.Sum("test/honest", wire.AppendU64(nil, seed)), "honest")}

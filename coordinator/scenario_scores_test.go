@@ -139,7 +139,7 @@ func (sc *scenario) commit(name string, options map[string]string) {
 		signer = v
 	}
 	testKey(signer)
-	sc.send(name, Commit{Signed: c.Sign(privates[testKey(signer)])})
+	sc.send(name, Commit{Signed: c.Sign(PrivateOf(testKey(signer)))})
 }
 
 func (sc *scenario) showScores(what string) {

@@ -298,7 +298,9 @@ func (sc *scenario) member(name string) Member {
 
 // nameOf returns the name of a member, which scenarios take from a short list.
 func nameOf(k key.Public) string {
-	for name, pub := range publics {
+	keys.Lock()
+	defer keys.Unlock()
+	for name, pub := range keys.publics {
 		if pub == k {
 			return name
 		}

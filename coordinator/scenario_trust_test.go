@@ -172,7 +172,7 @@ func (sc *scenario) verdict(verb, name string, options map[string]string) {
 	}
 	signed := w.sign(commitment)
 	if v, ok := options["sign"]; ok {
-		signed = commitment.Sign(privates[testKey(v)])
+		signed = commitment.Sign(PrivateOf(testKey(v)))
 	}
 	switch verb {
 	case "pass":
@@ -205,9 +205,9 @@ func (sc *scenario) equivocate(name string, options map[string]string) {
 	if options["same"] == "true" {
 		c = m.A.Commitment
 	}
-	m.B = c.Sign(privates[w.s.Key(sc.member(options["of"]))])
+	m.B = c.Sign(PrivateOf(w.s.Key(sc.member(options["of"]))))
 	if v, ok := options["sign"]; ok {
-		m.B = c.Sign(privates[testKey(v)])
+		m.B = c.Sign(PrivateOf(testKey(v)))
 	}
 	sc.send(name, m)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/entrain-network/entrain/coordinator/dispute"
 
@@ -102,21 +103,32 @@ func testConfig() Config {
 	}
 }
 
-// privates are the keys of everybody in the tests, by their public ones; publics are the latter by name.
-var (
-	privates = map[key.Public]key.Private{}
-	publics  = map[string]key.Public{}
-)
+// keys are those of everybody in the tests: the private ones by the public ones, and these by name.
+var keys = struct {
+	sync.Mutex
+	privates map[key.Public]key.Private
+	publics  map[string]key.Public
+}{privates: map[key.Public]key.Private{}, publics: map[string]key.Public{}}
+
+// known returns the private key of somebody in the tests.
+func known(k key.Public) (private key.Private, ok bool) {
+	keys.Lock()
+	defer keys.Unlock()
+	private, ok = keys.privates[k]
+	return private, ok
+}
 
 func testKey(name string) key.Public {
 	if name == "owner" {
 		return key.Public(wire.Sum("test/key", []byte(name))) // it signs nothing
 	}
-	if pub, ok := publics[name]; ok {
+	keys.Lock()
+	defer keys.Unlock()
+	if pub, ok := keys.publics[name]; ok {
 		return pub
 	}
 	k := key.FromSeed(wire.Sum("test/key", []byte(name)))
-	publics[name], privates[k.Public()] = k.Public(), k
+	keys.publics[name], keys.privates[k.Public()] = k.Public(), k
 	return k.Public()
 }
 

@@ -200,6 +200,7 @@ func longest(o Op) (tile uint32) {
 // follows through: all that comes later is computed from the lie. Whether the liar is the accused
 // or the accuser, the referee names it.
 func TestTheRefereeNamesTheLiar(t *testing.T) {
+	t.Parallel()
 	for c, want := range map[modelCase]int{gameCase(): 12, adapterCase(): 9} {
 		t.Run(c.name, func(t *testing.T) { testLiars(t, c, want) })
 	}

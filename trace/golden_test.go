@@ -55,6 +55,7 @@ func TestATraceHasOneRoot(t *testing.T) {
 // TestTheGoldenRootIsReachedOnARM64 does the same in an emulator, with NEON and with plain Go as
 // its compiler makes it.
 func TestTheGoldenRootIsReachedOnARM64(t *testing.T) {
+	t.Parallel()
 	out, err := emulator.ARM64(t)("^TestATraceHasOneRoot$/^(golden.txt_(neon_3|plain_1)|golden8.txt_(neon_3|plain_3))$")
 	if err != nil || strings.Count(out, "    --- PASS: ") != 4 {
 		t.Errorf("on arm64: %v\n%s", err, out)

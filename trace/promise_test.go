@@ -84,6 +84,7 @@ func hostile(r *prng.Source, n int) []uint32 {
 // fall over what two liars agree on, and all referees must come to the same result, whatever their
 // processors make of a NaN.
 func TestEveryOperationTakesAnyWords(t *testing.T) {
+	t.Parallel()
 	source := prng.New(wire.Sum("entrain/test"), "hostile")
 	r := &source
 	var workers []*exact.Worker

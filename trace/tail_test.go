@@ -153,6 +153,7 @@ func random(seed uint64, n int, scale float32) []float32 {
 }
 
 func TestTheTailIsWhatTheCodecDoes(t *testing.T) {
+	t.Parallel()
 	for _, c := range tailCases() {
 		t.Run(c.name, func(t *testing.T) {
 			made := c.codec(t)

@@ -149,6 +149,7 @@ func must[T any](t testing.TB, b []byte) (v T) {
 // Prompts have the tokens of transformers' apply_chat_template, but for special tokens that a
 // message spells, which stay text.
 func TestPromptsHaveTheTokensOfTransformers(t *testing.T) {
+	t.Parallel()
 	words, path := newWords(t)
 	var cases []rendering
 	var formats []*Format
@@ -172,6 +173,7 @@ func TestPromptsHaveTheTokensOfTransformers(t *testing.T) {
 // Where a template marks what the assistant says, what is learnt has the tokens and the mask of
 // transformers, with tools and without.
 func TestLessonsHaveTheMasksOfTransformers(t *testing.T) {
+	t.Parallel()
 	words, path := newWords(t)
 	var cases []rendering
 	var formats []*Format

@@ -145,6 +145,7 @@ func templates(t *testing.T) []string {
 
 // Templates render as transformers renders them, and fail where it fails.
 func TestAsTransformersRenders(t *testing.T) {
+	t.Parallel()
 	var cases []rendering
 	names := templates(t)
 	for _, name := range names {
