@@ -57,6 +57,7 @@ func askPeers(t *testing.T, c *Client) []host.Peer {
 
 // Members ask for the addresses every other second: they travel when they have changed.
 func TestAddressesTravelWhenTheyChange(t *testing.T) {
+	t.Parallel()
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())
 	op, ann := signer("op"), signer("ann")

@@ -82,6 +82,7 @@ func shows(t *testing.T, r *Replica, from <-chan ledger.Snapshot, members int, l
 
 // A watcher turns from whole states to light ones and back, and sees all that happens.
 func TestWatchersTurn(t *testing.T) {
+	t.Parallel()
 	r, c := lightRun(t)
 	from, lightly := watchLightly(t, newClient(t, r.Endpoint()))
 	shows(t, r, from, 0, false)

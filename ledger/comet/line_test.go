@@ -223,6 +223,7 @@ func (w *rounds) report(s coordinator.State, r coordinator.RoundState) (coordina
 // TestLightWatchers measures what a light watcher is sent in a round, in which 2 % of the results
 // are missing: no more than 5 kB and a bit for each member. The other cases are for docs/scale.md.
 func TestLightWatchers(t *testing.T) {
+	t.Parallel()
 	for _, members := range []int{64, 256, 1024, 4096, 10_000} {
 		if testing.Short() && members > 1024 || !testing.Verbose() && members != 1024 && members != 10_000 {
 			continue
