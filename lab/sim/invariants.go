@@ -30,7 +30,7 @@ type invariants struct {
 	rollback uint32
 }
 
-// inspect checks all invariants after an event, in a crowd after those of crowdTick.
+// inspect checks all invariants after an event, in a crowd after those of a window.
 func (n *network) inspect() {
 	c, seen := &n.check, n.chain.Host().Height()
 	if seen == c.seen && n.untouched() {

@@ -17,7 +17,7 @@ import (
 )
 
 // part is participants that share a clock. A small network has one part, on the clock of the
-// ledger. The parts of a crowd and the ledger run side by side for crowdTick of virtual time; then
+// ledger. The parts of a crowd and the ledger run side by side for a window of virtual time; then
 // faults happen, and what they sent each other is handed over. So the history depends on the seed
 // alone, not on the number of processors.
 type part struct {
@@ -53,6 +53,15 @@ type turn struct {
 const crowd, crowdTick, crowdParts = 128, 10 * time.Millisecond, 8
 
 func (c Config) crowded() bool { return c.Clients > crowd }
+
+// window is the time for which parts run side by side. What they send each other takes as long, so
+// the parts are to meet no sooner: in a short time one often has all the work.
+func (c Config) window() time.Duration {
+	return min(crowdWindow, max(crowdTick, c.Delay.Truncate(crowdTick)))
+}
+
+// crowdWindow is the longest window: what is asked of the ledger waits for its end.
+const crowdWindow = 3 * crowdTick
 
 // divide makes the parts.
 func (n *network) divide() error {
@@ -121,10 +130,10 @@ func (n *network) advance() bool {
 	}
 	// What was handed over when the parts met last is for that time, which has been, and there is
 	// nearly always some: a step of no time for it would double the number of steps.
-	n.until = next.Add(crowdTick - 1).Truncate(crowdTick)
-	if !n.until.After(n.met) {
-		n.until = n.met.Add(crowdTick)
+	if !next.After(n.met) {
+		next = n.met.Add(1)
 	}
+	n.until = next.Add(crowdTick - 1).Truncate(crowdTick).Add(n.cfg.window() - crowdTick)
 	n.aside()
 	for _, p := range n.parts {
 		for i, f := range p.chainward {

@@ -5,7 +5,7 @@
 // by its seed.
 //
 // While it runs it checks what must always hold, after every event, or with more than 128
-// participants, which use all processors, after every 10 ms of virtual time:
+// participants, which use all processors, after every 30 ms of virtual time:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
 //   - honest participants that hold the parameters of the same round hold the same bits (where some
