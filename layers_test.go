@@ -39,7 +39,7 @@ codec/all
 llama checkpoint checkpoint/gguf score
 trace eval
 trace/referee
-coordinator/change client/holders client/pace client/share client/table client/underway
+coordinator/change client/holders client/pace client/share client/table client/underway client/docket
 client validator
 chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport internal/opticks tokenizer/learn tokenizer/chat chance
 chain/solana/svm bucket bucket/mem bucket/serve data/source

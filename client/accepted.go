@@ -99,7 +99,7 @@ func (rs *results) accept(r coordinator.RoundState) {
 func (m *Machine) chosen(rs *results, member coordinator.Member) choice {
 	k := &rs.accepting.chosen[member]
 	if *k == untested && m.blind(rs.number) {
-		m.wholeTo = m.state.Round() + 1
+		m.lack(rs)
 		return notNamed
 	}
 	if *k == untested {

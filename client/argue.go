@@ -1,6 +1,7 @@
 package client
 
 import (
+	"github.com/entrain-network/entrain/client/docket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -37,22 +38,6 @@ type Argued struct {
 func (Argued) event()   {}
 func (Argue) action()   {}
 func (Prepare) action() {}
-
-// Position is the place in a dispute at which a move is due.
-type Position struct {
-	Dispute         uint32
-	Stage           dispute.Stage
-	Accuser         coordinator.Member
-	Level           dispute.Level
-	Op, Tile, Slice uint32
-	Depth           uint8
-	Index           uint32
-}
-
-// PositionOf returns the place that a dispute has reached.
-func PositionOf(d *dispute.Dispute) Position {
-	return Position{Dispute: d.ID, Stage: d.Stage, Accuser: d.Accuser, Level: d.Level, Op: d.Op, Tile: d.Tile, Slice: d.Slice, Depth: d.Depth, Index: d.Index}
-}
 
 // argument is this member's progress with its moves in a dispute.
 type argument struct {
@@ -98,7 +83,7 @@ func (a *argument) decide(m *Machine, cs *openCase) {
 	if !m.turn(cs) || a.running {
 		return
 	}
-	at := PositionOf(cs.dispute)
+	at := docket.PositionOf(cs.dispute)
 	if a.at != at {
 		*a = argument{at: at, prepared: a.prepared}
 	}

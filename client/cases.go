@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client/docket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
@@ -11,10 +12,7 @@ import (
 )
 
 // A Share names the computation of one member in one round.
-type Share struct {
-	Round  coordinator.Round
-	Member coordinator.Member
-}
+type Share = docket.Share
 
 // A Task is a share to be computed again.
 type Task struct {
@@ -65,15 +63,15 @@ func (m *Machine) readCases() {
 	for _, cs := range m.cases {
 		cs.listed, cs.check, cs.disputed = false, false, false
 	}
-	docket := m.cfg.Common.Docket(m.state)
-	m.heeded(docket, func(c dispute.Check) {
+	open := m.cfg.Common.Docket(m.state)
+	m.heeded(open, func(c dispute.Check) {
 		cs := m.openCase(c)
 		cs.check = m.member.known && c.Verifier == m.member.index && !c.Disputed
 		cs.deadlineMs = c.DeadlineMs
 	})
-	for k := range docket.Disputes {
-		d := &docket.Disputes[k]
-		if m.cfg.Update != 0 && m.caseOf[Share{d.Round, d.Member}] == nil && !m.parts(d) && !m.keeps(d.Round) {
+	for k := range open.Disputes {
+		d := &open.Disputes[k]
+		if m.cfg.Update != 0 && m.caseOf[Share{Round: d.Round, Member: d.Member}] == nil && !m.parts(d) && !m.keeps(d.Round) {
 			continue
 		}
 		cs := m.openCase(d.Check)
@@ -110,20 +108,20 @@ func (m *Machine) heeded(d *Docket, use func(dispute.Check)) {
 		}
 		return
 	}
-	for _, r := range d.rounds {
-		if m.keeps(r.round) {
-			for _, i := range r.places {
+	for _, r := range d.Rounds {
+		if m.keeps(r.Round) {
+			for _, i := range r.Places {
 				use(d.Checks[i])
 			}
 		}
 	}
 	if m.member.known {
-		for _, i := range d.of[m.member.index] {
+		for _, i := range d.Of[m.member.index] {
 			use(d.Checks[i])
 		}
 	}
 	for k := range m.cases { // use may append others
-		if i, open := d.at[m.cases[k].Share]; open {
+		if i, open := d.At[m.cases[k].Share]; open {
 			use(d.Checks[i])
 		}
 	}
@@ -144,7 +142,7 @@ func (m *Machine) parts(d *dispute.Dispute) bool {
 
 // openCase returns the case of a checked share, which it opens if there is none.
 func (m *Machine) openCase(c dispute.Check) *openCase {
-	s := Share{c.Round, c.Member}
+	s := Share{Round: c.Round, Member: c.Member}
 	cs := m.caseOf[s]
 	if cs != nil && cs.share != c.Share {
 		*cs = openCase{Share: s} // of a check of another time
@@ -168,7 +166,7 @@ func (m *Machine) openCase(c dispute.Check) *openCase {
 // nameCases looks for the commitments of the cases among those that are known.
 func (m *Machine) nameCases() {
 	for _, cs := range m.cases {
-		if cs.known || m.light && !m.concerns(cs) {
+		if cs.known || !m.concerns(cs) && m.blind(cs.Round) {
 			continue
 		}
 		rs := m.find(cs.Round)
@@ -208,7 +206,7 @@ func (cs *openCase) about(c *dispute.Commitment) bool {
 // claim takes a commitment from gossip or a peer for a case whose round the results no longer have.
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := &ev.Signed.Commitment
-	cs := m.caseOf[Share{c.Round, c.Member}]
+	cs := m.caseOf[Share{Round: c.Round, Member: c.Member}]
 	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
 		m.unretained = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/entrain-network/entrain/bisect"
+	"github.com/entrain-network/entrain/client/docket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/wire"
@@ -98,7 +99,7 @@ func (p *peer) verify(a Verify) {
 
 func (p *peer) argue(a Argue) {
 	d, leaves := a.Dispute, p.leaves(a.Commitment)
-	ev := Argued{Share: a.Share, At: PositionOf(&d)}
+	ev := Argued{Share: a.Share, At: docket.PositionOf(&d)}
 	switch d.Stage {
 	case dispute.StageDefending:
 		ev.Message = coordinator.Defend{Dispute: d.ID, Trace: bisect.Root(leaves), Proof: bisect.Prove(leaves, traceOps-1)}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -17,9 +18,10 @@ type Event interface{ event() }
 // StateChanged brings a newer state of the run, and the ledger's time TimeMs at which it held. The
 // machine keeps the state and never writes to it.
 type StateChanged struct {
-	State  coordinator.State
-	TimeMs uint64
-	Light  bool // the state lacks filters: see Watch
+	State   coordinator.State
+	TimeMs  uint64
+	Light   bool             // the state lacks filters: see Watch
+	Reports []change.Reports // if they were asked for
 }
 
 // Tick reports that time has passed. Drivers send it by Machine.Wake at the latest.

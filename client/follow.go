@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entrain-network/entrain/client/table"
 	"github.com/entrain-network/entrain/committee"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
@@ -245,7 +246,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 				from = append([]key.Public{n.By}, from...)
 			}
 		}
-		m.do(FetchUpdate{Round: a, Update: u, WithinMs: m.run.RoundTrainMs / followForPart, From: distinct(from)})
+		m.do(FetchUpdate{Round: a, Update: u, WithinMs: m.run.RoundTrainMs / followForPart, From: table.Distinct(from)})
 	case m.due(&f.askedAt, max(reFollowMs, m.run.RoundTrainMs/followAskPart)<<f.tries):
 		f.all = f.all || m.now >= f.sinceMs+m.run.RoundTrainMs/followAllPart
 		to := slices.DeleteFunc(slices.Clone(f.asked()), func(k key.Public) bool {
@@ -268,16 +269,6 @@ func (m *Machine) affords(rs *results) bool {
 	}
 	const weightBits = 32 // an update has one or more for each weight
 	return m.elect(m.state.Round()) || uint64(rs.Count)*uint64(m.cfg.PayloadMax) <= weightBits*m.cfg.Update
-}
-
-// distinct removes the later ones of equal keys.
-func distinct(keys []key.Public) (list []key.Public) {
-	for _, k := range keys {
-		if !slices.Contains(list, k) {
-			list = append(list, k)
-		}
-	}
-	return list
 }
 
 // beginFollowing draws the order in which the witnesses are asked that reported on the round.

@@ -46,6 +46,13 @@ func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
 		names:  func(_ *peer, _ coordinator.Round, u Update) (Update, bool) { return u, true },
 		serves: func(*peer) bool { return true }, asks: map[*peer]int{}, tainted: map[wire.Hash]bool{},
 	}
+	if seed%2 == 0 { // with room for so many that light states lack pages
+		s, err := coordinator.New(coordinator.Limits{Members: 1000, Witnesses: 8}, net.state.Config(), coordinator.Env{NowMs: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.state = s
+	}
 	for _, p := range net.peers {
 		if seed%2 == 0 {
 			p.watch = &lightWatch{states: map[bool]int{}}
@@ -300,14 +307,14 @@ func TestVerifierTakesTheAcceptedCommitment(t *testing.T) {
 	}
 	take := func(s dispute.Commitment) *openCase {
 		m.Step(c.env.NowMs, CommitmentReceived{Signed: &dispute.Signed{Commitment: s}, Signer: c.keys[check.Member], ID: s.ID()})
-		return m.caseOf[Share{check.Round, check.Member}]
+		return m.caseOf[Share{Round: check.Round, Member: check.Member}]
 	}
 	made := list[check.Member]
 	made.State = wire.Sum("made for the check")
 	if take(made).known {
 		t.Fatal("it takes a commitment that no witness holds")
 	}
-	cs := m.caseOf[Share{check.Round, check.Member}]
+	cs := m.caseOf[Share{Round: check.Round, Member: check.Member}]
 	if r, _ := c.state.At(1); !slices.Contains(r.Witnesses(), c.member(m.holders(cs)[1])) {
 		t.Error("it does not ask the witnesses next to the author")
 	}

@@ -1,27 +1,50 @@
 package client
 
-import "github.com/entrain-network/entrain/coordinator"
+import (
+	"slices"
 
-// Watch asks for light states, which lack the filters of witnesses' reports, or for whole ones
-// again. It ends in StateChanged.
+	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Watch asks for light states, which lack the filters of witnesses' reports, for these with
+// StateChanged.Reports, or for whole ones again. It ends in StateChanged.
 //
-// A member that names the results of others needs the filters: to attest, to check, to write a
-// checkpoint, to apply payloads. A member that follows names its own alone, which is the one that
-// it has signed if it was accepted. If lying witnesses have it in no filter, the members that
-// attest let its next result begin from any state (lineage.go), so it loses nothing by taking its
-// own.
-type Watch struct{ Light bool }
+// Only a member that names the results of others needs filters: to attest, to check, to write a
+// checkpoint, to apply payloads. One that is elected makes them again, of the commitments and the
+// reports, and watches whole states if it cannot: it lacks commitments, or witnesses lie. A member
+// that follows names its own result alone, which is the one that it has signed if it was accepted.
+// If lying witnesses have it in no filter, the members that attest let its next result begin from
+// any state (lineage.go), so it loses nothing by taking its own.
+type Watch struct{ Light, Reports bool }
 
 func (Watch) action() {}
+
+// A member makes filters again after refillMs at the earliest. In parts of the time to train: how
+// long it waits for reports, and how long for commitments.
+const refillMs, reportsPart, unheardPart = 100, 8, 2
 
 // blind reports whether the state lacks the filters that confirm the results of a round.
 func (m *Machine) blind(a coordinator.Round) bool {
 	r, ok := m.attestedIn(a)
-	return m.light && ok && r.Filter().Bits > 0
+	return m.light && ok && r.Filter().Bits > 0 && !m.filters.Has(r.Number())
 }
 
-// sole returns what selected does without filters: the own result. If another one is wanted, it has
-// whole states come, for this round and the next.
+// lack says that the filters that confirm the results of a round are needed.
+func (m *Machine) lack(rs *results) {
+	if !m.seated() {
+		m.wholeTo = m.state.Round() + 1 // for this round and the next
+	} else if rs.blindMs == 0 {
+		rs.blindMs = max(m.now, 1)
+	}
+}
+
+// seated reports whether this member was elected in this round or the one before, which it attests
+// or makes an update of.
+func (m *Machine) seated() bool { return m.elect(m.state.Round()) || m.elect(m.state.Round()-1) }
+
+// sole returns what selected does without filters: the own result.
 func (m *Machine) sole(rs *results, member coordinator.Member) *candidate {
 	r, ok := m.state.At(rs.number)
 	if !ok || !r.Final() || !r.Accepted(member) {
@@ -30,15 +53,69 @@ func (m *Machine) sole(rs *results, member coordinator.Member) *candidate {
 	if list := rs.known.Of(member); m.member.known && member == m.member.index && len(list) == 1 {
 		return &list[0]
 	}
-	m.wholeTo = m.state.Round() + 1
+	m.lack(rs)
 	return nil
+}
+
+// refill makes the filters again that are needed.
+func (m *Machine) refill() {
+	for _, rs := range m.rounds {
+		if !m.seated() {
+			rs.blindMs = 0
+		}
+		if rs.blindMs == 0 || !m.blind(rs.number) || !m.due(&rs.refillAt, refillMs) {
+			continue
+		}
+		r, _ := m.attestedIn(rs.number)
+		k := slices.IndexFunc(m.reports, func(o change.Reports) bool { return o.Round == r.Number() })
+		unheard, late := 0, m.reached(rs.blindMs+m.run.RoundTrainMs/reportsPart)
+		if k >= 0 {
+			unheard, late = m.unheard(rs), m.reached(rs.blindMs+m.run.RoundTrainMs/unheardPart)
+		}
+		// Those that nobody gives may lack in the filters of a few witnesses alone.
+		if k >= 0 && (unheard == 0 || late || m.reached(rs.blindMs+reAskMs<<rs.refills)) {
+			rs.refills++
+			if f, ok := m.reports[k].Rebuild(m.state, rs.first); ok {
+				m.filters = append(m.filters, f)
+				m.state, m.unread, m.wakeAt, m.turns = m.filters.Into(m.state), true, m.now, m.turns+1
+				continue
+			}
+			late = late || unheard == 0
+		}
+		if late {
+			m.wholeTo = m.state.Round() + 1
+		}
+	}
+}
+
+// unheard returns how many commitments are not known that some witness holds, and asks for them.
+func (m *Machine) unheard(rs *results) int {
+	r, _ := m.state.At(rs.number)
+	var list []coordinator.Member
+	for i := range m.state.Count() {
+		if r.Holders(i) > 0 && len(rs.known.Of(i)) == 0 {
+			list = append(list, i)
+		}
+	}
+	rs.askedAt = max(rs.askedAt, 1) // the round is over: gossip brings no more
+	m.askMissing(rs, func() []coordinator.Member { return list })
+	return len(list)
+}
+
+// first returns the commitment of a member that came first: of an honest one the only one.
+func (rs *results) first(i coordinator.Member) (id wire.Hash, ok bool) {
+	for _, c := range rs.known.Of(i) {
+		return c.id, true
+	}
+	return id, false
 }
 
 // decideWatch asks for the states that this member needs.
 func (m *Machine) decideWatch() {
-	if light := m.cfg.Light && !m.needsWhole(); light != m.watched {
-		m.watched = light
-		m.do(Watch{Light: light})
+	light := m.cfg.Light && !m.needsWhole()
+	if w := (Watch{Light: light, Reports: light && m.seated()}); w != m.watched {
+		m.watched = w
+		m.do(w)
 	}
 }
 
@@ -49,7 +126,7 @@ func (m *Machine) needsWhole() bool {
 	if !m.member.known || m.slices() || m.stopping || !m.state.Status(self).Present() || now <= m.wholeTo {
 		return true
 	}
-	if m.elect(now) || m.elect(now-1) || m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(self) {
+	if m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(self) {
 		return true
 	}
 	for _, cs := range m.duties {

@@ -100,6 +100,9 @@ func (m *Machine) lookBack() {
 		if r.Step() > m.lineage.step {
 			m.lineage = lineage{step: r.Step(), round: number, count: m.state.Count(), open: true, behind: true}
 		}
+		if !m.lineage.all && m.elect(now) && m.blind(number) {
+			m.lack(m.results(number))
+		}
 		if !m.lineage.all && m.lineage.round == number && m.traces() && !m.blind(number) {
 			m.lineage = lineage{step: m.lineage.step, round: number, count: m.lineage.count, all: true, open: true, behind: true}
 		}

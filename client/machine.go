@@ -33,6 +33,7 @@ import (
 	"github.com/entrain-network/entrain/client/pace"
 	"github.com/entrain-network/entrain/client/underway"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -64,7 +65,7 @@ type Machine struct {
 	run      coordinator.Config // of the state; it never changes
 	hasState bool
 	light    bool // the state lacks filters
-	watched  bool // light states were asked for
+	watched  Watch
 	stopping bool
 
 	member  membership
@@ -91,6 +92,8 @@ type Machine struct {
 	exchange    exchange // set with the first state
 
 	wholeTo coordinator.Round // to which light states do not suffice
+	reports []change.Reports  // of the state
+	filters change.Rebuilt    // that were made again of these
 
 	aheadMs int64 // of the own clock, before the ledger's
 	cases   []*openCase
@@ -148,7 +151,7 @@ func (m *Machine) take(ev Event) {
 		m.witness.waits = false
 	default:
 		m.witness.waits, m.unretained, m.reconsiders = false, true, true
-		if s, ok := ev.(StateChanged); !ok || !m.hasState || m.moved(s.State) || m.light && !s.Light {
+		if s, ok := ev.(StateChanged); !ok || !m.hasState || m.moved(s.State) || m.light && (!s.Light || len(s.Reports) > len(m.reports)) {
 			m.turns++
 		}
 	}
@@ -239,7 +242,11 @@ func (m *Machine) stateChanged(ev StateChanged) {
 			m.exchange = &bucketExchange{Machine: m}
 		}
 	}
-	m.state, m.hasState, m.light = s, true, ev.Light
+	m.hasState, m.light, m.reports = true, ev.Light, ev.Reports
+	if m.light {
+		s = m.filters.Into(s)
+	}
+	m.state = s
 	if i := m.member.index; !m.member.known || i >= s.Count() || s.Key(i) != m.cfg.Self {
 		m.member.index, m.member.known = s.Find(m.cfg.Self)
 	}
@@ -278,6 +285,9 @@ func (m *Machine) decide() {
 		m.decideCases()
 		m.decideFrauds()
 		m.decideRetain()
+	}
+	if m.light {
+		m.refill()
 	}
 	m.decideWatch()
 }

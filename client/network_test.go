@@ -17,19 +17,20 @@ import (
 // network drives machines against one coordinator. Parameters are hashes: applying a set hashes the payloads onto the old ones,
 // training hashes the round and the member. Time is counted in steps of stepMs; messages may be lost.
 type network struct {
-	t       testing.TB
-	state   coordinator.State
-	before  []byte // the state before the last tick
-	now     uint64
-	random  prng.Source
-	peers   []*peer
-	byKey   map[key.Public]*peer
-	height  uint64
-	lose    func(from, to *peer) bool // of gossip and fetches
-	initial wire.Hash
-	settled map[coordinator.Round]map[coordinator.Member]bool // by round and member: whether the result was accepted
-	censor  func(coordinator.Message) bool                    // messages that never reach the coordinator
-	follow  *followTest                                       // nil in a run without followers
+	reported []coordinator.Witness // reports that were accepted
+	t        testing.TB
+	state    coordinator.State
+	before   []byte // the state before the last tick
+	now      uint64
+	random   prng.Source
+	peers    []*peer
+	byKey    map[key.Public]*peer
+	height   uint64
+	lose     func(from, to *peer) bool // of gossip and fetches
+	initial  wire.Hash
+	settled  map[coordinator.Round]map[coordinator.Member]bool // by round and member: whether the result was accepted
+	censor   func(coordinator.Message) bool                    // messages that never reach the coordinator
+	follow   *followTest                                       // nil in a run without followers
 }
 
 const stepMs = 50
@@ -133,7 +134,7 @@ func (p *peer) start() {
 		p.saved.Cases = append(p.saved.Cases, k)
 	}
 	if p.watch != nil {
-		p.watch.light = false
+		p.watch.Watch = Watch{}
 	}
 	p.show(p.snapshot())
 	p.feed(p.saved)
@@ -326,6 +327,9 @@ func (p *peer) perform(a Action) {
 		err := p.apply(p.key.Public(), a.Message)
 		if p.deaf != nil && p.deaf(a.Message) {
 			err = wire.ErrShort
+		}
+		if w, ok := a.Message.(coordinator.Witness); ok && err == nil {
+			p.reported = append(p.reported, w)
 		}
 		p.feed(Submitted{Message: a.Message, Err: err})
 	case Train:

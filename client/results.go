@@ -60,9 +60,11 @@ type results struct {
 	passes    uint32               // how often all that were wanted have been asked after
 	askFrom   coordinator.Member   // the next request begins here: the last one had no room for more
 	// The members before these were found to lack nothing: see lacks.
-	unknown, unheld coordinator.Member
-	accepting       *accepting // nil until the accepted set is wanted
-	sharing         *sharing   // nil until slices are drawn
+	unknown, unheld   coordinator.Member
+	blindMs, refillAt uint64     // when filters were found to lack, and were to be made again
+	refills           uint8      // how often that was tried
+	accepting         *accepting // nil until the accepted set is wanted
+	sharing           *sharing   // nil until slices are drawn
 }
 
 // place locates a candidate: known.Of(member)[k].
@@ -190,7 +192,7 @@ func (m *Machine) received(ev CommitmentReceived) {
 	rs.open = append(rs.open, place{c.Member, uint8(len(list))})
 	rs.retest(c.Member)
 	m.learned(c)
-	if cs := m.caseOf[Share{c.Round, c.Member}]; cs != nil && !cs.known {
+	if cs := m.caseOf[Share{Round: c.Round, Member: c.Member}]; cs != nil && !cs.known {
 		m.unread = true
 	}
 	m.unretained = m.unretained || ev.Signer == m.cfg.Self

@@ -222,11 +222,11 @@ func (m *Machine) verdictSubmitted(ev Submitted) {
 	var cs *openCase
 	switch msg := ev.Message.(type) {
 	case coordinator.Pass:
-		cs = m.caseOf[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{Round: msg.Round, Member: msg.Member}]
 	case coordinator.Accuse:
-		cs = m.caseOf[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{Round: msg.Round, Member: msg.Member}]
 	case coordinator.Unserved:
-		cs = m.caseOf[Share{msg.Round, msg.Member}]
+		cs = m.caseOf[Share{Round: msg.Round, Member: msg.Member}]
 	case coordinator.TieBreak:
 		if cs = m.inDispute(msg.Dispute); cs != nil && ev.Err == nil {
 			cs.verify.voted = msg.Dispute

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
@@ -26,6 +27,8 @@ type Snapshot struct {
 	// Light says that State is right but for the filters of witnesses' reports, which it lacks: they
 	// are zero, and State.Select finds nothing.
 	Light bool
+	// Reports are what there is of a light state's reports to make these filters again.
+	Reports []change.Reports
 }
 
 // Reader reads runs from a chain. Its methods return at once and may be called from any goroutine.
@@ -53,22 +56,23 @@ type Reader interface {
 
 // Lighter is a Reader that can show a run in few bytes, whatever the number of its members.
 type Lighter interface {
-	// WatchLightly is Watch, and returns a function that asks for light states, or for whole ones
-	// again. Light ones may lack what Snapshot.Light says. What begins or ends, a round, an epoch or
-	// a move in a dispute, comes at once; reports, verdicts and joins come with it, or up to half a
-	// minute late. All are whole at first, and where the chain's replica knows no light ones. After
-	// a light state comes a whole one of the same height, if it is asked for.
-	WatchLightly(ctx context.Context, run string, f func(Snapshot)) (lightly func(bool))
+	// WatchLightly is Watch, and returns a function that asks for light states, for light ones with
+	// Snapshot.Reports, or for whole ones again. Light ones may lack what Snapshot.Light says. What
+	// begins or ends, a round, an epoch or a move in a dispute, comes at once; reports, verdicts and
+	// joins come with it, or up to half a minute late. All are whole at first, and where the chain's
+	// replica knows no light ones. After a light state comes a whole one of the same height, if it is
+	// asked for.
+	WatchLightly(ctx context.Context, run string, f func(Snapshot)) (lightly func(light, reports bool))
 }
 
 // WatchLightly has a reader show a run as a Lighter does, if it is one. Otherwise all states are
 // whole.
-func WatchLightly(ctx context.Context, r Reader, run string, f func(Snapshot)) (lightly func(bool)) {
+func WatchLightly(ctx context.Context, r Reader, run string, f func(Snapshot)) (lightly func(light, reports bool)) {
 	if l, ok := r.(Lighter); ok {
 		return l.WatchLightly(ctx, run, f)
 	}
 	r.Watch(ctx, run, f)
-	return func(bool) {}
+	return func(bool, bool) {}
 }
 
 // Ledger is a participant's access to a chain: it reads runs, and acts for one key. Each

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
+	"github.com/entrain-network/entrain/client/docket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
@@ -146,7 +147,7 @@ func (n *Node) prepare(a client.Prepare) {
 func (n *Node) argue(a client.Argue) {
 	n.withArgument(a.Task, a.From, func(arg *argument, err error) {
 		if err != nil {
-			n.step(client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Failed: err.Error()})
+			n.step(client.Argued{Share: a.Share, At: docket.PositionOf(&a.Dispute), Failed: err.Error()})
 			return
 		}
 		n.move(arg, a)
@@ -176,7 +177,7 @@ func (n *Node) withArgument(t client.Task, from []key.Public, done func(*argumen
 func (n *Node) move(arg *argument, a client.Argue) {
 	if arg.moving {
 		n.cfg.Loop.Post(func() {
-			n.step(client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Failed: "the move before is still being made"})
+			n.step(client.Argued{Share: a.Share, At: docket.PositionOf(&a.Dispute), Failed: "the move before is still being made"})
 		})
 		return
 	}
@@ -188,7 +189,7 @@ func (n *Node) move(arg *argument, a client.Argue) {
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "move"}), func() { msg, failed = arg.player.Move(arg.ctx, a.Dispute, self) }, func() {
 		arg.moving = false
 		n.idle(arg)
-		ev := client.Argued{Share: a.Share, At: client.PositionOf(&a.Dispute), Message: msg}
+		ev := client.Argued{Share: a.Share, At: docket.PositionOf(&a.Dispute), Message: msg}
 		if failed != nil {
 			ev.Message, ev.Failed = nil, failed.Error()
 		}

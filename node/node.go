@@ -194,9 +194,9 @@ type Node struct {
 	steps    time.Duration  // of wakeEvery from then to the next; 0: none is set
 	stopTick func()
 	exchange exchange
-	slicer   engine.Slicer   // nil in a run that sends whole updates
-	follower engine.Follower // nil in a run without followers
-	lightly  func(bool)      // asks for light states, or for whole ones
+	slicer   engine.Slicer             // nil in a run that sends whole updates
+	follower engine.Follower           // nil in a run without followers
+	lightly  func(light, reports bool) // what Watch asks for
 	// own updates that were committed to, by round, until they cannot be revealed any more
 	sealed      map[coordinator.Round][]byte
 	blobs       *blobs.Store
@@ -320,7 +320,7 @@ func (n *Node) follow(s ledger.Snapshot) {
 		n.instance.prior = ok && s.State.Status(i).Present()
 	}
 	n.watchDisputes()
-	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs, Light: s.Light})
+	n.step(client.StateChanged{State: s.State, TimeMs: s.TimeMs, Light: s.Light, Reports: s.Reports})
 	if first {
 		n.load()
 	}
@@ -344,7 +344,7 @@ func (n *Node) perform(a client.Action) {
 	case client.Submit:
 		n.submit(a.Message)
 	case client.Watch:
-		n.lightly(a.Light)
+		n.lightly(a.Light, a.Reports)
 	case client.Train:
 		n.train(a)
 	case client.CancelTraining:

@@ -2,6 +2,8 @@
 // sooner.
 package table
 
+import "slices"
+
 // Table has a list for each index below a number. Its zero value has none.
 type Table[I ~uint32, V any] struct {
 	few  map[I][]V
@@ -58,4 +60,14 @@ func (t *Table[I, V]) Each(f func([]V)) {
 	for _, list := range t.many {
 		f(list)
 	}
+}
+
+// Distinct removes the later ones of equal values, of which there are few.
+func Distinct[V comparable](values []V) (list []V) {
+	for _, v := range values {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
 }

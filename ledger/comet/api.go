@@ -11,6 +11,7 @@ import (
 
 	cmtmempool "github.com/cometbft/cometbft/mempool"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
@@ -222,7 +223,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	run, light, packed := r.PathValue("run"), r.FormValue("light") == "1", r.FormValue("packed") == "1"
+	// light=2 asks for the reports of closed rounds, too; a replica that does not know it shows whole
+	// states.
+	run, kind, packed := r.PathValue("run"), r.FormValue("light"), r.FormValue("packed") == "1"
+	reports, light := kind == "2", kind == "1" || kind == "2"
+	seen := coordinator.Round(0) // whose reports were sent
 	if _, ok := a.app.hub.view(run); !ok {
 		a.noRun(w, r) // watchers try again soon
 		return
@@ -242,6 +247,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		n, wait, err := a.news(run, have, trusted, light, packed)
 		if err != nil {
 			return // the client asks again
+		}
+		if n.frame == nil && reports {
+			if n.frame, err = a.reports(run, &seen); err != nil {
+				return
+			}
 		}
 		switch {
 		case n.frame == nil && beat:
@@ -287,6 +297,15 @@ func (a *api) news(run string, have mark, trusted uint64, light, packed bool) (n
 	}
 	n, err = l.after(have, trusted, now, time.Now(), a)
 	return n, wait, err
+}
+
+// reports returns the next frame with a round's reports, if there is one.
+func (a *api) reports(run string, seen *coordinator.Round) ([]byte, error) {
+	_, l, _ := a.app.hub.look(run)
+	if l == nil {
+		return nil, nil
+	}
+	return l.reports(seen)
 }
 
 // beat returns the frame that says that the server lives.

@@ -141,6 +141,9 @@ func (a *app) FinalizeBlock(_ context.Context, req *abci.RequestFinalizeBlock) (
 		}
 		res.TxResults = append(res.TxResults, result)
 		if tx.Body != nil { // it is one
+			if err == nil {
+				a.hub.heard(tx.Body)
+			}
 			a.outcomes = append(a.outcomes, outcome{id: tx.ID, height: height, err: err})
 		}
 	}

@@ -98,7 +98,7 @@ func TestAddressesTravelWhenTheyChange(t *testing.T) {
 
 	// Who watches the run lightly asks for nothing until they change.
 	snapshots, lightly := watchLightly(t, reader)
-	lightly(true)
+	lightly(true, false)
 	must(signer("bob"), join("demo"))
 	shows(t, r, snapshots, 2, true)
 	asked := requests.Load()

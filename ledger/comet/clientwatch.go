@@ -65,7 +65,7 @@ func (c *Client) Watch(ctx context.Context, run string, f func(ledger.Snapshot))
 }
 
 // WatchLightly implements ledger.Lighter.
-func (c *Client) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) func(light bool) {
+func (c *Client) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) func(light, reports bool) {
 	w := &watcher{c: c, run: run, f: f, replica: replica{run: run, trust: c.trust}}
 	c.run(ctx, func(ctx context.Context) {
 		for ctx.Err() == nil {
@@ -94,39 +94,47 @@ type watcher struct {
 	replica replica
 	told    uint64 // height of the newest state that f got
 	lacked  bool   // that one lacked filters
+	heard   int    // of how many rounds it had reports
 	warned  bool
 	others  atomic.Uint64 // height of the newest state that another endpoint has proven
 	asking  atomic.Bool   // another endpoint, for that
 	lags    int           // beats in a row without the state that another one has
 
-	mu    sync.Mutex         // guards what follows
-	light bool               // what is wanted
-	cut   context.CancelFunc // of the stream that is read
+	mu   sync.Mutex // guards what follows
+	want wanted
+	cut  context.CancelFunc // of the stream that is read
 }
 
-// turn has the watcher ask for a light stream, or for a whole one.
-func (w *watcher) turn(light bool) {
+// wanted is what a stream is to show.
+type wanted struct {
+	light   bool
+	reports bool // with a light state
+}
+
+// turn has the watcher ask for a light stream, for one with reports, or for a whole one.
+func (w *watcher) turn(light, reports bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.light != light && w.cut != nil {
+	want := wanted{light, light && reports}
+	if w.want != want && w.cut != nil {
 		w.cut()
 	}
-	w.light = light
+	w.want = want
 }
 
-// begin returns whether the stream that begins is to be light, and which state is there for it.
-func (w *watcher) begin(cut context.CancelFunc) (light bool, have mark) {
+// begin returns what the stream that begins is to show, and which state is there for it.
+func (w *watcher) begin(cut context.CancelFunc) (want wanted, have mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
-	return w.light, w.replica.begin(w.light)
+	return w.want, w.replica.begin(w.want.light)
 }
 
 // turned reports whether another stream than that is wanted.
-func (w *watcher) turned(light bool) bool {
+func (w *watcher) turned(want wanted) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.light != light
+	return w.want != want
 }
 
 // pauseAfter returns how long a watcher waits before it reconnects after err.
@@ -151,13 +159,16 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	if err := w.c.begin(ctx, endpoint); err != nil {
 		return err
 	}
-	light, have := w.begin(cancel)
+	want, have := w.begin(cancel)
 	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), have.height, w.c.trust.newest())
-	if light {
+	switch {
+	case want.reports:
+		path += fmt.Sprintf("&light=2&mark=%d", have.sum)
+	case want.light:
 		path += fmt.Sprintf("&light=1&mark=%d", have.sum)
 	}
 	res, err := w.c.do(ctx, http.MethodGet, endpoint, path, nil)
-	if err != nil && w.turned(light) {
+	if err != nil && w.turned(want) {
 		return nil
 	}
 	if err != nil {
@@ -166,7 +177,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 	defer res.Body.Close()
 	for first := true; ; first = false {
 		frame, err := readFrame(res.Body)
-		if err != nil && first && !w.turned(light) {
+		if err != nil && first && !w.turned(want) {
 			return fmt.Errorf("%s: %w", endpoint, err)
 		}
 		if err != nil {
@@ -186,7 +197,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 			return err
 		}
 		if s != nil && w.newer(s) && ctx.Err() == nil {
-			w.told, w.lacked = s.Height, s.Light
+			w.told, w.lacked, w.heard = s.Height, s.Light, len(s.Reports)
 			w.f(*s)
 		}
 	}
@@ -194,7 +205,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 
 // newer reports whether a state says more than the last one that was passed on.
 func (w *watcher) newer(s *ledger.Snapshot) bool {
-	return s.Height > w.told || s.Height == w.told && w.lacked && !s.Light
+	return s.Height > w.told || s.Height == w.told && w.lacked && (!s.Light || len(s.Reports) > w.heard)
 }
 
 // compare asks another endpoint now and then whether it has a newer state. Headers cannot expose an

@@ -115,4 +115,13 @@
 // one that proves the state. A client that has fallen behind gets the frames that it lacks, of the
 // last 64, or else the whole light state; so does one whose mark the replica does not know. Frames
 // are made once for all. A replica of a release before light watches sends what it sends others.
+//
+// With light=2 a watcher gets besides, of each round that is over and that the state has, what the
+// filters of its reports can be made from again by those who know the commitments:
+//
+//	reports = U8 5 | compressed change.Reports, as package coordinator/change encodes it
+//
+// What the reports say is held is not in the state, so a replica that has started since lacks it.
+// The hashes of the pages are proven by the change before, and the filters by them. A replica that
+// does not know light=2 sends whole states.
 package comet

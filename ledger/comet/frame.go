@@ -22,6 +22,8 @@ const (
 	frameLight  = 2 // a header with its signatures
 	framePacked = 3 // a state frame, compressed
 	frameChange = 4 // a light state, or what has changed of it
+	// what an elected member needs to make the filters of a round again
+	frameReports = 5
 
 	beatBytes        = 1 + 8 + 8
 	stateHeaderBytes = 1 + 8 + 8 + 8 + 8 + 32 + 4 + 4
@@ -204,6 +206,12 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 		next, s, err := p.light.change(&r, p.run, p.trust)
 		if err == nil {
 			p.light, p.plain, p.peers, p.named = next, false, next.peers, true
+		}
+		return s, err
+	case frameReports:
+		next, s, err := p.light.hear(&r)
+		if err == nil {
+			p.light = next
 		}
 		return s, err
 	default:

@@ -54,6 +54,11 @@ func (w *world) block(txs ...[]byte) {
 		if err := w.host.Deliver(tx); err != nil {
 			w.t.Fatal(err)
 		}
+		parsed, err := host.ParseTx(tx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.hub.heard(parsed.Body)
 	}
 	w.host.Commit()
 	w.tell()

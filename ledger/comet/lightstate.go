@@ -35,7 +35,12 @@ func encodeChange(now sight, blocks [][]byte, since mark, context []byte, from, 
 	}
 	content = now.proof.Append(wire.AppendU64(content, now.header))
 	content = change.Append(content, from, to)
-	out := bytes.NewBuffer(b)
+	return deflated(b, content, context)
+}
+
+// deflated returns the frame of a head, and of content, compressed.
+func deflated(head, content, context []byte) ([]byte, error) {
+	out := bytes.NewBuffer(head)
 	z, err := flate.NewWriterDict(out, flate.BestCompression, context)
 	if err != nil {
 		return nil, err
@@ -46,7 +51,7 @@ func encodeChange(now sight, blocks [][]byte, since mark, context []byte, from, 
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
-	b = out.Bytes()
+	b := out.Bytes()
 	copy(b, wire.AppendU32(nil, uint32(len(b)-4)))
 	return b, nil
 }
@@ -65,7 +70,8 @@ type lightState struct {
 	at      mark // zero: no state yet
 	picture *change.Picture
 	context []byte
-	peers   uint64 // peersOf the proof
+	peers   uint64          // peersOf the proof
+	shown   ledger.Snapshot // of picture
 }
 
 // change returns the state that a frame makes of this one, which stays as it is.
@@ -119,7 +125,14 @@ func (p lightState) change(r *wire.Reader, run string, t *trust) (lightState, *l
 	}
 	next := lightState{picture: picture, context: contextOf(block, proof), peers: peersOf(proof)}
 	next.at = mark{height: proof.Changed, sum: sumOf(next.context)}
-	return next, &ledger.Snapshot{Height: proof.Changed, TimeMs: proof.ChangedMs, State: s, Light: picture.Light()}, nil
+	next.shown = ledger.Snapshot{Height: proof.Changed, TimeMs: proof.ChangedMs, State: s, Light: picture.Light()}
+	for _, r := range p.shown.Reports {
+		if picture.Proves(r) {
+			next.shown.Reports = append(next.shown.Reports, r)
+		}
+	}
+	shown := next.shown
+	return next, &shown, nil
 }
 
 // stateOf returns the state of these bytes, of which the hash is proven by the header.

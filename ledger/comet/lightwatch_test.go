@@ -52,7 +52,7 @@ func lightRun(t *testing.T) (*Replica, *Client) {
 }
 
 // watchLightly watches the run, and ends before the servers of the test.
-func watchLightly(t *testing.T, c *Client) (<-chan ledger.Snapshot, func(bool)) {
+func watchLightly(t *testing.T, c *Client) (<-chan ledger.Snapshot, func(light, reports bool)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -86,18 +86,18 @@ func TestWatchersTurn(t *testing.T) {
 	r, c := lightRun(t)
 	from, lightly := watchLightly(t, newClient(t, r.Endpoint()))
 	shows(t, r, from, 0, false)
-	lightly(true)
+	lightly(true, false)
 	for i := range 3 {
 		must(t, submit(t, c, signer(fmt.Sprint("light ", i)), join("demo")))
 	}
 	shows(t, r, from, 3, true)
-	lightly(false)
+	lightly(false, false)
 	shows(t, r, from, 3, false) // of the same height
 	must(t, submit(t, c, signer("ann"), join("demo")))
 	shows(t, r, from, 4, false)
-	lightly(true)
-	lightly(false)
-	lightly(true)
+	lightly(true, false)
+	lightly(false, false)
+	lightly(true, false)
 	must(t, submit(t, c, signer("bob"), join("demo")))
 	shows(t, r, from, 5, true)
 }
@@ -141,12 +141,12 @@ func TestLightWatchersOfAnOlderReplica(t *testing.T) {
 	}, nil)
 	from, lightly := watchLightly(t, newClient(t, old.URL))
 	shows(t, r, from, 0, false)
-	lightly(true)
+	lightly(true, false)
 	for i := range 3 {
 		must(t, submit(t, c, signer(fmt.Sprint(i)), join("demo")))
 		shows(t, r, from, i+1, false)
 	}
-	lightly(false)
+	lightly(false, false)
 	must(t, submit(t, c, signer("ann"), join("demo")))
 	shows(t, r, from, 4, false)
 
@@ -161,7 +161,7 @@ func TestLightWatchersOfAnOlderReplica(t *testing.T) {
 	}
 	now := through(t, r.Endpoint(), nil, refuse)
 	from, lightly = watchLightly(t, newClient(t, now.URL, old.URL))
-	lightly(true)
+	lightly(true, false)
 	shows(t, r, from, 4, true)
 	down.Store(true)
 	now.CloseClientConnections()
@@ -203,7 +203,7 @@ func TestLightWatchersLeaveLiars(t *testing.T) {
 		return nil
 	})
 	from, lightly := watchLightly(t, newClient(t, liar.URL, r.Endpoint()))
-	lightly(true)
+	lightly(true, false)
 	must(t, submit(t, c, signer("ann"), join("demo")))
 	shows(t, r, from, 1, true)
 	if lies.Load() == 0 {
@@ -238,7 +238,7 @@ func TestLightWatchersGoBackToNothing(t *testing.T) {
 	from, lightly := watchLightly(t, newClient(t, proxy.URL))
 	shows(t, r, from, 1, false)
 	replay.Store(true)
-	lightly(true)
+	lightly(true, false)
 	for range 3 {
 		<-asked
 	}
@@ -246,5 +246,25 @@ func TestLightWatchersGoBackToNothing(t *testing.T) {
 	case s := <-from:
 		t.Errorf("an old state of %d members is shown", s.State.Count())
 	default:
+	}
+}
+
+// A replica that sends beats, and keeps from a light watcher what begins or ends, is left for
+// another 35 seconds after that one has shown that there is something newer: what is not urgent may
+// come as late.
+func TestLightWatchersLeaveReplicasThatWithhold(t *testing.T) {
+	w := &watcher{c: newClient(t, "http://127.0.0.1:1", "http://127.0.0.1:2"), run: "demo"}
+	w.replica.begin(true)
+	w.replica.light.at.height = 5
+	w.others.Store(9)
+	w.asking.Store(true) // nothing more is asked
+	beat, waited := appendPeersBeat(nil, 9, 1, 2)[4:], time.Duration(0)
+	for w.compare(t.Context(), "http://127.0.0.1:1", beat) == nil {
+		if waited += beatInterval; waited > lightRoundWait+beatInterval {
+			t.Fatalf("it is believed for %v", waited)
+		}
+	}
+	if waited < lightRoundWait {
+		t.Errorf("it is left after %v, when an honest replica may not have shown it", waited)
 	}
 }

@@ -28,10 +28,12 @@ type line struct {
 	at      mark       // its mark
 	shown   time.Time
 	picture *change.Picture
-	context []byte // what the next step is compressed by
-	whole   []byte // the frame with all of the state, if one was made
-	steps   []step // to the newest state, oldest first
-	bytes   int    // of the steps
+	context []byte                       // what the next step is compressed by
+	whole   []byte                       // the frame with all of the state, if one was made
+	steps   []step                       // to the newest state, oldest first
+	bytes   int                          // of the steps
+	rounds  map[coordinator.Round][]byte // frames with the reports of rounds that are over
+	said    hearsay
 }
 
 // step is the frame from one state of a line to the next.

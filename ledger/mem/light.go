@@ -51,8 +51,9 @@ type lighter struct{ *Client }
 
 var _ ledger.Lighter = lighter{}
 
-// WatchLightly implements ledger.Lighter.
-func (c lighter) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) (lightly func(bool)) {
+// WatchLightly implements ledger.Lighter. With reports it shows whole states, as a replica does
+// that knows none.
+func (c lighter) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) (lightly func(light, reports bool)) {
 	w := &watch{ctx: ctx, run: run, f: f}
 	c.post(func() {
 		if c.chain.lines[run] == nil {
@@ -60,7 +61,8 @@ func (c lighter) WatchLightly(ctx context.Context, run string, f func(ledger.Sna
 		}
 	})
 	c.watch(w)
-	return func(on bool) {
+	return func(light, reports bool) {
+		on := light && !reports
 		c.post(func() {
 			w.light = on
 			if !on && w.sentLight {

@@ -259,16 +259,16 @@ func TestLightWatchersSeeWhatBeginsAtOnceAndTheRestLater(t *testing.T) {
 		}
 	}
 	shows(time.Second, 1, 0, false)
-	lightly(true)
+	lightly(true, false)
 	w.submit(t.Context(), c, w.tx("ann", join())) // with whom a warmup begins
 	shows(time.Second, 2, 1, true)
 	w.submit(t.Context(), c, w.tx("bob", join()))
 	shows(time.Second, 2, 1, true)
 	shows(5*time.Second, 3, 2, true)
-	lightly(false)
+	lightly(false, false)
 	shows(time.Second, 4, 2, false) // of the same height
-	lightly(true)
+	lightly(true, false)
 	w.submit(t.Context(), c, w.tx("cem", join()))
-	lightly(false)
+	lightly(false, false)
 	shows(time.Second, 5, 3, false)
 }
