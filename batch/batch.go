@@ -4,7 +4,7 @@
 // of spans of it: as a rule one span, the next in the row, with spans before it that an earlier
 // round left untrained. Laid end to end the spans are the round's virtual batch [0, total). Split
 // cuts the virtual batch into one part a trainer, in the order of their positions in the committee,
-// or Weighted into parts in proportion to their speeds, and Cut maps a part back to spans of
+// or a Division into parts in proportion to their speeds, and Cut maps a part back to spans of
 // sequences:
 //
 //	spans          {100, 3} {500, 5}                  sequences 100 101 102 500 501 502 503 504

@@ -182,8 +182,8 @@ func TestImpossiblePartsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"position beyond the trainers":      func() { Split(10, 3, 3) },
 		"position among no trainers":        func() { Split(10, 0, 0) },
-		"parts too short for the batch":     func() { Weighted(10, 4, []uint32{1, 2}) },
-		"weighted parts of nobody":          func() { Weighted(10, 10, nil) },
+		"parts too short for the batch":     func() { weighted(10, 4, []uint32{1, 2}) },
+		"weighted parts of nobody":          func() { weighted(10, 10, nil) },
 		"part that ends beyond the batch":   func() { Cut(spans, 5, 4) },
 		"part that begins beyond the batch": func() { Cut(spans, 9, 0) },
 		"part of no batch":                  func() { Cut(nil, 0, 1) },

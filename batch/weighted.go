@@ -2,46 +2,6 @@ package batch
 
 import "math/bits"
 
-// Weighted returns the lengths of the parts of the virtual batch [0, total), in proportion to
-// weights such as speeds. There is one part a trainer, and parts follow each other in the order of
-// positions. A weight of 0 counts as 1.
-//
-// Each part has at least one sequence, if there are enough, and no part has more than most. A part
-// is its weight times a common factor, raised to 1 or lowered to most, then rounded down. The
-// remaining sequences go, one each, to the parts that lost most by rounding, the first of equal
-// ones. Equal weights give the parts of Split. If total is not above the number of trainers, the
-// first total of them have one sequence each. It panics if most is too small for the parts to cover
-// the batch.
-func Weighted(total, most uint32, weights []uint32) []uint32 {
-	t := make(table, len(weights))
-	for p, w := range weights {
-		t[p].weight = w
-	}
-	d := Division[table]{Table: t, Trainers: uint32(len(t)), Total: total, Most: most}
-	for step := uint32(0); step < Steps; step = d.Step(step) {
-	}
-	parts := make([]uint32, len(t))
-	for p, v := range t {
-		parts[p] = v.part
-	}
-	return parts
-}
-
-// table is a Table in memory.
-type table []trainer
-
-type trainer struct {
-	weight, part, order uint32
-	between             bool
-}
-
-func (t table) Weight(p uint32) uint32         { return t[p].weight }
-func (t table) Order(k uint32) uint32          { return t[k].order }
-func (t table) SetOrder(k, p uint32)           { t[k].order = p }
-func (t table) Rough(p uint32) (uint32, bool)  { return t[p].part, t[p].between }
-func (t table) SetRough(p, n uint32, mid bool) { t[p].part, t[p].between = n, mid }
-func (t table) Give(p, _, count uint32)        { t[p].part = count }
-
 // Table is what a Division knows of the trainers, by their positions.
 type Table interface {
 	Weight(p uint32) uint32
@@ -52,8 +12,17 @@ type Table interface {
 	Give(p, from, count uint32) // the part
 }
 
-// Division divides a batch as Weighted does, in steps of O(trainers). Between them all that it
-// knows is in its Table and its Progress.
+// Division divides the virtual batch [0, Total) among the trainers in proportion to weights such as
+// speeds, in Steps steps of O(trainers). Between them all that it knows is in its Table and its
+// Progress. There is one part a trainer, and parts follow each other in the order of positions. A
+// weight of 0 counts as 1.
+//
+// Each part has at least one sequence, if there are enough, and no part has more than Most. A part
+// is its weight times a common factor, raised to 1 or lowered to Most, then rounded down. The
+// remaining sequences go, one each, to the parts that lost most by rounding, the first of equal
+// ones. Equal weights give the parts of Split. If Total is not above the number of trainers, the
+// first Total of them have one sequence each. It panics if Most is too small for the parts to cover
+// the batch.
 type Division[T Table] struct {
 	Table                 T
 	Trainers, Total, Most uint32

@@ -9,6 +9,37 @@ import (
 	"pgregory.net/rapid"
 )
 
+// weighted returns the lengths of the parts of a Division in memory.
+func weighted(total, most uint32, weights []uint32) []uint32 {
+	t := make(table, len(weights))
+	for p, w := range weights {
+		t[p].weight = w
+	}
+	d := Division[table]{Table: t, Trainers: uint32(len(t)), Total: total, Most: most}
+	for step := uint32(0); step < Steps; step = d.Step(step) {
+	}
+	parts := make([]uint32, len(t))
+	for p, v := range t {
+		parts[p] = v.part
+	}
+	return parts
+}
+
+// table is a Table in memory.
+type table []trainer
+
+type trainer struct {
+	weight, part, order uint32
+	between             bool
+}
+
+func (t table) Weight(p uint32) uint32         { return t[p].weight }
+func (t table) Order(k uint32) uint32          { return t[k].order }
+func (t table) SetOrder(k, p uint32)           { t[k].order = p }
+func (t table) Rough(p uint32) (uint32, bool)  { return t[p].part, t[p].between }
+func (t table) SetRough(p, n uint32, mid bool) { t[p].part, t[p].between = n, mid }
+func (t table) Give(p, _, count uint32)        { t[p].part = count }
+
 func TestWeightedExamples(t *testing.T) {
 	for _, c := range []struct {
 		total, most uint32
@@ -29,7 +60,7 @@ func TestWeightedExamples(t *testing.T) {
 		{0, 0, nil, nil},
 		{math.MaxUint32, math.MaxUint32, slices.Repeat([]uint32{math.MaxUint32}, 3), []uint32{1431655765, 1431655765, 1431655765}},
 	} {
-		if got := Weighted(c.total, c.most, c.weights); !slices.Equal(got, c.want) {
+		if got := weighted(c.total, c.most, c.weights); !slices.Equal(got, c.want) {
 			t.Errorf("%d by weights %d, %d at most, is %d, want %d", c.total, c.weights, c.most, got, c.want)
 		}
 	}
@@ -68,7 +99,7 @@ func TestWeightedIsProportionalWithinItsBounds(t *testing.T) {
 		n := uint32(len(weights))
 		total := rapid.OneOf(rapid.Uint32Range(0, 3*n), rapid.Uint32Range(0, 1<<24)).Draw(t, "total")
 		most := (total + n - 1) / n * rapid.Uint32Range(1, 6).Draw(t, "multiple")
-		parts := Weighted(total, most, weights)
+		parts := weighted(total, most, weights)
 		sum := uint64(0)
 		for _, v := range parts {
 			sum += uint64(v)
@@ -98,7 +129,7 @@ func TestWeightedWithEqualWeightsIsSplit(t *testing.T) {
 		total := rapid.OneOf(rapid.Uint32Range(0, 300), rapid.Uint32Range(0, 1<<24)).Draw(t, "total")
 		n := rapid.Uint32Range(1, 100).Draw(t, "n")
 		weight := rapid.OneOf(rapid.Uint32Range(0, 1), rapid.Uint32()).Draw(t, "weight")
-		parts := Weighted(total, (total+n-1)/n, slices.Repeat([]uint32{weight}, int(n)))
+		parts := weighted(total, (total+n-1)/n, slices.Repeat([]uint32{weight}, int(n)))
 		for p, v := range parts {
 			if _, count := Split(total, n, uint32(p)); v != count {
 				t.Fatalf("part %d of %d by equal weights %d is %d, Split says %d", p, total, weight, v, count)
@@ -107,8 +138,8 @@ func TestWeightedWithEqualWeightsIsSplit(t *testing.T) {
 	})
 }
 
-func ExampleWeighted() {
-	fmt.Println(Weighted(64, 32, []uint32{4000, 4000, 4000, 1000}))
+func ExampleDivision() {
+	fmt.Println(weighted(64, 32, []uint32{4000, 4000, 4000, 1000}))
 	// Output:
 	// [20 20 19 5]
 }

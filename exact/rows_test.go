@@ -181,7 +181,7 @@ func TestSoftmaxAndCrossEntropyAreWhatTheyAreCalled(t *testing.T) {
 		again := append([]float32(nil), x...)
 		w.SoftmaxAgain(again, 0.5, shift, inv)
 		expectSame(t, "SoftmaxAgain", again, p)
-		if s := Sum(p); math.Abs(float64(s)-1) > 1e-6 {
+		if s := sum(p); math.Abs(float64(s)-1) > 1e-6 {
 			t.Errorf("a softmax of %d sums to %g", n, s)
 		}
 		var z float64
@@ -189,8 +189,8 @@ func TestSoftmaxAndCrossEntropyAreWhatTheyAreCalled(t *testing.T) {
 			z += math.Exp(float64(v))
 		}
 		want := math.Log(z) - float64(x[n/2])
-		if got := w.CrossEntropy(x, n/2, 1); math.Abs(float64(got)-want) > 1e-6*(1+want) || math.Abs(float64(Sum(x))) > 1e-6 {
-			t.Errorf("cross-entropy of %d is %g, want %g; its gradient sums to %g", n, got, want, Sum(x))
+		if got := w.CrossEntropy(x, n/2, 1); math.Abs(float64(got)-want) > 1e-6*(1+want) || math.Abs(float64(sum(x))) > 1e-6 {
+			t.Errorf("cross-entropy of %d is %g, want %g; its gradient sums to %g", n, got, want, sum(x))
 		}
 	}
 }

@@ -32,15 +32,6 @@ func FoldMax(lanes *[16]float32) float32 {
 	return lanes[0]
 }
 
-// Sum returns the sum of x in the order that the package comment defines.
-func Sum(x []float32) float32 {
-	var l lanes
-	for i, v := range x {
-		l[i%16] += v
-	}
-	return l.fold()
-}
-
 // Finite returns the index of the first element of x that is NaN or infinite, or -1.
 func Finite(x []float32) int {
 	const exponent = 0xff << 23

@@ -34,33 +34,11 @@ func checksum(body []byte) []byte {
 // MarshalText returns the account's SS58 address.
 func (a Account) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// addressMax bounds the length of an SS58 address of 35 bytes: decoding takes time in proportion to
-// the square of the length.
-const addressMax = 52
-
-// ParseAccount reads an SS58 address.
-func ParseAccount(s string) (a Account, err error) {
-	if len(s) > addressMax {
-		return a, fmt.Errorf("%q... is not an SS58 address: it has %d characters, not 48", s[:addressMax], len(s))
-	}
-	b, err := base58.Decode(s)
-	switch {
-	case err != nil || len(b) != 35:
-		return a, fmt.Errorf("%q is not an SS58 address: 48 letters and digits that begin with 5", s)
-	case b[0] != prefix:
-		return a, fmt.Errorf("the address %s is of another network: format %d, and Bittensor's is %d", s, b[0], prefix)
-	case string(checksum(b[:33])) != string(b[33:]):
-		return a, fmt.Errorf("the address %s has a typing error: its checksum does not match", s)
-	}
-	copy(a[:], b[1:])
-	return a, nil
-}
-
 // Key signs as an account. It is not printed.
 type Key struct{ pair func() *sr25519.KeyPair }
 
-// NewKey returns the key of a seed of 32 bytes.
-func NewKey(seed [32]byte) (Key, error) {
+// newKey returns the key of a seed of 32 bytes.
+func newKey(seed [32]byte) (Key, error) {
 	mini, err := sr25519.NewMiniSecretKeyFromBytes(seed[:])
 	if err != nil {
 		return Key{}, err
@@ -83,7 +61,7 @@ func ReadKey(file string) (Key, error) {
 	if b, err := hex.DecodeString(strings.TrimPrefix(f.SecretSeed, "0x")); err != nil || copy(seed[:], b) != len(seed) || len(b) != len(seed) {
 		return Key{}, fmt.Errorf("the secretSeed of %s is not 64 hexadecimal digits", file)
 	}
-	k, err := NewKey(seed)
+	k, err := newKey(seed)
 	if err == nil && f.SS58Address != "" && f.SS58Address != k.Account().String() {
 		err = fmt.Errorf("the secretSeed of %s is not the key of its ss58Address", file)
 	}

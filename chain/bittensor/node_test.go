@@ -232,8 +232,12 @@ func (n *node) answer(method string, params []any, meta []byte) (any, error) {
 		}
 		return map[string]any{"block": map[string]any{"extrinsics": list}}, nil
 	case "system_accountNextIndex":
-		a, err := ParseAccount(params[0].(string))
-		return n.nonces[a], err
+		for a, nonce := range n.nonces {
+			if a.String() == params[0] {
+				return nonce, nil
+			}
+		}
+		return uint64(0), nil
 	case "state_getStorage":
 		if events, _, _ := n.meta.key("System", "Events"); params[0] == events {
 			return tohex(n.events[n.at(params[1])]), nil

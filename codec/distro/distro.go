@@ -184,13 +184,3 @@ func (c *Codec) StateLen() int { return c.n }
 
 // PayloadMax returns the length in bytes of every payload.
 func (c *Codec) PayloadMax() int { return codec.HeaderLen + (c.bits+7)/8 }
-
-// BitsIdeal returns the base-2 logarithm of the number of payloads: the bits that an ideal coder
-// needs if all payloads are equally likely. Reports compare PayloadMax with it.
-func (c *Codec) BitsIdeal() float64 {
-	var bits float64
-	for i := range c.blocks {
-		bits += c.blocks[i].shape.BitsIdeal()
-	}
-	return bits
-}
