@@ -2,6 +2,7 @@ package entrain_test
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -140,6 +141,28 @@ func TestDependenciesHaveTheirImporters(t *testing.T) {
 	}
 	for _, fault := range dependencyFaults(parsed) {
 		t.Error(fault)
+	}
+}
+
+// TestArchitectureHasEveryPackage looks for each package in the table of layers, but for generators and what else only its
+// neighbours use.
+func TestArchitectureHasEveryPackage(t *testing.T) {
+	parsed, err := parsedTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parsed.packages {
+		first, _, _ := strings.Cut(p.dir, "/")
+		if first == "." || first == "tests" || first == "tools" || slices.Contains(strings.Split(p.dir, "/"), "internal") {
+			continue
+		}
+		if !strings.Contains(string(page), "`"+p.dir+"`") {
+			t.Errorf("the table of layers in ARCHITECTURE.md lacks package %s", p.dir)
+		}
 	}
 }
 
