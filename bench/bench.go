@@ -37,7 +37,7 @@ type Report struct {
 	Copy     Pair            `json:"copy_bytes_per_second"`
 	Sgemm    Shares          `json:"sgemm"` // by the side of the square
 	SgemmOne Shares          `json:"sgemm_one_thread"`
-	Products Shares          `json:"products"` // by ProductNames
+	Products Shares          `json:"products"` // by productNames
 	ProdOne  Shares          `json:"products_one_thread"`
 	Flops    map[string]Pair `json:"product_flops"` // of squares, by side, and of products
 	Peak8    Pair            `json:"peak_byte_ops"` // products and sums of bytes

@@ -52,7 +52,7 @@ func TestReportHoldsEverything(t *testing.T) {
 	if r.Training[0].Params != 988544 || r.Training[0].Memory == 0 || r.Exchange.Params != 988544 || r.Exchange.PayloadBytes == 0 {
 		t.Errorf("training is %+v and exchange %+v", r.Training[0], r.Exchange)
 	}
-	for _, name := range append([]string{"256", "2048"}, ProductNames()...) {
+	for _, name := range append([]string{"256", "2048"}, productNames()...) {
 		if p := r.Flops[name]; !(p.One > 0 && p.All > 0) {
 			t.Errorf("the product %s runs at %v", name, p)
 		}
@@ -71,7 +71,7 @@ func expectShares(t *testing.T, r Report) {
 	_ = json.Unmarshal(text, &parsed) // what is no map of numbers is left out
 	for key, names := range map[string][]string{
 		"sgemm": {"256", "512", "1024", "2048"}, "sgemm_one_thread": {"256", "512", "1024", "2048"},
-		"products": ProductNames(), "products_one_thread": ProductNames(),
+		"products": productNames(), "products_one_thread": productNames(),
 	} {
 		for _, name := range names {
 			if share := parsed[key][name]; !(share > 0) {
@@ -154,7 +154,7 @@ func TestStepLearnsAndAllocatesNothing(t *testing.T) {
 	for _, tied := range []bool{false, true} {
 		cfg := tiny
 		cfg.Tied = tied
-		s, err := NewStep(cfg, 3, 20, pool)
+		s, err := newStep(cfg, 3, 20, pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestStepMemoryIsEstimated(t *testing.T) {
 		pool := exact.NewPool(1)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		s, err := NewStep(cfg, 2, 64, pool)
+		s, err := newStep(cfg, 2, 64, pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestModelsThatDoNotFitAreRefused(t *testing.T) {
 func TestStepReportsAModelThatCannotBe(t *testing.T) {
 	cfg := tiny
 	cfg.Heads = 3
-	if _, err := NewStep(cfg, 1, 8, nil); err == nil || !strings.Contains(err.Error(), "multiple of kv_heads") {
+	if _, err := newStep(cfg, 1, 8, nil); err == nil || !strings.Contains(err.Error(), "multiple of kv_heads") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -265,7 +265,7 @@ func TestFieldsOfProcFiles(t *testing.T) {
 }
 
 func TestNumericsAreComparedInTurn(t *testing.T) {
-	both, err := MeasurePreset(t.Context(), "nano,exact,exact8", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 2})
+	both, err := measurePreset(t.Context(), "nano,exact,exact8", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestNumericsAreComparedInTurn(t *testing.T) {
 	if text, err := json.Marshal(both); err != nil || json.Unmarshal(text, &list) != nil || len(list) != 2 {
 		t.Errorf("as JSON: %s, %v", text, err)
 	}
-	if _, err := MeasurePreset(t.Context(), "nano,exact,int4", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 1}); err == nil || !strings.Contains(err.Error(), "int4") {
+	if _, err := measurePreset(t.Context(), "nano,exact,int4", StepOptions{Batch: 1, Sequence: 32, Threads: 1, Steps: 1}); err == nil || !strings.Contains(err.Error(), "int4") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -30,8 +30,8 @@ type Devices struct {
 	Fault   string       `json:"fault,omitempty"` // why there are none
 }
 
-// FindDevices proves and measures all devices. It reads no proof of an earlier time.
-func FindDevices() (d Devices) {
+// findDevices proves and measures all devices. It reads no proof of an earlier time.
+func findDevices() (d Devices) {
 	var err error
 	if d.Devices, err = vulkan.List(); err != nil {
 		d.Fault = err.Error()
@@ -113,15 +113,15 @@ const DeviceList = "list"
 func Measure(ctx context.Context, preset string, o StepOptions) (fmt.Stringer, error) {
 	switch o.Device {
 	case DeviceList:
-		return FindDevices(), nil
+		return findDevices(), nil
 	case vulkan.CPU:
-		return MeasurePreset(ctx, preset, o)
+		return measurePreset(ctx, preset, o)
 	}
-	return MeasureDevice(ctx, preset, o)
+	return measureDevice(ctx, preset, o)
 }
 
-// MeasureDevice is MeasurePreset on a device, which o.Device names.
-func MeasureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
+// measureDevice is measurePreset on a device, which o.Device names.
+func measureDevice(ctx context.Context, preset string, o StepOptions) (m OnDevice, err error) {
 	preset, cfgs, err := presetOf(preset)
 	if err := errors.Join(err, o.check(), vulkan.Check(o.Device)); err != nil {
 		return m, err

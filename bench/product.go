@@ -11,8 +11,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// SquareSides are the sides of the squares that are multiplied.
-var SquareSides = [...]int{256, 512, 1024, 2048}
+// squareSides are the sides of the squares that are multiplied.
+var squareSides = [...]int{256, 512, 1024, 2048}
 
 // A product is a shape of Gemm; ta and tb say that A or B is transposed in memory.
 type product struct {
@@ -34,8 +34,8 @@ var trainingProducts = [...]product{
 	{"head dw", 8192, 256, 2048, true, false},
 }
 
-// ProductNames are the names of the products in Report.Products, in their order.
-func ProductNames() []string {
+// productNames are the names of the products in Report.Products, in their order.
+func productNames() []string {
 	var names []string
 	for _, p := range trainingProducts {
 		names = append(names, p.name)
@@ -74,7 +74,7 @@ const peak8Rounds = 1 << 16
 func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 	b.progress("peak and matrix products")
 	var all []product
-	for _, n := range SquareSides {
+	for _, n := range squareSides {
 		all = append(all, product{strconv.Itoa(n), n, n, n, false, false})
 	}
 	all = append(all, trainingProducts[:]...)
@@ -98,7 +98,7 @@ func (b *bench) measureProducts(ctx context.Context, r *Report) error {
 	r.Sgemm, r.SgemmOne, r.Products, r.ProdOne, r.Flops = Shares{}, Shares{}, Shares{}, Shares{}, map[string]Pair{}
 	for i, p := range all {
 		r.Flops[p.name] = Pair{one[i].rate, both[i].rate}
-		if i < len(SquareSides) {
+		if i < len(squareSides) {
 			r.Sgemm[p.name], r.SgemmOne[p.name] = both[i].share, one[i].share
 		} else {
 			r.Products[p.name], r.ProdOne[p.name] = both[i].share, one[i].share

@@ -20,9 +20,9 @@ type Step struct {
 	batch, sequence int
 }
 
-// NewStep returns the step of a new model. Each step trains on batch sequences of sequence tokens,
+// newStep returns the step of a new model. Each step trains on batch sequences of sequence tokens,
 // which are random, and the same in every step. Pool computes it.
-func NewStep(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Step, error) {
+func newStep(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Step, error) {
 	model, err := llama.New(cfg, pool, batch, sequence)
 	if err != nil {
 		return nil, err

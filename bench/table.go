@@ -25,11 +25,11 @@ func (r Report) Write(out io.Writer) error {
 	t.rates("peak, multiply-adds", r.Peak, flopsText)
 	t.rates("memory, read", r.Read, rateText)
 	t.rates("memory, copy", r.Copy, rateText)
-	for _, n := range SquareSides {
+	for _, n := range squareSides {
 		name := fmt.Sprint(n)
 		t.product("sgemm "+name, r.Flops[name], Pair{One: r.SgemmOne[name], All: r.Sgemm[name]})
 	}
-	for _, name := range ProductNames() {
+	for _, name := range productNames() {
 		t.product("product "+name, r.Flops[name], Pair{One: r.ProdOne[name], All: r.Products[name]})
 	}
 	t.rates("peak, products of bytes", r.Peak8, opsText)
@@ -106,7 +106,7 @@ func threadsText(n int) string {
 type StepOptions struct {
 	Batch, Threads, Steps int
 	Sequence              int    // tokens; 0 is 256, or the model's context if that is less
-	Device                string // for MeasureDevice
+	Device                string // for measureDevice
 }
 
 // settle fills in the length of a sequence for a model.
@@ -170,9 +170,9 @@ func presetOf(text string) (name string, cfgs []llama.Config, err error) {
 	return name, cfgs, nil
 }
 
-// MeasurePreset measures the training step of a preset, as presetOf reads it: a step in each
+// measurePreset measures the training step of a preset, as presetOf reads it: a step in each
 // numerics, and then the next.
-func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Compared, error) {
+func measurePreset(ctx context.Context, preset string, o StepOptions) (Compared, error) {
 	preset, cfgs, err := presetOf(preset)
 	if err := errors.Join(err, o.check()); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func MeasurePreset(ctx context.Context, preset string, o StepOptions) (Compared,
 		c = append(c, Measured{
 			Model: preset, Numerics: cfgs[i].Numerics.String(), Params: m.Params, Batch: o.Batch, Sequence: o.Sequence, Threads: o.Threads,
 			Kernel: pool.Kernel().Name(), Operations: m.Operations, Seconds: m.Seconds, Processor: m.Processor,
-			TokensPerSecond: float64(o.Batch*o.Sequence) / m.Median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.Median(),
+			TokensPerSecond: float64(o.Batch*o.Sequence) / m.median(), Memory: m.Memory, Share: m.Share(), Loss: m.Loss, median: m.median(),
 		})
 	}
 	return c, nil

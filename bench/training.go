@@ -65,7 +65,7 @@ func (b *bench) trainingOf(ctx context.Context, t Training) ([]Training, error) 
 		for i, n := range numerics {
 			cfg.Numerics = n
 			for k, pool := range pools {
-				m, err := MeasureStep(ctx, cfg, t.Batch, t.Sequence, pool, b.turn)
+				m, err := measureStep(ctx, cfg, t.Batch, t.Sequence, pool, b.turn)
 				if err != nil {
 					return nil, err
 				}
@@ -79,7 +79,7 @@ func (b *bench) trainingOf(ctx context.Context, t Training) ([]Training, error) 
 	for i, n := range numerics {
 		one, all := &steps[i][0], &steps[i][len(pools)-1]
 		t.Numerics, t.Memory = n.String(), both[i].Memory
-		t.Tokens = Pair{tokens / one.Median(), tokens / all.Median()}
+		t.Tokens = Pair{tokens / one.median(), tokens / all.median()}
 		t.Share = Pair{one.Share(), all.Share()}
 		both[i] = t
 	}
@@ -111,7 +111,7 @@ type Steps struct {
 // beginSteps makes a Step and does it once to warm up.
 func beginSteps(cfg llama.Config, batch, sequence int, pool *exact.Pool) (*Steps, error) {
 	debug.FreeOSMemory() // of what was measured before
-	s, err := NewStep(cfg, batch, sequence, pool)
+	s, err := newStep(cfg, batch, sequence, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +136,9 @@ func (m *Steps) one(ctx context.Context) (err error) {
 	return nil
 }
 
-// MeasureStep makes a Step, does it once to warm up, and then measures it, at least once and for at
+// measureStep makes a Step, does it once to warm up, and then measures it, at least once and for at
 // least long.
-func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, long time.Duration) (*Steps, error) {
+func measureStep(ctx context.Context, cfg llama.Config, batch, sequence int, pool *exact.Pool, long time.Duration) (*Steps, error) {
 	m, err := beginSteps(cfg, batch, sequence, pool)
 	if err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func MeasureStep(ctx context.Context, cfg llama.Config, batch, sequence int, poo
 	return m, nil
 }
 
-// Median returns the median duration of a step in seconds.
-func (s *Steps) Median() float64 { return Median(s.Seconds) }
+// median returns the median duration of a step in seconds.
+func (s *Steps) median() float64 { return Median(s.Seconds) }
 
 // Share is the share of the peak that a step reaches.
 func (s *Steps) Share() float64 { return Median(s.Shares) }

@@ -87,7 +87,7 @@ func checkContent(n Name, body []byte) error {
 			return fmt.Errorf("the commitment: %w", err)
 		}
 		if s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window || !s.Verify(n.Member) {
-			return errors.New("it is another commitment, or not signed by the member")
+			return errors.New("it is a different commitment, or the member did not sign it")
 		}
 	case KindCopy:
 		if s, _, err := ParseCopy(body); err != nil || s.Commitment.ID() != n.Content || s.Commitment.Run != n.Run || s.Commitment.Round != n.Window {
@@ -95,7 +95,7 @@ func checkContent(n Name, body []byte) error {
 		}
 	case KindLack:
 		if !n.Content.IsZero() || len(body) > LackBytesMax {
-			return errors.New("the list of what its author lacks has another name, or is too long")
+			return errors.New("the list of what its author lacks has a content hash, or is too long")
 		}
 	case KindIndex:
 		if _, err := parseIndex(body, n.Content); err != nil {
@@ -103,11 +103,11 @@ func checkContent(n Name, body []byte) error {
 		}
 	case KindPart:
 		if len(body) > partBytes || merkle.BlobRoot(body) != n.Content {
-			return errors.New("the part has other chunks")
+			return errors.New("the hash of the part does not match the name")
 		}
 	case KindScore:
 		if ScoreContent(body) != n.Content {
-			return errors.New("the notes have another hash")
+			return errors.New("the hash of the notes does not match the name")
 		}
 	}
 	return nil

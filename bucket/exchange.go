@@ -183,7 +183,7 @@ func (e *Exchange) next() {
 	e.waiting = kept
 }
 
-// room reports whether another operation in a bucket may run. The own bucket needs no room.
+// room reports whether another operation in a bucket may run. Our own bucket needs no room.
 func (e *Exchange) room(l Location) bool {
 	most := e.options.Parallel
 	return l == Location{} || e.recent < most && e.running < slowFactor*most && (e.late[l] == 0 || e.delayed < max(1, most/2))

@@ -130,7 +130,7 @@ func Write(create func(name string) (io.WriteCloser, error), m Model, o Options)
 		o.DType = F32
 	}
 	if o.ShardBytesMax == 0 {
-		o.ShardBytesMax = ShardBytes
+		o.ShardBytesMax = shardBytes
 	}
 	if err := m.check(); err != nil {
 		return Manifest{}, fmt.Errorf("write checkpoint: %w", err)
@@ -243,7 +243,7 @@ func (w *writer) weights(m Model, o Options) {
 	}
 	where := make(map[string]string)
 	for i, tensors := range shards {
-		w.file(name(i), func(f io.Writer) error { return WriteSafetensors(f, tensors, m.Params, o.DType) })
+		w.file(name(i), func(f io.Writer) error { return writeSafetensors(f, tensors, m.Params, o.DType) })
 		for _, t := range tensors {
 			where[t.Name] = name(i)
 		}

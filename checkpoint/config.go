@@ -71,19 +71,19 @@ func (c Config) Check() error {
 		{"vocab_size", c.Vocab}, {"hidden_size", c.Hidden}, {"num_hidden_layers", c.Layers}, {"num_attention_heads", c.Heads},
 		{"num_key_value_heads", c.KVHeads}, {"head_dim", c.HeadDim}, {"intermediate_size", c.FFN}, {"max_position_embeddings", c.Context},
 	} {
-		fault(d.value < 1 || d.value > DimensionMax, "%s is %d, not in 1..%d", d.name, d.value, DimensionMax)
+		fault(d.value < 1 || d.value > dimensionMax, "%s is %d, not in 1..%d", d.name, d.value, dimensionMax)
 	}
 	fault(c.Heads > 0 && c.Hidden%c.Heads != 0, "hidden_size %d is not a multiple of num_attention_heads %d, as transformers wants", c.Hidden, c.Heads)
 	fault(c.KVHeads > 0 && c.Heads%c.KVHeads != 0, "num_attention_heads %d is not a multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
 	fault(c.HeadDim%2 != 0, "head_dim %d is odd", c.HeadDim)
 	fault(!(c.Theta > 0) || math.IsInf(c.Theta, 0), "rope_theta %v is not positive", c.Theta)
 	fault(!(c.Eps > 0) || math.IsInf(float64(c.Eps), 0), "rms_norm_eps %v is not positive", c.Eps)
-	fault(c.Window < 0 || c.Window > DimensionMax, "sliding_window is %d, not in 0..%d", c.Window, DimensionMax)
+	fault(c.Window < 0 || c.Window > dimensionMax, "sliding_window is %d, not in 0..%d", c.Window, dimensionMax)
 	fault(c.Bias && c.QKNorm || c.Window > 0 && (c.Bias || c.QKNorm), "biases, norms of heads and a window: transformers has no class with two of them")
 	if r := c.Rope; r != (Rope{}) {
 		fault(!(r.Factor >= 1) || math.IsInf(r.Factor, 0), "factor of rope_parameters is %v, not at least 1", r.Factor)
 		fault(!(r.Low > 0 && r.Low < r.High) || math.IsInf(r.High, 0), "low_freq_factor %v and high_freq_factor %v are not positive and ascending", r.Low, r.High)
-		fault(r.Original < 1 || r.Original > DimensionMax, "original_max_position_embeddings is %d, not in 1..%d", r.Original, DimensionMax)
+		fault(r.Original < 1 || r.Original > dimensionMax, "original_max_position_embeddings is %d, not in 1..%d", r.Original, dimensionMax)
 	}
 	fault(c.Numerics != "" && c.Numerics != numerics8, "numerics is %.80q; it is %q, or missing", c.Numerics, numerics8)
 	fault(c.BOS != nil && int64(*c.BOS) >= int64(c.Vocab), "bos_token_id is not below vocab_size %d", c.Vocab)

@@ -28,7 +28,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(s.weights) == 0 || len(s.weights) > FilesMax {
+		if len(s.weights) == 0 || len(s.weights) > filesMax {
 			t.Errorf("%d files of weights", len(s.weights))
 		}
 		for _, w := range s.weights {

@@ -33,8 +33,8 @@ func (l *LoRA) check() error {
 	switch {
 	case l == nil:
 		return nil
-	case l.Rank < 1 || l.Rank > DimensionMax:
-		return fmt.Errorf("the rank of lora is %d, not in 1..%d", l.Rank, DimensionMax)
+	case l.Rank < 1 || l.Rank > dimensionMax:
+		return fmt.Errorf("the rank of lora is %d, not in 1..%d", l.Rank, dimensionMax)
 	case !(l.Alpha > 0 && l.Alpha <= math.MaxFloat32):
 		return fmt.Errorf("the alpha of lora is %v, not positive", l.Alpha)
 	case len(l.Targets) == 0:

@@ -57,8 +57,8 @@ func (m Manifest) Check() error {
 		return fmt.Errorf("tokenizer %.80q is not a printable name of 1 to %d bytes", m.Tokenizer, RunBytesMax)
 	case m.DType != F32.String() && m.DType != BF16.String():
 		return fmt.Errorf("dtype %.80q is not F32 or BF16", m.DType)
-	case len(m.Files) > FilesMax:
-		return fmt.Errorf("it lists %d files, more than %d", len(m.Files), FilesMax)
+	case len(m.Files) > filesMax:
+		return fmt.Errorf("it lists %d files, more than %d", len(m.Files), filesMax)
 	}
 	for i, f := range m.Files {
 		if !plainName(f.File) || f.File == ManifestFile {

@@ -43,7 +43,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		{"repeated file", edit(func(m *Manifest) { m.Files[1].File = "README.md" }), "repeated"},
 		{"files in disorder", edit(func(m *Manifest) { m.Files[0].File = "x" }), "not in order"},
 		{"impossible size", edit(func(m *Manifest) { m.Files[0].Bytes = 1 << 63 }), "bytes"},
-		{"too many files", edit(func(m *Manifest) { m.Files = make([]File, FilesMax+1) }), "4097"},
+		{"too many files", edit(func(m *Manifest) { m.Files = make([]File, filesMax+1) }), "4097"},
 		{"not JSON", []byte("]"), "JSON"},
 		{"unknown field", bytes.Replace(exampleManifest().Bytes(), []byte(`"epoch"`), []byte(`"Era": 1, "epoch"`), 1), "Era"},
 		{"other spacing", bytes.TrimSpace(exampleManifest().Bytes()), "canonical"},

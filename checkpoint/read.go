@@ -50,7 +50,7 @@ func Open(fsys fs.FS, want wire.Hash) (*Saved, error) {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
 	if got := wire.SHA256(b); got != want {
-		return nil, fmt.Errorf("open checkpoint: its manifest has hash %s, not %s: it is another checkpoint, or damaged", got, want)
+		return nil, fmt.Errorf("open checkpoint: its manifest has hash %s, not %s: it is a different checkpoint, or damaged", got, want)
 	}
 	return open(fsys, b)
 }
@@ -154,8 +154,8 @@ func Shards(b []byte) ([]string, error) {
 		}
 		files[name] = true
 	}
-	if len(files) == 0 || len(files) > FilesMax {
-		return nil, fmt.Errorf("%s names %d files, not 1 to %d", IndexFile, len(files), FilesMax)
+	if len(files) == 0 || len(files) > filesMax {
+		return nil, fmt.Errorf("%s names %d files, not 1 to %d", IndexFile, len(files), filesMax)
 	}
 	names := make([]string, 0, len(files))
 	for name := range files {

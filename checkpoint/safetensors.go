@@ -27,8 +27,8 @@ func entriesOf(tensors []tensor.Tensor, d DType) []Entry {
 	return entries
 }
 
-// WriteSafetensors writes tensors of layout, whose elements are in flat, as F32 or BF16.
-func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DType) error {
+// writeSafetensors writes tensors of layout, whose elements are in flat, as F32 or BF16.
+func writeSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DType) error {
 	if d != F32 && d != BF16 {
 		return fmt.Errorf("cannot write %s, only F32 and BF16", d)
 	}
@@ -56,10 +56,10 @@ func WriteSafetensors(w io.Writer, tensors []tensor.Tensor, flat []float32, d DT
 	return nil
 }
 
-// ReadHeader reads the header of a safetensors file of fileBytes bytes and returns the file's
+// readHeader reads the header of a safetensors file of fileBytes bytes and returns the file's
 // tensors, in the order in which their bytes follow in r. It refuses what parseHeader refuses, a
-// header above HeaderBytesMax, and one that leaves the tensors unaligned.
-func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
+// header above headerBytesMax, and one that leaves the tensors unaligned.
+func readHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 	var length [8]byte
 	if fileBytes < 8 {
 		return nil, fmt.Errorf("file of %d bytes is too short for a safetensors file", fileBytes)
@@ -69,8 +69,8 @@ func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
-	case n > HeaderBytesMax:
-		return nil, fmt.Errorf("header of %d bytes is above the limit of %d", n, HeaderBytesMax)
+	case n > headerBytesMax:
+		return nil, fmt.Errorf("header of %d bytes is above the limit of %d", n, headerBytesMax)
 	case n > fileBytes-8:
 		return nil, fmt.Errorf("header of %d bytes does not fit the file of %d", n, fileBytes)
 	case n%8 != 0:
@@ -87,7 +87,7 @@ func ReadHeader(r io.Reader, fileBytes uint64) ([]Entry, error) {
 // be in layout, with the same shape. It calls found for each, which may refuse one, such as a
 // tensor already found in another file. It reads the file to its end.
 func ReadSafetensors(r io.Reader, fileBytes uint64, layout tensor.Layout, flat []float32, found func(Entry) error) error {
-	entries, err := ReadHeader(r, fileBytes)
+	entries, err := readHeader(r, fileBytes)
 	if err != nil {
 		return err
 	}

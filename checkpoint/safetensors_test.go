@@ -45,7 +45,7 @@ func anything(Entry) error { return nil }
 func TestWriterMakesTheBytesOfThePythonLibrary(t *testing.T) {
 	layout, flat := pythonLayout()
 	var b bytes.Buffer
-	if err := WriteSafetensors(&b, layout.Tensors(), flat, F32); err != nil {
+	if err := writeSafetensors(&b, layout.Tensors(), flat, F32); err != nil {
 		t.Fatal(err)
 	}
 	if want := readVector(t, "python.safetensors"); !bytes.Equal(b.Bytes(), want) {
@@ -101,7 +101,7 @@ func TestPythonLibraryReadsOurFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteSafetensors(f, layout.Tensors(), flat, d); err != nil {
+		if err := writeSafetensors(f, layout.Tensors(), flat, d); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {
@@ -139,11 +139,11 @@ func file(header string, data int) []byte {
 
 func TestHeadersThatAreRefused(t *testing.T) {
 	const a = `"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}`
-	if _, err := ReadHeader(bytes.NewReader(file("{"+a+"}", 8)), uint64(len(file("{"+a+"}", 8)))); err != nil {
+	if _, err := readHeader(bytes.NewReader(file("{"+a+"}", 8)), uint64(len(file("{"+a+"}", 8)))); err != nil {
 		t.Fatalf("a good header is refused: %v", err)
 	}
 	huge := make([]byte, 16)
-	putUint64(huge, HeaderBytesMax+1)
+	putUint64(huge, headerBytesMax+1)
 	beyond := make([]byte, 16)
 	putUint64(beyond, 16)
 	unaligned := file("{"+a+"}", 8)
@@ -192,7 +192,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		{"metadata of numbers", file(`{"__metadata__":{"format":1},`+a+`}`, 8), "want a string"},
 		{"deep nesting", file(`{"a":`+strings.Repeat("[", 100_000), 8), "want"},
 	} {
-		_, err := ReadHeader(bytes.NewReader(c.file), uint64(len(c.file)))
+		_, err := readHeader(bytes.NewReader(c.file), uint64(len(c.file)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
 		}
@@ -231,7 +231,7 @@ func FuzzReadHeader(f *testing.F) {
 	}
 	f.Add(file(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}}`, 2))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		entries, err := ReadHeader(bytes.NewReader(b), uint64(len(b)))
+		entries, err := readHeader(bytes.NewReader(b), uint64(len(b)))
 		if err != nil {
 			return
 		}
@@ -247,7 +247,7 @@ func FuzzReadHeader(f *testing.F) {
 			t.Fatalf("%q: accepted, but not read: %v", b, err)
 		}
 		header := appendHeader(nil, entries)
-		again, err := ReadHeader(bytes.NewReader(header), uint64(len(header))+data)
+		again, err := readHeader(bytes.NewReader(header), uint64(len(header))+data)
 		if err != nil || fmt.Sprint(again) != fmt.Sprint(entries) {
 			t.Fatalf("%v is read back as %v, %v", entries, again, err)
 		}

@@ -77,12 +77,12 @@ func WriteState(w io.Writer, s State) error {
 	return nil
 }
 
-// ReadStateHeader reads the front of a state file: enough to decide whether the rest is of use.
-func ReadStateHeader(r io.Reader) (StateHeader, error) {
+// readStateHeader reads the front of a state file: enough to decide whether the rest is of use.
+func readStateHeader(r io.Reader) (StateHeader, error) {
 	var b [stateHeaderSize]byte
 	n, err := io.ReadFull(r, b[:])
 	if n >= len(stateMagic) && string(b[:len(stateMagic)]) != stateMagic {
-		return StateHeader{}, &CorruptError{Reason: fmt.Sprintf("it begins with %q instead of %q: it is another file, or of another version of entrain; %s", b[:len(stateMagic)], stateMagic, remedy)}
+		return StateHeader{}, &CorruptError{Reason: fmt.Sprintf("it begins with %q instead of %q: it is not a state file, or one of another version of entrain; %s", b[:len(stateMagic)], stateMagic, remedy)}
 	}
 	if err != nil {
 		return StateHeader{}, ended(err, "inside its header")
@@ -107,7 +107,7 @@ func ReadStateHeader(r io.Reader) (StateHeader, error) {
 // model; it refuses a file with others before it allocates anything. A damaged file is a
 // *CorruptError.
 func ReadState(r io.Reader, paramsLen, optimizerLen int) (State, error) {
-	h, err := ReadStateHeader(r)
+	h, err := readStateHeader(r)
 	if err != nil {
 		return State{}, err
 	}

@@ -42,9 +42,9 @@ func (t Training) Bytes() []byte {
 	return canonical.JSON(t)
 }
 
-// ParseTraining reads canonical bytes. It refuses all others, and anything that Check refuses.
-func ParseTraining(b []byte) (Training, error) {
-	return canonical.Parse[Training](b, TrainingFile, TrainingBytesMax)
+// parseTraining reads canonical bytes. It refuses all others, and anything that Check refuses.
+func parseTraining(b []byte) (Training, error) {
+	return canonical.Parse[Training](b, TrainingFile, trainingBytesMax)
 }
 
 // Check returns what is wrong with t, or nil.
@@ -56,8 +56,8 @@ func (t Training) Check() error {
 		return fmt.Errorf("sequences of no tokens")
 	case !printable(t.Codec):
 		return fmt.Errorf("codec %.80q is not a printable name of 1 to %d bytes", t.Codec, RunBytesMax)
-	case len(t.States) > StatesMax:
-		return fmt.Errorf("%d states are more than %d", len(t.States), StatesMax)
+	case len(t.States) > statesMax:
+		return fmt.Errorf("%d states are more than %d", len(t.States), statesMax)
 	}
 	for i, s := range t.States {
 		if i > 0 && s.Member.Compare(t.States[i-1].Member) <= 0 {
@@ -77,9 +77,9 @@ func (t Training) sorted() Training {
 // Training reads how a run resumes from the checkpoint; the error is fs.ErrNotExist if the
 // checkpoint has no such file.
 func (s *Saved) Training() (Training, error) {
-	b, err := s.File(TrainingFile, TrainingBytesMax)
+	b, err := s.File(TrainingFile, trainingBytesMax)
 	if err != nil {
 		return Training{}, err
 	}
-	return ParseTraining(b)
+	return parseTraining(b)
 }

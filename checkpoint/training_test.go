@@ -73,22 +73,22 @@ func TestTrainingsAreChecked(t *testing.T) {
 		"version": func(t *Training) { t.Version++ },
 		"tokens":  func(t *Training) { t.Tokens = 0 },
 		"codec":   func(t *Training) { t.Codec = "a\nb" },
-		"states":  func(t *Training) { t.States = make([]Momentum, StatesMax+1) },
+		"states":  func(t *Training) { t.States = make([]Momentum, statesMax+1) },
 		"order":   func(t *Training) { slices.Reverse(t.States) },
 	} {
 		of := sampleTraining().sorted()
 		bend(&of)
-		if _, err := ParseTraining(of.Bytes()); err == nil {
+		if _, err := parseTraining(of.Bytes()); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	full := sampleTraining()
-	full.States = make([]Momentum, StatesMax)
+	full.States = make([]Momentum, statesMax)
 	for i := range full.States {
 		full.States[i].Member = key.Public(wire.Sum("member", wire.AppendU32(nil, uint32(i))))
 	}
-	if n := len(full.Bytes()); n > TrainingBytesMax {
-		t.Errorf("that of the largest run has %d bytes, more than %d", n, TrainingBytesMax)
+	if n := len(full.Bytes()); n > trainingBytesMax {
+		t.Errorf("that of the largest run has %d bytes, more than %d", n, trainingBytesMax)
 	}
 }
 
@@ -138,7 +138,7 @@ func FuzzParseTraining(f *testing.F) {
 	f.Add(sampleTraining().sorted().Bytes())
 	f.Add([]byte(`{"version":1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, err := ParseTraining(b); err == nil && !bytes.Equal(got.Bytes(), b) {
+		if got, err := parseTraining(b); err == nil && !bytes.Equal(got.Bytes(), b) {
 			t.Errorf("%q is read as what is written as %q", b, got.Bytes())
 		}
 	})

@@ -10,7 +10,7 @@ import (
 // Ticks continue. Between them the state takes no other message, and chance is that of the block
 // in which the closing began, so the senders of the Ticks, and their times, decide nothing.
 
-// The stages of a closing. Header.Closing is the stage that goes on, Header.Cursor how much of it
+// The stages of a closing. Header.Closing is the current stage, Header.Cursor how much of it
 // is done.
 const (
 	closed     = 0
@@ -65,10 +65,11 @@ func (r RoundState) units(plain uint64) uint64 {
 	return plain
 }
 
-// Closing reports whether a closing goes on: until Ticks have ended it, other messages are refused.
+// Closing reports whether a closing is under way. Until Ticks have ended it, the run refuses
+// other messages.
 func (s State) Closing() bool { return s.h().Closing() != closed }
 
-// begin begins a closing with a stage, if none goes on. It returns the environment of the closing.
+// begin begins a closing with a stage, if none is under way. It returns the closing's environment.
 func (s State) begin(env Env, stage uint8) Env {
 	if !s.Closing() {
 		s.h().SetClosing(stage)

@@ -96,7 +96,7 @@
 // with the one factor f for which the shares add up to B. No member goes without work, and none has
 // more than ShareMost times the equal share. A speed of 0 counts as 1. f*v is rounded down; the
 // remaining sequences go, one each, to the members that lost most by rounding, the first in the
-// line of equal ones (batch.Weighted). Equal speeds give equal shares. If B is below n the first B
+// line of equal ones (batch.Division). Equal speeds give equal shares. If B is below n the first B
 // in the line have one sequence each.
 //
 // Speeds are not checked, because a wrong one does not pay. A member that overstates its speed gets

@@ -87,7 +87,7 @@ func (s State) headerOK() bool {
 	return false
 }
 
-// closingOK checks that a closing, if one goes on, fits the phase.
+// closingOK checks that a closing, if one is under way, fits the phase.
 func (s State) closingOK(phase Phase) bool {
 	stage := s.h().Closing()
 	switch {

@@ -106,7 +106,7 @@ func TestWhatWasFetchedIsKept(t *testing.T) {
 // A host without leaves is read once: what its shards' leaves are learnt from is kept.
 func TestShardsWithoutLeavesAreFetchedOnce(t *testing.T) {
 	dir, m := bigSet(t)
-	if err := os.Remove(filepath.Join(dir, LeavesFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, leavesFile)); err != nil {
 		t.Fatal(err)
 	}
 	host := &counter{Handler: http.FileServer(http.Dir(dir))}

@@ -230,7 +230,7 @@ func TestOpenRefusesAnotherDataSet(t *testing.T) {
 	if _, err := Open(t.Context(), dir, wire.Hash{1}, Options{SequenceTokens: 8}); err == nil || !strings.Contains(err.Error(), m.Hash().String()) {
 		t.Errorf("other hash: got %v", err)
 	}
-	for _, seq := range []uint32{0, SequenceMax + 1, 9000} {
+	for _, seq := range []uint32{0, sequenceMax + 1, 9000} {
 		if _, err := Open(t.Context(), dir, m.Hash(), Options{SequenceTokens: seq}); err == nil {
 			t.Errorf("sequences of %d were opened", seq)
 		}
@@ -339,7 +339,7 @@ func TestTokensBeyondTheVocabularyAreRefused(t *testing.T) {
 	}
 	m := example()
 	m.Tokens, m.Shards, m.HeldOutTokens, m.HeldOut = 100, []Shard{{"train-00000.bin", 100, 200, merkle.BlobRoot(b)}}, 0, nil
-	if err := os.WriteFile(filepath.Join(dir, ManifestFile), m.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, manifestFile), m.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := mustOpen(t, dir, m, Options{SequenceTokens: 4, Verify: true})

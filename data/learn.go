@@ -23,15 +23,15 @@ type LearnOptions struct {
 	Format          source.Format // of all sources
 	Field           string        // the field or column with the text; "" means source.DefaultField
 	HeldOutPermille uint32        // as in PrepareOptions: held-out text is not used
-	// text to use, the same share of the front of each source; 0 means SampleBytes
+	// text to use, the same share of the front of each source; 0 means 1 GiB
 	SampleBytes uint64
 	Workers     int                  // 0 means GOMAXPROCS
 	Progress    func(learn.Progress) // called now and then, never concurrently; may be nil
 }
 
-// SampleBytes is the default amount of text to learn from. More text changes few merges, and all
+// sampleBytes is the default amount of text to learn from. More text changes few merges, and all
 // distinct words of the text are in memory.
-const SampleBytes = 1 << 30
+const sampleBytes = 1 << 30
 
 // learntFile records, in the directory of a set in preparation, the hash of the plan that its
 // tokenizer was learnt by and the tokenizer's hash.
@@ -54,7 +54,7 @@ func learnTokenizer(ctx context.Context, dir string, sources []string, o LearnOp
 		return nil, err
 	}
 	if o.SampleBytes == 0 {
-		o.SampleBytes = SampleBytes
+		o.SampleBytes = sampleBytes
 	}
 	plan := planOf(Manifest{Vocab: o.Vocab, Tokens: o.SampleBytes}, list)
 	if t := learnt(dir, plan); t != nil {
@@ -68,7 +68,7 @@ func learnTokenizer(ctx context.Context, dir string, sources []string, o LearnOp
 		return nil, err
 	}
 	// If dir holds a complete set, keep its tokenizer: Prepare reports any difference.
-	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, manifestFile)); err == nil {
 		return t, nil
 	}
 	if err := writeTokenizer(dir, t); err != nil {
@@ -93,7 +93,7 @@ func learnt(dir string, plan wire.Hash) *tokenizer.BPE {
 }
 
 func readTokenizer(dir string) (tokenizer.Tokenizer, error) {
-	b, err := os.ReadFile(filepath.Join(dir, TokenizerFile))
+	b, err := os.ReadFile(filepath.Join(dir, tokenizerFile))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func TokenizerOf(dir string, m Manifest) (tokenizer.Tokenizer, error) {
 		}
 		dir = filepath.Join(dir, mix.Components[0].Set)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, TokenizerFile))
+	b, err := os.ReadFile(filepath.Join(dir, tokenizerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

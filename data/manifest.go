@@ -18,8 +18,8 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ManifestFile is the name of the manifest in the directory of a data set.
-const ManifestFile = "manifest.json"
+// manifestFile is the name of the manifest in the directory of a data set.
+const manifestFile = "manifest.json"
 
 // Version is the version of the format.
 const Version = 1
@@ -65,7 +65,7 @@ func (m Manifest) files() []string {
 	for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
 		names = append(names, s.File)
 	}
-	return append(names, LeavesFile, TokenizerFile, ManifestFile)
+	return append(names, leavesFile, tokenizerFile, manifestFile)
 }
 
 // Bytes returns the canonical bytes of m, or of the mix that m summarizes: JSON indented by two
@@ -89,7 +89,7 @@ func (m Manifest) Hash() wire.Hash { return wire.SHA256(m.Bytes()) }
 // ParseManifest reads canonical bytes. It refuses everything else, so that a data set has only one
 // hash: unknown or repeated fields, other spacing, and every manifest that Check refuses.
 func ParseManifest(b []byte) (Manifest, error) {
-	return canonical.Parse[Manifest](b, "manifest of a data set", ManifestBytesMax)
+	return canonical.Parse[Manifest](b, "manifest of a data set", manifestBytesMax)
 }
 
 // Check returns what is wrong with m, or nil.
@@ -98,7 +98,7 @@ func (m Manifest) Check() error {
 	case m.Version != Version:
 		return fmt.Errorf("unknown version %d, want %d", m.Version, Version)
 	case !plainName(m.Name):
-		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, NameBytesMax)
+		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, nameBytesMax)
 	case !plainName(m.Tokenizer.Name):
 		return fmt.Errorf("tokenizer name %q is not made of lower-case letters, digits, '-', '_' and '.'", m.Tokenizer.Name)
 	case m.Vocab == 0 || m.Vocab > tokenizer.VocabMax:
@@ -107,13 +107,13 @@ func (m Manifest) Check() error {
 		return fmt.Errorf("token_bytes is %d, not 2 or 4", m.TokenBytes)
 	case m.TokenBytes == 2 && m.Vocab > m.vocabMax2():
 		return fmt.Errorf("a vocabulary of %d does not fit tokens of 2 bytes", m.Vocab)
-	case m.ShardTokens < ShardTokensMin || m.ShardTokens > ShardTokensMax:
-		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, ShardTokensMax)
-	case len(m.Shards)+len(m.HeldOut) > ShardsMax:
-		return fmt.Errorf("it lists %d shards, more than %d", len(m.Shards)+len(m.HeldOut), ShardsMax)
+	case m.ShardTokens < ShardTokensMin || m.ShardTokens > shardTokensMax:
+		return fmt.Errorf("shard_tokens %d is not in %d..%d", m.ShardTokens, ShardTokensMin, shardTokensMax)
+	case len(m.Shards)+len(m.HeldOut) > shardsMax:
+		return fmt.Errorf("it lists %d shards, more than %d", len(m.Shards)+len(m.HeldOut), shardsMax)
 	}
-	if len(m.Chat) > ChatBytesMax || !utf8.ValidString(m.Chat) {
-		return fmt.Errorf("chat is not UTF-8 of at most %d bytes", ChatBytesMax)
+	if len(m.Chat) > chatBytesMax || !utf8.ValidString(m.Chat) {
+		return fmt.Errorf("chat is not UTF-8 of at most %d bytes", chatBytesMax)
 	}
 	files := make(map[string]bool)
 	if err := m.checkPart("shards", m.Shards, m.Tokens, files); err != nil {
@@ -128,7 +128,7 @@ func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files ma
 	var sum uint64
 	for i, s := range shards {
 		switch {
-		case !plainName(s.File) || s.File == ManifestFile || s.File == TokenizerFile || s.File == LeavesFile:
+		case !plainName(s.File) || s.File == manifestFile || s.File == tokenizerFile || s.File == leavesFile:
 			return fmt.Errorf("%s[%d]: %q is not a plain file name", part, i, s.File)
 		case files[s.File]:
 			return fmt.Errorf("%s[%d]: file %q is listed twice", part, i, s.File)
@@ -149,7 +149,7 @@ func (m Manifest) checkPart(part string, shards []Shard, tokens uint64, files ma
 // plainName reports whether s is a short name that means the same on every file system and in every
 // terminal.
 func plainName(s string) bool {
-	if s == "" || len(s) > NameBytesMax || s[0] == '.' || s[0] == '-' {
+	if s == "" || len(s) > nameBytesMax || s[0] == '.' || s[0] == '-' {
 		return false
 	}
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
@@ -168,7 +168,7 @@ func notDataSet(dir string, err error) error {
 	case missing == nil && !info.IsDir():
 		return fmt.Errorf("%q is a file, not a data set: make one from it with: entrain data prepare -o DIR %q", dir, dir)
 	case missing == nil && errors.Is(err, fs.ErrNotExist):
-		return absentError(fmt.Sprintf("%q is not a data set: it holds no %s", dir, ManifestFile))
+		return absentError(fmt.Sprintf("%q is not a data set: it holds no %s", dir, manifestFile))
 	case errors.Is(missing, fs.ErrNotExist):
 		return absentError(fmt.Sprintf("there is no data set %q", dir))
 	}
@@ -177,13 +177,13 @@ func notDataSet(dir string, err error) error {
 
 // ReadManifest reads the manifest of the data set in dir, or the summary of the mix there.
 func ReadManifest(dir string) (Manifest, error) {
-	path := filepath.Join(dir, ManifestFile)
+	path := filepath.Join(dir, manifestFile)
 	f, err := os.Open(path)
 	if err != nil {
 		return Manifest{}, notDataSet(dir, err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, ManifestBytesMax+1))
+	b, err := io.ReadAll(io.LimitReader(f, manifestBytesMax+1))
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read manifest: %w", err)
 	}

@@ -66,9 +66,9 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		{"vocabulary beyond its tokens", edit(func(m *Manifest) { m.Vocab = 65537 }), "does not fit"},
 		{"tiny shards", edit(func(m *Manifest) { m.ShardTokens = 1023 }), "shard_tokens"},
 		{"giant shards", edit(func(m *Manifest) { m.ShardTokens = 1<<30 + 1 }), "shard_tokens"},
-		{"too many shards", edit(func(m *Manifest) { m.Shards = make([]Shard, ShardsMax) }), "65537 shards"},
+		{"too many shards", edit(func(m *Manifest) { m.Shards = make([]Shard, shardsMax) }), "65537 shards"},
 		{"path outside the directory", edit(func(m *Manifest) { m.Shards[0].File = "../x" }), `"../x"`},
-		{"shard named as the manifest", edit(func(m *Manifest) { m.Shards[0].File = ManifestFile }), ManifestFile},
+		{"shard named as the manifest", edit(func(m *Manifest) { m.Shards[0].File = manifestFile }), manifestFile},
 		{"file used twice", edit(func(m *Manifest) { m.HeldOut[0].File = "train-00000.bin" }), "twice"},
 		{"short shard in the middle", edit(func(m *Manifest) { m.Shards[1].Tokens = 1000 }), "all but the last"},
 		{"long shard at the end", edit(func(m *Manifest) { m.Shards[2].Tokens = 1025 }), "all but the last"},
@@ -76,7 +76,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		{"bytes that are not the tokens'", edit(func(m *Manifest) { m.Shards[0].Bytes-- }), "2047 bytes"},
 		{"wrong total", edit(func(m *Manifest) { m.Tokens++ }), "2560 tokens, not 2561"},
 		{"wrong held-out total", edit(func(m *Manifest) { m.HeldOutTokens = 0 }), "held_out"},
-		{"chat template that is too long", edit(func(m *Manifest) { m.Chat = strings.Repeat("a", ChatBytesMax+1) }), "chat"},
+		{"chat template that is too long", edit(func(m *Manifest) { m.Chat = strings.Repeat("a", chatBytesMax+1) }), "chat"},
 		{"not JSON", []byte("hello"), "not JSON"},
 		{"unknown field", text(`"vocab"`, `"words": 1, "vocab"`), "words"},
 		{"repeated field", text(`"vocab": 256`, `"vocab": 3, "vocab": 256`), "canonical"},
@@ -84,7 +84,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		{"other spacing", text("\n  ", " "), "canonical"},
 		{"more after it", append(example().Bytes(), '\n'), "canonical"},
 		{"hash in upper case", text("0900", "0A00"), "hexadecimal"},
-		{"too large", make([]byte, ManifestBytesMax+1), "more than"},
+		{"too large", make([]byte, manifestBytesMax+1), "more than"},
 	} {
 		if _, err := ParseManifest(c.bytes); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)

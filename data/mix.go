@@ -48,7 +48,7 @@ type Mix struct {
 // Component is a set of a mix.
 type Component struct {
 	Set      string    `json:"set"`      // the directory's name, like a data set's
-	Weight   uint32    `json:"weight"`   // 1 to WeightMax
+	Weight   uint32    `json:"weight"`   // 1 to weightMax
 	Manifest wire.Hash `json:"manifest"` // Manifest.Hash
 }
 
@@ -64,12 +64,12 @@ func isMix(b []byte) bool {
 	var of struct {
 		Mix json.RawMessage `json:"mix"`
 	}
-	return len(b) <= MixBytesMax && json.Unmarshal(b, &of) == nil && of.Mix != nil
+	return len(b) <= mixBytesMax && json.Unmarshal(b, &of) == nil && of.Mix != nil
 }
 
 // ParseMix reads canonical bytes. It refuses all others, and any mix that Check refuses.
 func ParseMix(b []byte) (Mix, error) {
-	return canonical.Parse[Mix](b, "manifest of a mix", MixBytesMax)
+	return canonical.Parse[Mix](b, "manifest of a mix", mixBytesMax)
 }
 
 // Check returns what is wrong with m, or nil.
@@ -78,9 +78,9 @@ func (m Mix) Check() error {
 	case m.Version != Version:
 		return fmt.Errorf("unknown version %d, want %d", m.Version, Version)
 	case !plainName(m.Name):
-		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, NameBytesMax)
-	case len(m.Components) == 0 || len(m.Components) > ComponentsMax:
-		return fmt.Errorf("it has %d sets, want 1 to %d", len(m.Components), ComponentsMax)
+		return fmt.Errorf("name %q is not made of 1 to %d lower-case letters, digits, '-', '_' and '.'", m.Name, nameBytesMax)
+	case len(m.Components) == 0 || len(m.Components) > componentsMax:
+		return fmt.Errorf("it has %d sets, want 1 to %d", len(m.Components), componentsMax)
 	}
 	seen := make(map[string]bool)
 	for i, c := range m.Components {
@@ -89,8 +89,8 @@ func (m Mix) Check() error {
 			return fmt.Errorf("mix[%d]: %q is not the name of a directory made of lower-case letters, digits, '-', '_' and '.'", i, c.Set)
 		case seen[c.Set]:
 			return fmt.Errorf("mix[%d]: set %q is listed twice", i, c.Set)
-		case c.Weight == 0 || c.Weight > WeightMax:
-			return fmt.Errorf("mix[%d]: weight %d is not in 1..%d", i, c.Weight, WeightMax)
+		case c.Weight == 0 || c.Weight > weightMax:
+			return fmt.Errorf("mix[%d]: weight %d is not in 1..%d", i, c.Weight, weightMax)
 		}
 		seen[c.Set] = true
 	}
@@ -188,7 +188,7 @@ var errNested = errors.New("it is a mix: name its sets instead")
 func readMix(dir string, b []byte) (Manifest, error) {
 	m, err := ParseMix(b)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("%q: %w", filepath.Join(dir, ManifestFile), err)
+		return Manifest{}, fmt.Errorf("%q: %w", filepath.Join(dir, manifestFile), err)
 	}
 	var sets []Manifest
 	for _, c := range m.Components {
@@ -299,7 +299,7 @@ func MakeMix(ctx context.Context, dir, name string, weights []uint32, from []str
 			return Mix{}, err
 		}
 	}
-	return m, os.WriteFile(filepath.Join(dir, ManifestFile), m.Bytes(), 0o666)
+	return m, os.WriteFile(filepath.Join(dir, manifestFile), m.Bytes(), 0o666)
 }
 
 // linkSet fills dir with the files of the set in from.
@@ -312,7 +312,7 @@ func linkSet(ctx context.Context, from, dir string, m Manifest) error {
 			return err
 		}
 		source, err := filepath.EvalSymlinks(filepath.Join(from, name))
-		if errors.Is(err, os.ErrNotExist) && (name == LeavesFile || name == TokenizerFile) {
+		if errors.Is(err, os.ErrNotExist) && (name == leavesFile || name == tokenizerFile) {
 			continue
 		}
 		if err == nil {

@@ -183,7 +183,7 @@ func TestBadMixesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Tokenizer.Hash[0]++
-	if err := os.WriteFile(filepath.Join(foreign, ManifestFile), other.Bytes(), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(foreign, manifestFile), other.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for name, from := range map[string][]string{"twice": {sets[0], sets[0]}, "another tokenizer": {sets[0], foreign}, "a mix": {dir}, "nothing": {}, "no set": {t.TempDir()}} {
@@ -198,7 +198,7 @@ func TestBadMixesAreRefused(t *testing.T) {
 	if _, err := MakeMix(t.Context(), filepath.Join(t.TempDir(), "x"), "mixed", []uint32{0}, sets[:1]); err == nil {
 		t.Error("a weight of 0 is taken")
 	}
-	manifest := filepath.Join(dir, "code", ManifestFile)
+	manifest := filepath.Join(dir, "code", manifestFile)
 	b, err := os.ReadFile(manifest)
 	if err != nil {
 		t.Fatal(err)

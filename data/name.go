@@ -20,5 +20,5 @@ func PlainName(s string) string {
 	if s == "" {
 		return "data"
 	}
-	return s[:min(len(s), NameBytesMax)]
+	return s[:min(len(s), nameBytesMax)]
 }

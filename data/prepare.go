@@ -129,7 +129,7 @@ func prepare(ctx context.Context, dir string, list []source.File, o PrepareOptio
 	if old != nil {
 		return m, nil
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(dir, ManifestFile), 0o644, m.Bytes()); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(dir, manifestFile), 0o644, m.Bytes()); err != nil {
 		return Manifest{}, err
 	}
 	for _, name := range []string{resumeFile, learntFile} {
@@ -195,13 +195,13 @@ func writeShards(ctx context.Context, dir string, sources []source.File, o Prepa
 // running process.
 const tempsAge = time.Hour
 
-// TokenizerFile is the name of the tokenizer's definition in the directory of a data set. The
+// tokenizerFile is the name of the tokenizer's definition in the directory of a data set. The
 // manifest has its SHA-256.
-const TokenizerFile = "tokenizer.json"
+const tokenizerFile = "tokenizer.json"
 
 // writeTokenizer stores the tokenizer beside the shards, so that the set can be decoded.
 func writeTokenizer(dir string, t tokenizer.Tokenizer) error {
-	path := filepath.Join(dir, TokenizerFile)
+	path := filepath.Join(dir, tokenizerFile)
 	if b, err := os.ReadFile(path); err == nil && wire.SHA256(b) == t.Hash() {
 		return nil
 	}
@@ -228,5 +228,5 @@ func previous(dir string, m Manifest) (*Manifest, error) {
 
 // errOther returns the error for a directory that holds another set.
 func errOther(dir string) error {
-	return fmt.Errorf("%q holds a data set made from other sources or with other options: choose another directory, or delete its %s", dir, ManifestFile)
+	return fmt.Errorf("%q holds a data set made from other sources or with other options: choose another directory, or delete its %s", dir, manifestFile)
 }

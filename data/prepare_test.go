@@ -283,7 +283,7 @@ func TestAnotherSetIsNotOverwritten(t *testing.T) {
 			t.Fatalf("%s: files changed", c.name)
 		}
 	}
-	damage(t, filepath.Join(dir, ManifestFile), flip(0))
+	damage(t, filepath.Join(dir, manifestFile), flip(0))
 	if _, err := Prepare(t.Context(), dir, files(t, a), options()); err == nil || !strings.Contains(err.Error(), "delete the manifest") {
 		t.Errorf("damaged manifest: got %v", err)
 	}

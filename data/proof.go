@@ -71,7 +71,7 @@ func (s *Set) ProofMax() int {
 // contents.
 func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	r := wire.NewReader(proof)
-	text := r.Var(ManifestBytesMax)
+	text := r.Var(manifestBytesMax)
 	if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
 		return fmt.Errorf("the proof is of data set %s, want %s", got, want)
 	}
@@ -84,7 +84,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 		c := m.Components[set]
 		rest := r.Rest()
 		inner := wire.NewReader(rest)
-		if isMix(inner.Var(ManifestBytesMax)) {
+		if isMix(inner.Var(manifestBytesMax)) {
 			return errors.New("the proof holds a mix of mixes")
 		}
 		return Proven(dst, c.Manifest, order.MixSeed(seed, set), k, rest)

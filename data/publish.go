@@ -14,18 +14,18 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Publish uploads the files of the data set in dir, whose manifest is m, to a bucket, for OpenURL
+// publish uploads the files of the data set in dir, whose manifest is m, to a bucket, for OpenURL
 // to read. It uploads the shards first and the manifest last, so that a reader who finds the
 // manifest finds the set. It skips files that are present with the right size. Publish calls
 // uploaded, unless nil, after each file.
-func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploaded func(file string, bytes int64, sent bool)) error {
+func publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploaded func(file string, bytes int64, sent bool)) error {
 	sets, err := componentsOf(dir, m)
 	if err != nil {
 		return err
 	}
 	one := func(name string, m Manifest) error {
 		size, sent, err := publishFile(ctx, filepath.Join(dir, filepath.FromSlash(name)), name, m, to)
-		if errors.Is(err, os.ErrNotExist) && (path.Base(name) == LeavesFile || path.Base(name) == TokenizerFile) {
+		if errors.Is(err, os.ErrNotExist) && (path.Base(name) == leavesFile || path.Base(name) == tokenizerFile) {
 			return nil // sets of earlier versions, and those of built-in tokenizers, have fewer files
 		}
 		if err != nil {
@@ -44,7 +44,7 @@ func Publish(ctx context.Context, dir string, m Manifest, to bucket.Store, uploa
 		}
 	}
 	if m.mix != nil {
-		return one(ManifestFile, m)
+		return one(manifestFile, m)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func PublishAt(ctx context.Context, dir string, m Manifest, address string, gete
 	if err != nil {
 		return err
 	}
-	return Publish(ctx, dir, m, store, uploaded)
+	return publish(ctx, dir, m, store, uploaded)
 }
 
 func publishFile(ctx context.Context, file, name string, m Manifest, to bucket.Store) (size int64, sent bool, err error) {
@@ -79,8 +79,8 @@ func publishFile(ctx context.Context, file, name string, m Manifest, to bucket.S
 		return 0, false, err
 	}
 	size = info.Size()
-	if path.Base(name) == ManifestFile { // small, and its size says nothing
-		got, _, err := to.Get(ctx, name, 0, ManifestBytesMax)
+	if path.Base(name) == manifestFile { // small, and its size says nothing
+		got, _, err := to.Get(ctx, name, 0, manifestBytesMax)
 		if err == nil && wire.SHA256(got) == m.Hash() {
 			return size, false, nil
 		}

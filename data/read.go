@@ -16,7 +16,7 @@ import (
 // ReadTokenizer reads a tokenizer.json, or the one in a directory, such as that of a checkpoint.
 func ReadTokenizer(path string) (tokenizer.Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, TokenizerFile)
+		path = filepath.Join(path, tokenizerFile)
 	}
 	b, err := atomicfile.ReadBounded(path, tokenizer.JSONBytesMax)
 	if err != nil {
@@ -44,8 +44,8 @@ func ReadChat(path string) (string, error) {
 		files[i] = b
 	}
 	text, err := chat.Source(files[0], files[1])
-	if err == nil && len(text) > ChatBytesMax {
-		err = fmt.Errorf("the chat template has %d bytes, a data set's at most %d", len(text), ChatBytesMax)
+	if err == nil && len(text) > chatBytesMax {
+		err = fmt.Errorf("the chat template has %d bytes, a data set's at most %d", len(text), chatBytesMax)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", path, err)

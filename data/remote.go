@@ -177,7 +177,7 @@ func (o *RemoteOptions) transport() *http.Transport {
 }
 
 func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
-	b, err := r.hosts.all(r.ctx, ManifestFile, ManifestBytesMax, func(b []byte) error {
+	b, err := r.hosts.all(r.ctx, manifestFile, manifestBytesMax, func(b []byte) error {
 		if got := wire.SHA256(b); got != want {
 			return fmt.Errorf("its manifest has hash %s, want %s", got, want)
 		}
@@ -198,7 +198,7 @@ func (r *remote) open(want wire.Hash, o RemoteOptions) (*Set, Mix, error) {
 		return nil, Mix{}, err
 	}
 	if o.CacheBytes == 0 && o.LookAhead > 0 { // prefetched chunks must not evict each other
-		perSequence := int(min(o.SequenceTokens, SequenceMax))*m.TokenBytes/merkle.ChunkBytes + 2
+		perSequence := int(min(o.SequenceTokens, sequenceMax))*m.TokenBytes/merkle.ChunkBytes + 2
 		o.CacheBytes = max(cacheBytes, (o.LookAhead+o.Connections)*perSequence*merkle.ChunkBytes)
 	}
 	s, err := newSet("", m, o.Options, r)
@@ -247,17 +247,17 @@ func (r *remote) want(key chunk) {
 	}
 }
 
-// LeavesFile is the name of the file of leaves in the directory of a data set: the hashes of all
+// leavesFile is the name of the file of leaves in the directory of a data set: the hashes of all
 // chunks of all shards, in manifest order, 32 bytes each, training shards first. It follows from
 // the shards, so it is not part of the set. With it, chunks from strangers can be checked one by
 // one.
-const LeavesFile = "leaves.bin"
+const leavesFile = "leaves.bin"
 
 // leavesOf returns the leaves of a shard, from the file of leaves or else from all its chunks.
 func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 	leaves := make([]wire.Hash, s.chunks())
 	b := make([]byte, len(leaves)*len(wire.Hash{}))
-	err := r.hosts.get(r.ctx, LeavesFile, s.leafOffset, s.leavesSize, b, func(b []byte) error {
+	err := r.hosts.get(r.ctx, leavesFile, s.leafOffset, s.leavesSize, b, func(b []byte) error {
 		for i := range leaves {
 			leaves[i] = wire.Hash(b[i*len(wire.Hash{}):])
 		}
@@ -279,7 +279,7 @@ func (r *remote) leavesOf(s *shard) ([]wire.Hash, error) {
 		r.kept.Put(leaves[i], buf[:to-from])
 	}
 	if got := merkle.Root(leaves); got != s.Root {
-		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s, and there is no right %s", got, s.Root, LeavesFile)}
+		return nil, &CorruptError{s.path, fmt.Sprintf("its root is %s instead of %s, and there is no right %s", got, s.Root, leavesFile)}
 	}
 	return leaves, nil
 }
@@ -309,7 +309,7 @@ func (r *remote) tokenizer(m Manifest) (tokenizer.Tokenizer, error) {
 	if t, err := tokenizer.Find(m.Tokenizer.Name, m.Tokenizer.Hash); err == nil {
 		return t, nil
 	}
-	b, err := r.hosts.all(r.ctx, TokenizerFile, tokenizer.JSONBytesMax, func(b []byte) error {
+	b, err := r.hosts.all(r.ctx, tokenizerFile, tokenizer.JSONBytesMax, func(b []byte) error {
 		if got := wire.SHA256(b); got != m.Tokenizer.Hash {
 			return fmt.Errorf("it has hash %s, want %s", got, m.Tokenizer.Hash)
 		}

@@ -233,7 +233,7 @@ func faulty(dir string, bad func(n int64, w http.ResponseWriter, r *http.Request
 		asked[what]++
 		n := asked[what]
 		mu.Unlock()
-		if r.URL.Path == "/"+ManifestFile || !bad(n, w, r) {
+		if r.URL.Path == "/"+manifestFile || !bad(n, w, r) {
 			static.ServeHTTP(w, r)
 		}
 	})
@@ -296,21 +296,21 @@ func TestFaultsOfAHostAreRiddenOut(t *testing.T) {
 			return false
 		}},
 		{"lying now and then", func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if n%2 == 1 && r.URL.Path != "/"+LeavesFile {
+			if n%2 == 1 && r.URL.Path != "/"+leavesFile {
 				flipping(static, w, r)
 				return true
 			}
 			return false
 		}},
 		{"without leaves", func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/"+LeavesFile {
+			if r.URL.Path == "/"+leavesFile {
 				http.NotFound(w, r)
 				return true
 			}
 			return false
 		}},
 		{"lying about leaves", func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/"+LeavesFile {
+			if r.URL.Path == "/"+leavesFile {
 				flipping(static, w, r)
 				return true
 			}
@@ -358,7 +358,7 @@ func TestWhatNoHostHasRightIsNamed(t *testing.T) {
 		want    []string
 	}{
 		{"lying", func(_ int64, w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/"+LeavesFile {
+			if r.URL.Path == "/"+leavesFile {
 				return false
 			}
 			flipping(static, w, r)
@@ -474,7 +474,7 @@ func TestTokenizerComesWithTheSet(t *testing.T) {
 	if got, err := s.Tokenizer(); err != nil || got.Hash() != learnt.Hash() {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, TokenizerFile), tokenizer.Bytes{}.JSON(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, tokenizerFile), tokenizer.Bytes{}.JSON(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Tokenizer(); err == nil || !strings.Contains(err.Error(), "has hash") {

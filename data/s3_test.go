@@ -22,7 +22,7 @@ func inBucket(t *testing.T, w *mem.World, dir string, m Manifest, name string) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Publish(t.Context(), dir, m, store, nil); err != nil {
+	if err := publish(t.Context(), dir, m, store, nil); err != nil {
 		t.Fatal(err)
 	}
 	return own
@@ -72,7 +72,7 @@ func TestBucketOfAnotherSetIsRefused(t *testing.T) {
 		}
 	}
 	w.Break(at, mem.Faults{Serve: func(key string, b []byte) []byte {
-		if strings.HasPrefix(filepath.Base(key), "train-") || strings.HasSuffix(key, LeavesFile) {
+		if strings.HasPrefix(filepath.Base(key), "train-") || strings.HasSuffix(key, leavesFile) {
 			return bytes.ToUpper(b)
 		}
 		return b
@@ -97,7 +97,7 @@ func TestPublishSendsWhatIsMissing(t *testing.T) {
 	}
 	var sent []string
 	last := ""
-	err = Publish(t.Context(), dir, m, store, func(file string, bytes int64, new bool) {
+	err = publish(t.Context(), dir, m, store, func(file string, bytes int64, new bool) {
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err != nil || info.Size() != bytes {
 			t.Errorf("%s is said to have %d bytes: %v", file, bytes, err)
@@ -106,10 +106,10 @@ func TestPublishSendsWhatIsMissing(t *testing.T) {
 			sent = append(sent, file)
 		}
 	})
-	if err != nil || len(sent) != 1 || sent[0] != m.Shards[1].File || last != ManifestFile {
+	if err != nil || len(sent) != 1 || sent[0] != m.Shards[1].File || last != manifestFile {
 		t.Errorf("sent are %v, the last file is %s: %v", sent, last, err)
 	}
-	if err := Publish(t.Context(), t.TempDir(), m, store, nil); !errors.Is(err, os.ErrNotExist) {
+	if err := publish(t.Context(), t.TempDir(), m, store, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a set that is not there: %v", err)
 	}
 }

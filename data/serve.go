@@ -16,10 +16,10 @@ import (
 // set by name, whole or in ranges, and nothing else in the directory. Any static host works as
 // well.
 func Handler(dir string, m Manifest) http.Handler {
-	tags := map[string]string{ManifestFile: m.Hash().String()}
+	tags := map[string]string{manifestFile: m.Hash().String()}
 	sets, err := componentsOf(dir, m)
 	for below, m := range sets {
-		tags[below+ManifestFile], tags[below+TokenizerFile], tags[below+LeavesFile] = m.Hash().String(), m.Tokenizer.Hash.String(), "leaves-"+m.Hash().String()
+		tags[below+manifestFile], tags[below+tokenizerFile], tags[below+leavesFile] = m.Hash().String(), m.Tokenizer.Hash.String(), "leaves-"+m.Hash().String()
 		for _, s := range append(append([]Shard{}, m.Shards...), m.HeldOut...) {
 			tags[below+s.File] = s.Root.String()
 		}

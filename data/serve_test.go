@@ -20,13 +20,13 @@ func TestHandlerOffersTheSetAndNothingElse(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{"GET", "/" + ManifestFile, 200},
+		{"GET", "/" + manifestFile, 200},
 		{"HEAD", "/train-00000.bin", 200},
 		{"GET", "/secret", 404},
 		{"GET", "/.entrain-prepare", 404},
 		{"GET", "/", 404},
 		{"GET", "/../" + filepath.Base(dir) + "/secret", 404},
-		{"PUT", "/" + ManifestFile, 405},
+		{"PUT", "/" + manifestFile, 405},
 		{"DELETE", "/train-00000.bin", 405},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, nil)
@@ -43,7 +43,7 @@ func TestHandlerOffersTheSetAndNothingElse(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %d", c.method, c.path, response.Status, c.want)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, LeavesFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, leavesFile)); err != nil {
 		t.Fatal(err)
 	}
 	sameSequences(t, mustOpenURL(t, m, quick(), url), mustOpen(t, dir, m, Options{SequenceTokens: 1000}))

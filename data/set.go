@@ -58,7 +58,7 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 		return nil, err
 	}
 	if got := m.Hash(); got != want {
-		return nil, fmt.Errorf("data set in %q has hash %s, want %s: it is another data set, or was prepared with other options", dir, got, want)
+		return nil, fmt.Errorf("data set in %q has hash %s, want %s: it is a different data set, or was prepared with other options", dir, got, want)
 	}
 	if m.mix != nil && o.component {
 		return nil, errNested
@@ -84,8 +84,8 @@ func Open(ctx context.Context, dir string, want wire.Hash, o Options) (*Set, err
 
 // newSet returns the set of a manifest, whose shards are in dir or at a remote place.
 func newSet(dir string, m Manifest, o Options, r *remote) (*Set, error) {
-	if o.SequenceTokens == 0 || o.SequenceTokens > SequenceMax {
-		return nil, fmt.Errorf("sequence length %d is not in 1..%d", o.SequenceTokens, SequenceMax)
+	if o.SequenceTokens == 0 || o.SequenceTokens > sequenceMax {
+		return nil, fmt.Errorf("sequence length %d is not in 1..%d", o.SequenceTokens, sequenceMax)
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = cacheBytes

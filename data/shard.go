@@ -37,7 +37,7 @@ type shard struct {
 	path   string
 	remote *remote // nil if path is a file here
 
-	// The position and length of the leaves in LeavesFile, in bytes.
+	// The position and length of the leaves in leavesFile, in bytes.
 	leafOffset, leavesSize uint64
 
 	// verifying guards leaves. It is held during the first read of the file, so concurrent callers

@@ -136,8 +136,8 @@ func (w *shardWriter) flush(ctx context.Context, p *partWriter) error {
 	p.shards = append(p.shards, Shard{})
 	w.progress.Tokens = w.train.tokens + w.heldOut.tokens
 	w.mu.Unlock()
-	if j.index >= ShardsMax {
-		return fmt.Errorf("more than %d shards: make them larger than %d tokens", ShardsMax, w.manifest.ShardTokens)
+	if j.index >= shardsMax {
+		return fmt.Errorf("more than %d shards: make them larger than %d tokens", shardsMax, w.manifest.ShardTokens)
 	}
 	p.open = nil
 	w.pending.Add(1)
@@ -258,5 +258,5 @@ func (w *shardWriter) writeLeaves() error {
 			}
 		}
 	}
-	return atomicfile.WriteBytes(filepath.Join(w.dir, LeavesFile), 0o644, b)
+	return atomicfile.WriteBytes(filepath.Join(w.dir, leavesFile), 0o644, b)
 }

@@ -121,7 +121,7 @@ func TestTokenizerIsLearntAndKept(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
-	damage(t, filepath.Join(dir, TokenizerFile), flip(20))
+	damage(t, filepath.Join(dir, tokenizerFile), flip(20))
 	if _, err := s.Tokenizer(); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a changed definition: got %v", err)
 	}

@@ -21,7 +21,7 @@ import (
 type child struct {
 	name string
 	args []string
-	// program is another program than entrain, which takes no --with-parent.
+	// program is a different program than entrain, which takes no --with-parent.
 	program string
 	// once means that the child does not start again after it exited by itself.
 	once bool

@@ -75,7 +75,7 @@ func (s *Scorer) Run(ctx context.Context, task string, items []Item, progress fu
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		scores, err := s.Item(item)
+		scores, err := s.item(item)
 		if err != nil {
 			return Result{}, fmt.Errorf("%s: item %d: %w", task, i+1, err)
 		}
@@ -119,8 +119,8 @@ func share(right, n int) (mean, stderr float64) {
 	return mean, stderr
 }
 
-// Item returns the log-likelihood of each choice, in nats.
-func (s *Scorer) Item(item Item) ([]float64, error) {
+// item returns the log-likelihood of each choice, in nats.
+func (s *Scorer) item(item Item) ([]float64, error) {
 	if len(item.Choices) == 0 || item.Gold < 0 || item.Gold >= len(item.Choices) {
 		return nil, fmt.Errorf("the right choice is %d of %d", item.Gold, len(item.Choices))
 	}

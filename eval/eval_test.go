@@ -110,7 +110,7 @@ func TestPromptsWithExamplesAreThoseOfTheHarness(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []int{0, ShotsMax + 1, 4} {
+	for _, n := range []int{0, shotsMax + 1, 4} {
 		if _, err := Shots("arc_easy", read(t, "arc_easy", 0), read(t, "arc_easy", 0), n); err == nil {
 			t.Errorf("%d examples of 3 are not errors", n)
 		}
@@ -166,7 +166,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 		"no such answer": {"arc_easy", `{"question":"a","choices":{"text":["b","c"],"label":["A","B"]},"answerKey":"D"}`, "right choice is"},
 		"three choices":  {"mmlu", `{"question":"a","choices":["b","c","d"],"answer":0}`, "3 choices"},
 		"empty":          {"piqa", "\n\n", "no records"},
-		"long line":      {"piqa", strings.Repeat(" ", LineBytesMax+1), "longer than"},
+		"long line":      {"piqa", strings.Repeat(" ", lineBytesMax+1), "longer than"},
 		"no gap":         {"winogrande", `{"sentence":"a","option1":"b","option2":"c","answer":"1"}`, "no gap"},
 		"nothing right":  {"sciq", `{"question":"a"}`, "no correct_answer"},
 		"four choices":   {"commonsense_qa", `{"question":"a","choices":{"text":["b","c","d","e"],"label":["A","B","C","D"]},"answerKey":"A"}`, "4 choices"},
@@ -222,7 +222,7 @@ func TestLogLikelihoodsAreThoseOfTraining(t *testing.T) {
 		{Context: "spaces at the end ", Choices: []string{" of it", "x"}},
 		{Context: strings.Repeat("a long text ", 5), Choices: []string{" cut", " in front"}},
 	} {
-		scores, err := s.Item(item)
+		scores, err := s.item(item)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,13 +271,13 @@ func TestAccuracies(t *testing.T) {
 
 func TestAnItemTooLongIsAnError(t *testing.T) {
 	s := newTinyScorer(t)
-	if _, err := s.Item(Item{Context: "a", Choices: []string{strings.Repeat("b", 40)}}); err == nil {
+	if _, err := s.item(Item{Context: "a", Choices: []string{strings.Repeat("b", 40)}}); err == nil {
 		t.Error("a choice longer than the context is scored")
 	}
-	if _, err := s.Item(Item{Context: "a", Choices: []string{""}}); err == nil {
+	if _, err := s.item(Item{Context: "a", Choices: []string{""}}); err == nil {
 		t.Error("an empty choice is scored")
 	}
-	if _, err := s.Item(Item{Context: "a", Choices: []string{" b"}, Gold: 1}); err == nil {
+	if _, err := s.item(Item{Context: "a", Choices: []string{" b"}, Gold: 1}); err == nil {
 		t.Error("an item without a right choice is scored")
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// ShotsMax bounds the examples before a question: more than published evaluations use.
-const ShotsMax = 64
+// shotsMax bounds the examples before a question: more than published evaluations use.
+const shotsMax = 64
 
 // Shots puts n solved examples before each question, as lm-evaluation-harness 0.4 does with its
 // default seed: MMLU has the first n of its subject, other tasks draw n for each question in turn.
 // Examples are items of the same task, from the split that the harness takes them from: train, or
 // dev of MMLU.
 func Shots(task string, items, examples []Item, n int) ([]Item, error) {
-	if n < 1 || n > ShotsMax {
-		return nil, fmt.Errorf("%s: %d examples before a question; want 1 to %d", task, n, ShotsMax)
+	if n < 1 || n > shotsMax {
+		return nil, fmt.Errorf("%s: %d examples before a question; want 1 to %d", task, n, shotsMax)
 	}
 	random := newTwister(harnessSeed)
 	out := make([]Item, len(items))

@@ -16,8 +16,8 @@ import (
 
 // Limits of a file of records.
 const (
-	LineBytesMax = 1 << 20 // of one record; the longest known passages have some 10 KB
-	ItemsMax     = 1 << 20 // far above the largest task
+	lineBytesMax = 1 << 20 // of one record; the longest known passages have some 10 KB
+	itemsMax     = 1 << 20 // far above the largest task
 )
 
 // Tasks returns the names of the known tasks.
@@ -53,7 +53,7 @@ func Read(task string, r io.Reader, limit int) ([]Item, error) {
 		return nil, fmt.Errorf("unknown task %q: choose from %s", task, strings.Join(Tasks(), ", "))
 	}
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, LineBytesMax)
+	lines.Buffer(nil, lineBytesMax)
 	var items []Item
 	n := 0
 	for lines.Scan() {
@@ -69,13 +69,13 @@ func Read(task string, r io.Reader, limit int) ([]Item, error) {
 		if items = append(items, one); len(items) == limit {
 			return items, nil
 		}
-		if len(items) > ItemsMax {
-			return nil, fmt.Errorf("%s: more than %d records", task, ItemsMax)
+		if len(items) > itemsMax {
+			return nil, fmt.Errorf("%s: more than %d records", task, itemsMax)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("longer than %d bytes; the file must hold one JSON record a line", LineBytesMax)
+			err = fmt.Errorf("longer than %d bytes; the file must hold one JSON record a line", lineBytesMax)
 		}
 		return nil, fmt.Errorf("%s: line %d: %w", task, n+1, err)
 	}

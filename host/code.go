@@ -27,7 +27,7 @@ const (
 	CodeRunExists    Code = 18 // the name is taken, or was taken
 	CodeRunsFull     Code = 19 // no room for one more run
 	CodeNotCreator   Code = 20 // the sender may not create runs on this chain
-	CodeNotOwner     Code = 21 // the configuration names another owner than the sender
+	CodeNotOwner     Code = 21 // the configuration names a different owner than the sender
 	CodeBadConfig    Code = 22 // the coordinator refuses the limits or the configuration
 	CodeBadSpec      Code = 23 // the spec's hash is not the configuration's
 	CodeBadMessage   Code = 24 // the bytes are not a coordinator's message

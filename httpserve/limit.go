@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Servers of one process share its descriptors with all else that it does.
+// A process needs descriptors for more than its servers.
 const (
 	connsPart = 8       // of the descriptors, the part that a server beside others may have
 	connsMax  = 1 << 12 // connections of a server at most

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// LocalOnly returns a handler that refuses requests for another host than this machine, if listen
-// is an address that only this machine reaches. Otherwise a page that its user visits could have
-// its own name point here, and read what next answers.
+// LocalOnly returns a handler that refuses requests whose host is not this machine, if listen is an
+// address that only this machine reaches. Otherwise a page that its user visits could point its own
+// name here, and read what next answers.
 func LocalOnly(next http.Handler, listen net.Addr) http.Handler {
 	if at, ok := listen.(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next

@@ -21,9 +21,9 @@ type Scalars struct {
 // Scalar is one measurement.
 //
 //	train/loss           median of the losses that members state, nats per token
-//	train/loss_own       loss on the own share
+//	train/loss_own       loss on our own share
 //	train/lr             learning rate
-//	train/grad_norm      Euclidean norm of the own gradient, before clipping
+//	train/grad_norm      Euclidean norm of our own gradient, before clipping
 //	train/results        results accepted and applied
 //	eval/heldout_loss    held-out loss, nats per token
 //	eval/TASK/acc, eval/TASK/acc_norm  accuracy of the model on a multiple-choice task
@@ -32,16 +32,16 @@ type Scalars struct {
 //	                     the machine's peak
 //	perf/network_tokens_per_sec  rate of all accepted work since the step before
 //	perf/step_seconds    time since the step before
-//	net/payload_bytes    size of the own result
+//	net/payload_bytes    size of our own result
 //	net/fetched_bytes    bytes of others' results that arrived since the step before
 //	net/peers            connected members
 //	net/peers_known      members whose addresses are known
 //	run/tokens           tokens of all accepted work
-//	run/round, run/epoch, run/members, run/points  where the run stands; the points are the own
+//	run/round, run/epoch, run/members, run/points  where the run stands; the points are our own
 //	trust/checks, trust/passed, trust/disputes, trust/convictions  so far, in a run with checks
 //	trust/open_checks    checks without a verdict
 //	trust/stake          own stake in tokens
-//	score/own            moving average of the own scores, -1 to 1
+//	score/own            moving average of our own scores, -1 to 1
 //	score/earned         tokens earned by scores so far
 //	score/period, score/validators, score/emitted  running period, validators, tokens paid to all
 //	net/window           running window, in a run that exchanges by buckets
@@ -77,7 +77,7 @@ const meterSteps = 4
 type stepLosses struct {
 	step  coordinator.Step
 	heard []float32
-	own   []Scalar // measured on the own share
+	own   []Scalar // measured on our own share
 }
 
 // Add takes a record. It reports whether that completes some scalars.

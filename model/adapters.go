@@ -77,7 +77,7 @@ func (m Model) merge(base Model) (Model, error) {
 	whole, want := base.Config, m.Config.Base()
 	whole.Numerics, whole.Context = want.Numerics, want.Context
 	if whole != want {
-		return Model{}, fmt.Errorf("%q: the adapters belong to a model of another shape than %q", m.Dir, base.Dir)
+		return Model{}, fmt.Errorf("%q: the adapters belong to a model of a different shape than %q", m.Dir, base.Dir)
 	}
 	a, err := llama.NewAdapted(m.Config, pool, base.Params)
 	if err != nil {

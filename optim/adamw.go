@@ -113,7 +113,7 @@ func (a *AdamW) check(params, grad []float32, lr float32) {
 	if len(params) != len(a.m) || len(grad) != len(a.m) {
 		panic(fmt.Sprintf("optim: a step of %d weights by %d gradients for an optimizer of %d", len(params), len(grad), len(a.m)))
 	}
-	if !(lr >= 0 && lr <= LRMax && float32(lr*a.cfg.WeightDecay) <= 1) {
+	if !(lr >= 0 && lr <= lrMax && float32(lr*a.cfg.WeightDecay) <= 1) {
 		panic(fmt.Sprintf("optim: learning rate %g with weight decay %g", lr, a.cfg.WeightDecay))
 	}
 }

@@ -43,9 +43,9 @@ const (
 	WSD
 )
 
-// LRMax bounds the rates of a schedule. It is far above any useful rate, and catches a misplaced
+// lrMax bounds the rates of a schedule. It is far above any useful rate, and catches a misplaced
 // decimal point.
-const LRMax = 1000
+const lrMax = 1000
 
 // A Schedule gives the learning rate of each step. The unit of rates depends on the codec that
 // applies them; for a codec that steps by the sign, the rate is the distance every weight moves.
@@ -70,7 +70,7 @@ func (s Schedule) Check() error {
 			faults = append(faults, fmt.Errorf("%s rate is %v, must be in [0, %v]%s", name, v, max, of))
 		}
 	}
-	rate("base", s.Base, LRMax, "")
+	rate("base", s.Base, lrMax, "")
 	switch s.Kind {
 	case Constant:
 	case Linear, Cosine:

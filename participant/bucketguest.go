@@ -144,7 +144,7 @@ func (g *BucketGuest) commitment(ctx context.Context, s coordinator.State, r coo
 	}
 	signed, err := dispute.ParseSigned(body)
 	if err == nil && (signed.Commitment.ID() != id || !signed.Verify(author)) {
-		err = errors.New("its bucket has another commitment than the chain")
+		err = errors.New("its bucket has a different commitment than the chain")
 	}
 	return signed, err
 }

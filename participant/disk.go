@@ -46,7 +46,7 @@ func (a Applicant) cramped(run string, z trainer.Sizes) []Obstacle {
 	if a.disk == 0 || need <= a.disk {
 		return nil
 	}
-	return []Obstacle{{Kind: obstacleDisk, Reason: fmt.Sprintf("run %q takes about %s of disk in %s, and %s can be had there: remove what you do not need, keep fewer checkpoints (--checkpoints N), or name a directory on another disk with --state DIR",
+	return []Obstacle{{Kind: obstacleDisk, Reason: fmt.Sprintf("run %q takes about %s of disk in %s, and %s are free there: remove what you do not need, keep fewer checkpoints (--checkpoints N), or name a directory on another disk with --state DIR",
 		run, view.Bytes(need), a.state, view.Bytes(a.disk))}}
 }
 
@@ -61,7 +61,7 @@ func (f Fetching) room(n int) error {
 		return fmt.Errorf("the model takes at least %s of memory, and %s are free", view.Bytes(need), view.Bytes(has))
 	}
 	if need, has := 8*uint64(n), free(f.Cache.Dir); has < need {
-		return fmt.Errorf("the model takes about %s of disk in %s, and %s can be had there: remove what you do not need, or set XDG_CACHE_HOME to a directory on another disk", view.Bytes(need), f.Cache.Dir, view.Bytes(has))
+		return fmt.Errorf("the model takes about %s of disk in %s, and %s are free there: remove what you do not need, or set XDG_CACHE_HOME to a directory on another disk", view.Bytes(need), f.Cache.Dir, view.Bytes(has))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // it announces others on the chain that can only read.
 type Mining struct {
 	Own     string // location with the credentials to write, or a file that holds it
-	Read    string // location that is announced, or a file; "": the own one without credentials
+	Read    string // location that is announced, or a file; "": our own one without credentials
 	Private bool   // buckets at private addresses are read too
 	Shared  bool   // the announced credentials may write: of a demo on this machine
 }

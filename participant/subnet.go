@@ -87,7 +87,7 @@ func NewWeigher(ctx context.Context, getenv func(string) string, netuid uint16) 
 	}
 	s, err := OpenSubnet(ctx, w.endpoint, netuid)
 	if err != nil {
-		return nil, fmt.Errorf("%s, of BT_SUBTENSOR_CHAIN_ENDPOINT or by default: %w", w.endpoint, err)
+		return nil, fmt.Errorf("endpoint %s, which BT_SUBTENSOR_CHAIN_ENDPOINT can replace: %w", w.endpoint, err)
 	}
 	switch _, registered, err := s.UID(ctx, w.hotkey.Account()); {
 	case err != nil:

@@ -262,7 +262,7 @@ func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wir
 	_, err = d.Fetch(ctx, dir, func(m checkpoint.Manifest) error {
 		// The manifest has the hash before rounding to another type.
 		if m.DType == checkpoint.F32.String() && m.Params != want {
-			return fmt.Errorf("it has the parameters %s, but the run goes on from %s", m.Params, want)
+			return fmt.Errorf("it has the parameters %s, but the run continues from %s", m.Params, want)
 		}
 		return nil
 	})
@@ -272,7 +272,7 @@ func fetchParams(ctx context.Context, address, dir string, s spec.Spec, want wir
 	// Its author may have written any hash into the manifest.
 	got, err := model.Open(dir)
 	if err == nil && got.Hash() != want {
-		err = fmt.Errorf("its files have the parameters %s, but the run goes on from %s", got.Hash(), want)
+		err = fmt.Errorf("its files have the parameters %s, but the run continues from %s", got.Hash(), want)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))

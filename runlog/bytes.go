@@ -97,7 +97,7 @@ func (s *stream) text(v *string) {
 		*v = s.readText()
 		return
 	}
-	text := (*v)[:min(len(*v), TextBytesMax)]
+	text := (*v)[:min(len(*v), textBytesMax)]
 	raw, hexadecimal := unhex(text)
 	n := uint64(len(text)) << 1
 	if hexadecimal {
@@ -109,12 +109,12 @@ func (s *stream) text(v *string) {
 
 func (s *stream) readText() string {
 	var n uint64
-	s.uint(&n, 2*TextBytesMax+1)
+	s.uint(&n, 2*textBytesMax+1)
 	text := string(s.take(n >> 1))
 	if n&1 == 1 {
 		text = hex.EncodeToString([]byte(text))
 	}
-	if _, ok := unhex(text); ok != (n&1 == 1) || len(text) > TextBytesMax {
+	if _, ok := unhex(text); ok != (n&1 == 1) || len(text) > textBytesMax {
 		s.fail()
 	}
 	if s.bad {

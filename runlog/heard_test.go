@@ -101,8 +101,8 @@ func TestLogOfManyMembersIsShort(t *testing.T) {
 	first := size(t, short)
 	perRound := (size(t, dir) - first) / rounds
 	t.Logf("the members take %d bytes at first, a round %d", first, perRound)
-	if total := first + perRound*100_000; total > TotalBytes {
-		t.Errorf("100,000 rounds would take %d bytes, a log has %d", total, TotalBytes)
+	if total := first + perRound*100_000; total > totalBytes {
+		t.Errorf("100,000 rounds would take %d bytes, a log has %d", total, totalBytes)
 	}
 	var committed, fetched uint64
 	points := make([]uint64, members)

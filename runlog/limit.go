@@ -2,10 +2,10 @@ package runlog
 
 // Limits of what a reader accepts, checked before it allocates anything.
 const (
-	// RecordBytesMax bounds a record. A whole standing of 10,000 members takes about 1.5 MB.
-	RecordBytesMax = 4 << 20
-	// TextBytesMax bounds a text in a record. Longer texts, such as errors that quote others, are cut.
-	TextBytesMax = 4 << 10
+	// recordBytesMax bounds a record. A whole standing of 10,000 members takes about 1.5 MB.
+	recordBytesMax = 4 << 20
+	// textBytesMax bounds a text in a record. Longer texts, such as errors that quote others, are cut.
+	textBytesMax = 4 << 10
 	// membersMax is coordinator.MembersMax.
 	membersMax = 10_000
 	// roundsMax bounds the rounds of a standing. The coordinator keeps four.
@@ -24,10 +24,10 @@ const (
 
 // Defaults of [Options].
 const (
-	// SegmentBytes is the size at which a file is full. Files are removed whole, so they are small.
-	SegmentBytes = 16 << 20
-	// TotalBytes bounds the log. It holds some weeks of a run of a hundred members.
-	TotalBytes = 512 << 20
-	// QueueRecords bounds the records that wait to be written: those of many seconds, some megabytes.
-	QueueRecords = 4096
+	// segmentBytes is the size at which a file is full. Files are removed whole, so they are small.
+	segmentBytes = 16 << 20
+	// totalBytes bounds the log. It holds some weeks of a run of a hundred members.
+	totalBytes = 512 << 20
+	// queueRecords bounds the records that wait to be written: those of many seconds, some megabytes.
+	queueRecords = 4096
 )

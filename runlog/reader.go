@@ -56,8 +56,8 @@ func (r *Reader) next() (Record, error) {
 		return Record{}, err
 	}
 	n := binary.LittleEndian.Uint32(r.frame[:])
-	if n == 0 || n > RecordBytesMax {
-		return Record{}, r.format(fmt.Sprintf("a record of %d bytes; 1 to %d are possible", n, RecordBytesMax))
+	if n == 0 || n > recordBytesMax {
+		return Record{}, r.format(fmt.Sprintf("a record of %d bytes; 1 to %d are possible", n, recordBytesMax))
 	}
 	if uint32(cap(r.body)) < n {
 		r.body = make([]byte, n)

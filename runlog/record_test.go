@@ -22,7 +22,7 @@ import (
 )
 
 // anyText draws texts, also such as look like hashes.
-var anyText = rapid.OneOf(rapid.StringN(0, 40, TextBytesMax), rapid.StringMatching(`[0-9a-f]{64}`), rapid.StringMatching(`[0-9a-f]{13,18}`))
+var anyText = rapid.OneOf(rapid.StringN(0, 40, textBytesMax), rapid.StringMatching(`[0-9a-f]{64}`), rapid.StringMatching(`[0-9a-f]{13,18}`))
 
 // draw fills the fields that the schema lists of a value with what a log may hold.
 func draw(t *rapid.T, c *codec, v reflect.Value) {

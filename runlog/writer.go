@@ -74,9 +74,9 @@ const bufferBytes = 256 << 10
 // off an incomplete last record, as a crash leaves it. The caller makes sure that no other process
 // writes there. Close must be called.
 func Create(dir string, opts Options) (*Writer, error) {
-	opts.SegmentBytes = cmp.Or(opts.SegmentBytes, SegmentBytes)
-	opts.TotalBytes = cmp.Or(opts.TotalBytes, TotalBytes)
-	opts.Queue = cmp.Or(opts.Queue, QueueRecords)
+	opts.SegmentBytes = cmp.Or(opts.SegmentBytes, segmentBytes)
+	opts.TotalBytes = cmp.Or(opts.TotalBytes, totalBytes)
+	opts.Queue = cmp.Or(opts.Queue, queueRecords)
 	w := &Writer{opts: opts, dir: dir, log: opts.Log, queue: make(chan Record, opts.Queue), done: make(chan struct{}), silent: make([]bool, len(opts.Sinks))}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -285,7 +285,7 @@ func (w *Writer) write(r Record) {
 
 func (w *Writer) encode(r Record) {
 	w.scratch = w.codec.append(w.scratch[:0], r)
-	if len(w.scratch) > RecordBytesMax {
+	if len(w.scratch) > recordBytesMax {
 		panic("runlog: a record is larger than a record can be")
 	}
 	w.buffer = appendFrame(w.buffer, w.scratch)

@@ -18,8 +18,8 @@ const Alpha = 0.2
 // whichever is larger.
 const countMax = 1 << 10
 
-// BookMax bounds the members of a book.
-const BookMax = 1 << 16
+// bookMax bounds the members of a book.
+const bookMax = 1 << 16
 
 // Averages are stored in 1/unit of the fixed-point numbers, so that small steps are not lost.
 const unit = 1 << 16
@@ -70,7 +70,7 @@ func (b *Book) at(member key.Public) (int, bool) {
 func (b *Book) Note(member key.Public, window uint32, s float64, v Verdict, alpha float64) {
 	i, ok := b.at(member)
 	if !ok {
-		if len(b.list) >= BookMax {
+		if len(b.list) >= bookMax {
 			return
 		}
 		b.list = slices.Insert(b.list, i, Average{Member: member})
@@ -101,8 +101,8 @@ func (b *Book) Keep(keep func(key.Public) bool) {
 	b.list = slices.DeleteFunc(b.list, func(a Average) bool { return !keep(a.Member) })
 }
 
-// AverageBytes is the length of an encoded average.
-const AverageBytes = 32 + 4 + 4 + 4 + 4
+// averageBytes is the length of an encoded average.
+const averageBytes = 32 + 4 + 4 + 4 + 4
 
 // Append appends the book's encoding: the U32 number of averages, then each average, sorted by key,
 // as key, U32 mean (two's complement), U32 count, U32 last, U32 proven.
@@ -122,9 +122,9 @@ func (b *Book) Append(dst []byte) []byte {
 // writes.
 func ReadBook(r *wire.Reader) Book {
 	n := r.U32()
-	if n > BookMax {
+	if n > bookMax {
 		r.Fail(wire.ErrTooLong)
-	} else if uint64(n)*AverageBytes > uint64(r.Len()) {
+	} else if uint64(n)*averageBytes > uint64(r.Len()) {
 		r.Fail(wire.ErrShort)
 	}
 	if r.Err() != wire.OK || n == 0 {

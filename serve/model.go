@@ -297,7 +297,7 @@ func ReadReceipts(path string) ([]Stated, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := ParseReceipts(b)
+	list, err := parseReceipts(b)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", path, err)
 	}
@@ -325,9 +325,9 @@ func beside(b []byte, list []Receipt) []Stated {
 	return stated
 }
 
-// ParseReceipts reads a receipt, or the receipts of answers, at least one. A field that is not
+// parseReceipts reads a receipt, or the receipts of answers, at least one. A field that is not
 // known is an error.
-func ParseReceipts(b []byte) ([]Receipt, error) {
+func parseReceipts(b []byte) ([]Receipt, error) {
 	var whole struct {
 		Choices []struct {
 			Receipt json.RawMessage `json:"receipt"`
@@ -360,7 +360,7 @@ func ParseReceipts(b []byte) ([]Receipt, error) {
 	return list, nil
 }
 
-// ErrAnswer reports that a receipt states another answer than the model gives.
+// ErrAnswer reports that the model does not give the answer that a receipt states.
 var ErrAnswer = errors.New("this is not what the model answers")
 
 // VerifyStated is Verify, but the text beside the receipt must be the answer's, after that of the
@@ -373,7 +373,7 @@ func (m *Model) VerifyStated(ctx context.Context, s Stated) (asked, text string,
 	asked = m.echo(s.Prompt)
 	before, ok := strings.CutSuffix(s.Text, strings.ToValidUTF8(text, "\uFFFD"))
 	if s.Text != "" && (!ok || before != "" && before != asked && before != m.echo(s.Prompt[1:])) {
-		return "", "", fmt.Errorf("the text beside the receipt is another: %w", ErrAnswer)
+		return "", "", fmt.Errorf("the text beside the receipt is not the answer: %w", ErrAnswer)
 	}
 	return asked, text, nil
 }

@@ -169,7 +169,7 @@ func (r *request) settings() (Question, error) {
 		}
 	}
 	if len(q.Stop) > stopsAsked {
-		return q, fmt.Errorf("stop: %d texts are more than %d", len(q.Stop), stopsAsked)
+		return q, fmt.Errorf("stop: it has %d texts, at most %d are allowed", len(q.Stop), stopsAsked)
 	}
 	return q, nil
 }

@@ -166,7 +166,7 @@ func TestAnAnswerIsAFunctionOfTheQuestion(t *testing.T) {
 func TestAReceiptThatLiesIsRefused(t *testing.T) {
 	m := open(t, "a")
 	c, _, raw := post(t, start(t, m, 1), `{"prompt":"Of light","seed":1,"max_tokens":12}`)
-	list, err := ParseReceipts(raw)
+	list, err := parseReceipts(raw)
 	if err != nil || len(list) != 1 || fmt.Sprint(list[0]) != fmt.Sprint(*c.Choices[0].Receipt) {
 		t.Fatalf("%+v is read as %+v, %v", c.Choices, list, err)
 	}
@@ -190,7 +190,7 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 			r.Tokens[2] = r.Tokens[2]&0x7f | 0x20
 		},
 	} {
-		list, err := ParseReceipts(raw)
+		list, err := parseReceipts(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 		"no temperature":    func(r *Receipt) { r.Temperature = -1 },
 		"an empty stop":     func(r *Receipt) { r.Stop = []string{""} },
 	} {
-		list, _ := ParseReceipts(raw)
+		list, _ := parseReceipts(raw)
 		lie := list[0]
 		change(&lie)
 		if _, err := m.Verify(t.Context(), lie); err == nil || errors.Is(err, ErrAnswer) {
@@ -223,7 +223,7 @@ func TestAReceiptThatLiesIsRefused(t *testing.T) {
 		t.Errorf("another model verifies it: %v", err)
 	}
 	for _, text := range []string{``, `{}`, `[]`, `{"receipt":"x"}`, `{"choices":[{"receipt":{"receipt":"entrain/answer/1","magic":1}}]}`, `{"choices":[{}]}`} {
-		if _, err := ParseReceipts([]byte(text)); err == nil {
+		if _, err := parseReceipts([]byte(text)); err == nil {
 			t.Errorf("%q is read as a receipt", text)
 		}
 	}
@@ -240,7 +240,7 @@ func TestTheTextBesideAReceiptIsTheAnswers(t *testing.T) {
 		`{"prompt":"a","seed":1,"max_tokens":12,"n":2,"logprobs":2}`: "a",
 	} {
 		_, _, raw := post(t, server, body)
-		list, err := ParseReceipts(raw)
+		list, err := parseReceipts(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -483,7 +483,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 		t.Fatalf("it printed %s", out)
 	}
 	for _, line := range lines {
-		list, err := ParseReceipts(line)
+		list, err := parseReceipts(line)
 		if err == nil {
 			_, err = m.Verify(t.Context(), list[0])
 		}
@@ -536,7 +536,7 @@ func FuzzReceipt(f *testing.F) {
 	f.Add([]byte(`{"receipt":"entrain/answer/1","model":"","tokenizer":"","numerics":"exact","prompt":[1],"max_tokens":1,"answer":[1],"end":"stop"}`))
 	f.Add([]byte(`{"choices":[{"receipt":{"receipt":"entrain/answer/1","stop":["a"]}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		list, err := ParseReceipts(b)
+		list, err := parseReceipts(b)
 		if err != nil {
 			return
 		}
@@ -545,7 +545,7 @@ func FuzzReceipt(f *testing.F) {
 		if err != nil {
 			t.Skip("JSON has no such number, so no receipt can")
 		}
-		again, err := ParseReceipts(text)
+		again, err := parseReceipts(text)
 		if err != nil || len(again) != 1 || fmt.Sprint(again[0]) != fmt.Sprint(r) {
 			t.Fatalf("%s is read back as %+v, %v", text, again, err)
 		}

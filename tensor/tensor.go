@@ -29,10 +29,10 @@ import (
 const (
 	MaxTensors   = 1 << 16 // a 1000-layer Llama has 9003 tensors
 	MaxDims      = 8       // no known checkpoint format uses more
-	MaxNameBytes = 256     // the longest Hugging Face names have about 80
-	// MaxElements are 1 TiB of float32, beyond any machine that takes part. On 32-bit machines the
+	maxNameBytes = 256     // the longest Hugging Face names have about 80
+	// maxElements are 1 TiB of float32, beyond any machine that takes part. On 32-bit machines the
 	// range of int is the limit.
-	MaxElements = 1<<38 - 1
+	maxElements = 1<<38 - 1
 )
 
 // A Spec is the name and the shape of a tensor. An empty shape is a scalar of one element.
@@ -106,13 +106,13 @@ func build(specs []Spec) (Layout, error) {
 	return l, nil
 }
 
-// maxLen returns MaxElements, or less where int or the address space cannot hold it.
-func maxLen() int { return int(min(int64(MaxElements), int64(math.MaxInt/4))) }
+// maxLen returns maxElements, or less where int or the address space cannot hold it.
+func maxLen() int { return int(min(int64(maxElements), int64(math.MaxInt/4))) }
 
 // elements counts the elements of one tensor, refusing shapes beyond the limits.
 func elements(s Spec) (int, error) {
-	if s.Name == "" || len(s.Name) > MaxNameBytes {
-		return 0, fmt.Errorf("a tensor's name has %d bytes, it needs 1 to %d", len(s.Name), MaxNameBytes)
+	if s.Name == "" || len(s.Name) > maxNameBytes {
+		return 0, fmt.Errorf("a tensor's name has %d bytes, it needs 1 to %d", len(s.Name), maxNameBytes)
 	}
 	if len(s.Shape) > MaxDims {
 		return 0, fmt.Errorf("tensor %q has %d dimensions, more than %d", s.Name, len(s.Shape), MaxDims)

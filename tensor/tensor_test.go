@@ -45,7 +45,7 @@ func TestALayoutKeepsItsOwnShapes(t *testing.T) {
 }
 
 func TestCheckRefusesWhatIsNoLayout(t *testing.T) {
-	big := MaxElements/4 + 1
+	big := maxElements/4 + 1
 	if math.MaxInt == math.MaxInt32 {
 		big = 1 << 28
 	}
@@ -54,7 +54,7 @@ func TestCheckRefusesWhatIsNoLayout(t *testing.T) {
 		want  string
 	}{
 		{[]Spec{{"", []int{1}}}, "name has 0 bytes"},
-		{[]Spec{{strings.Repeat("x", MaxNameBytes+1), []int{1}}}, "name has 257 bytes"},
+		{[]Spec{{strings.Repeat("x", maxNameBytes+1), []int{1}}}, "name has 257 bytes"},
 		{[]Spec{{"a", []int{1}}, {"b", []int{1}}, {"a", []int{2}}}, `two tensors are named "a"`},
 		{[]Spec{{"a", []int{3, 0}}}, "must be positive"},
 		{[]Spec{{"a", []int{-1}}}, "must be positive"},

@@ -8,10 +8,10 @@ import (
 // EachWord calls do for each word of text, cut as in GPT-2 and in new tokenizers.
 func EachWord(text []byte, do func(word []byte)) { splitter{pattern: gpt2}.each(text, do) }
 
-// EndOfText is the token that ends documents in new tokenizers, with id 0.
-const EndOfText = "<|endoftext|>"
+// endOfText is the token that ends documents in new tokenizers, with id 0.
+const endOfText = "<|endoftext|>"
 
-// FirstMerged is the id of the first merged token in a new tokenizer: EndOfText and the 256 bytes
+// FirstMerged is the id of the first merged token in a new tokenizer: endOfText and the 256 bytes
 // come before.
 const FirstMerged = 257
 
@@ -37,7 +37,7 @@ type Merge struct {
 // an earlier one.
 func New(merges []Merge) (*BPE, error) {
 	spelling := make([]string, FirstMerged, FirstMerged+len(merges))
-	spelling[0] = EndOfText
+	spelling[0] = endOfText
 	for c := range 256 {
 		spelling[ByteToken(byte(c))] = string(piece(byte(c)))
 	}

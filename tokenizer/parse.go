@@ -267,8 +267,8 @@ func (t *BPE) setText(id uint32, text []byte, spelling string) error {
 		return fmt.Errorf("id %d of %.80q is not below %d", id, spelling, t.idsMax)
 	case len(text) == 0:
 		return fmt.Errorf("token %d is empty", id)
-	case len(text) > TokenBytesMax:
-		return fmt.Errorf("token %d has %d bytes, more than %d", id, len(text), TokenBytesMax)
+	case len(text) > tokenBytesMax:
+		return fmt.Errorf("token %d has %d bytes, more than %d", id, len(text), tokenBytesMax)
 	}
 	if n := int(id) + 1; n > len(t.text) {
 		t.text = append(t.text, make([][]byte, n-len(t.text))...)

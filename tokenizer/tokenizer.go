@@ -51,8 +51,8 @@ type Tokenizer interface {
 	JSON() []byte
 }
 
-// ByName returns the built-in tokenizer with the given name.
-func ByName(name string) (Tokenizer, error) {
+// byName returns the built-in tokenizer with the given name.
+func byName(name string) (Tokenizer, error) {
 	if name == (Bytes{}).Name() {
 		return Bytes{}, nil
 	}
@@ -62,7 +62,7 @@ func ByName(name string) (Tokenizer, error) {
 // Find returns the built-in tokenizer with the given name after checking that its hash is want, as
 // data sets and checkpoints require.
 func Find(name string, want wire.Hash) (Tokenizer, error) {
-	t, err := ByName(name)
+	t, err := byName(name)
 	if err != nil {
 		return nil, err
 	}

@@ -438,5 +438,5 @@ func (o placed) Reads(tile, slice uint32) []Read { return o.reads(o.at, tile, sl
 
 // Step implements Op.
 func (o placed) Step(w *exact.Worker, tile, slice uint32, acc []uint32, in [][]uint32) []uint32 {
-	return Canonical(o.step(o.at, w, tile, slice, acc, in))
+	return canonical(o.step(o.at, w, tile, slice, acc, in))
 }

@@ -107,8 +107,8 @@ type Opener interface {
 // Tiles are row-major.
 type Matrix struct{ Rows, Cols int }
 
-// MatrixOf returns the matrix for a tensor's shape: a vector is one row.
-func MatrixOf(shape []int) Matrix {
+// matrixOf returns the matrix for a tensor's shape: a vector is one row.
+func matrixOf(shape []int) Matrix {
 	m := Matrix{1, 1}
 	for i, n := range shape {
 		if i == len(shape)-1 {
@@ -127,15 +127,15 @@ func (m Matrix) Across() int { return (m.Cols + Side - 1) / Side }
 // Tiles returns the number of tiles.
 func (m Matrix) Tiles() uint32 { return uint32(m.Down() * m.Across()) }
 
-// Bounds returns the rows and columns that a tile holds: [r0, r1) and [c0, c1).
-func (m Matrix) Bounds(tile uint32) (r0, r1, c0, c1 int) {
+// bounds returns the rows and columns that a tile holds: [r0, r1) and [c0, c1).
+func (m Matrix) bounds(tile uint32) (r0, r1, c0, c1 int) {
 	r0, c0 = int(tile)/m.Across()*Side, int(tile)%m.Across()*Side
 	return r0, min(r0+Side, m.Rows), c0, min(c0+Side, m.Cols)
 }
 
 // Words returns the number of words of a tile.
 func (m Matrix) Words(tile uint32) int {
-	r0, r1, c0, c1 := m.Bounds(tile)
+	r0, r1, c0, c1 := m.bounds(tile)
 	return (r1 - r0) * (c1 - c0)
 }
 
@@ -149,10 +149,10 @@ func Bits(floats []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(floats))), len(floats))
 }
 
-// Canonical replaces each NaN among words, which are floats, by the one with the bits 0x7fc00000,
+// canonical replaces each NaN among words, which are floats, by the one with the bits 0x7fc00000,
 // and returns words. Processors differ in the NaN that an operation returns, and two honest parties
 // must agree.
-func Canonical(words []uint32) []uint32 {
+func canonical(words []uint32) []uint32 {
 	for i, b := range words {
 		if b&0x7fffffff > 0x7f800000 {
 			words[i] = 0x7fc00000

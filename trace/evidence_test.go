@@ -101,7 +101,7 @@ func TestEvidenceThatWasTamperedWithProvesNothing(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Judge(made.p, open, 0, 0, 0, made.Root(), make([]byte, EvidenceBytesMax+1)); !errors.Is(err, ErrEvidence) {
+	if _, err := Judge(made.p, open, 0, 0, 0, made.Root(), make([]byte, evidenceBytesMax+1)); !errors.Is(err, ErrEvidence) {
 		t.Errorf("evidence that is too long is taken: %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// EvidenceBytesMax is the most evidence a coordinator accepts. A chunk of parameters with its proof
+// evidenceBytesMax is the most evidence a coordinator accepts. A chunk of parameters with its proof
 // fits, and so do the two chunks of a shard that a sequence may span.
-const EvidenceBytesMax = coordinator.EvidenceBytesMax
+const evidenceBytesMax = coordinator.EvidenceBytesMax
 
 // Unproven is why evidence proves nothing.
 type Unproven struct {
@@ -22,7 +22,7 @@ type Unproven struct {
 // JudgeOn is Judge on a worker. With exact.Progress it may have to be called again: its result
 // counts unless that says that it stopped.
 func JudgeOn(w *exact.Worker, p Program, open Opener, op, tile, slice uint32, trace wire.Hash, evidence []byte) (wire.Hash, *Unproven) {
-	if op >= p.Len() || len(evidence) > EvidenceBytesMax {
+	if op >= p.Len() || len(evidence) > evidenceBytesMax {
 		return wire.Hash{}, &Unproven{What: "the program has no such operation, or the evidence is too long", Op: op}
 	}
 	o := p.Op(op)
@@ -97,7 +97,7 @@ func (e *proof) hashes(n uint32) []wire.Hash {
 
 // outside reads the proof of an external input.
 func (e *proof) outside(open Opener, r Read) []uint32 {
-	evidence := e.r.Var(EvidenceBytesMax)
+	evidence := e.r.Var(evidenceBytesMax)
 	if e.wrong != nil || e.r.Err() != wire.OK {
 		return nil
 	}

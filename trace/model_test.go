@@ -150,7 +150,7 @@ type plainTail struct{ tensors []Matrix }
 func newPlainTail(cfg llama.Config) plainTail {
 	var t plainTail
 	for _, s := range cfg.Layout().Tensors() {
-		t.tensors = append(t.tensors, MatrixOf(s.Shape))
+		t.tensors = append(t.tensors, matrixOf(s.Shape))
 	}
 	return t
 }
@@ -241,7 +241,7 @@ func TestTheGradientIsThatOfTheModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, s := range c.cfg.Layout().Tensors() {
-				if fault := differs(MatrixOf(s.Shape), s.Of(want), values[uint32(p.gradients[i]-fixed)]); fault != "" {
+				if fault := differs(matrixOf(s.Shape), s.Of(want), values[uint32(p.gradients[i]-fixed)]); fault != "" {
 					t.Errorf("gradient of %s: %s", s.Name, fault)
 				}
 			}
@@ -256,7 +256,7 @@ func differs(m Matrix, want []float32, got *result) string {
 		return fmt.Sprintf("%d tiles, want %d", len(got.tiles), m.Tiles())
 	}
 	for tile := range m.Tiles() {
-		r0, r1, c0, c1 := m.Bounds(tile)
+		r0, r1, c0, c1 := m.bounds(tile)
 		for r := r0; r < r1; r++ {
 			row := got.tiles[tile][(r-r0)*(c1-c0):][:c1-c0]
 			if !slices.Equal(row, Bits(want[r*m.Cols+c0:r*m.Cols+c1])) {

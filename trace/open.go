@@ -73,8 +73,8 @@ func (t *Trace) Evidence(ctx context.Context, op, tile, slice uint32) ([]byte, e
 		b = appendWords(b, v.tiles[r.Index])
 		b = appendPath(b, v.ends[r.Index], v.leaves, r.Index, t.ops, r.Op)
 	}
-	if len(b) > EvidenceBytesMax {
-		return nil, fmt.Errorf("trace: the evidence for operation %d, %s, has %d bytes, more than %d", op, o.Name(), len(b), EvidenceBytesMax)
+	if len(b) > evidenceBytesMax {
+		return nil, fmt.Errorf("trace: the evidence for operation %d, %s, has %d bytes, more than %d", op, o.Name(), len(b), evidenceBytesMax)
 	}
 	return b, nil
 }

@@ -286,8 +286,8 @@ func TestEvidenceOfLargeModelsFits(t *testing.T) {
 			t.Errorf("%s: %d bytes of evidence", preset, most)
 		}
 	}
-	if chunk := 4*ChunkWords + 32*64; chunk > EvidenceBytesMax {
-		t.Errorf("a chunk of parameters with its proof, %d bytes, does not fit evidence of %d", chunk, EvidenceBytesMax)
+	if chunk := 4*ChunkWords + 32*64; chunk > evidenceBytesMax {
+		t.Errorf("a chunk of parameters with its proof, %d bytes, does not fit evidence of %d", chunk, evidenceBytesMax)
 	}
 }
 

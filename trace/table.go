@@ -21,7 +21,7 @@ func (m *Model) AppendTable(dst []byte, layout tensor.Layout) []byte {
 		dst = wire.AppendU32(dst, uint32(n))
 	}
 	for i, t := range tensors {
-		x := MatrixOf(t.Shape)
+		x := matrixOf(t.Shape)
 		dst = wire.AppendU32(wire.AppendU32(wire.AppendU32(dst, uint32(x.Rows)), uint32(x.Cols)), uint32(t.Offset))
 		dst = wire.AppendU64(dst, uint64(gradients[i]))
 	}

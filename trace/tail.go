@@ -44,7 +44,7 @@ type Tails struct {
 // the codec's.
 func NewTails(c codec.Disputable, layout tensor.Layout) (*Tails, error) {
 	if layout.Len() == 0 || layout.Len() != c.StateLen() {
-		return nil, errors.New("trace: the codec has another layout")
+		return nil, errors.New("trace: the codec was made for a different layout")
 	}
 	return &Tails{codec: c, flat: newFlat(layout), groups: groups(c), piece: merkle.ChunkBytes}, nil
 }

@@ -81,13 +81,13 @@ func (p tailProgram) Op(t uint32) Op {
 		return p.tail.Op(t-base, base, func(tensor int) uint32 { return uint32(tensor) })
 	}
 	x := p.tensors[t]
-	m := MatrixOf(x.Shape)
+	m := matrixOf(x.Shape)
 	return funcOp{
 		name: "gradient of " + x.Name, tiles: m.Tiles(),
 		words: func(tile, _ uint32) int { return m.Words(tile) },
 		reads: func(uint32, uint32) []Read { return nil },
 		step: func(_ *exact.Worker, tile, _ uint32, _ []uint32, _ [][]uint32) []uint32 {
-			r0, r1, c0, c1 := m.Bounds(tile)
+			r0, r1, c0, c1 := m.bounds(tile)
 			var out []uint32
 			for r := r0; r < r1; r++ {
 				out = append(out, Bits(x.Of(p.grad)[r*m.Cols+c0:r*m.Cols+c1])...)

@@ -92,7 +92,7 @@ func (d *codecTail) momentum(old, step uint32) uint32 {
 				}
 				momentum := slices.Clone(in[0])
 				d.codec.Momentum(Floats(momentum), Floats(in[1]), size)
-				return Canonical(momentum)
+				return canonical(momentum)
 			},
 		}
 	})
@@ -176,7 +176,7 @@ func (d *codecTail) transform(w *exact.Worker, tile, i uint32, x []uint32) []uin
 		from, to := band(b.Rows, b.Cols, i-n)
 		d.codec.Rows(w, int(tile), Floats(out), Floats(x), from, to)
 	}
-	return Canonical(out)
+	return canonical(out)
 }
 
 // sources locates a block of the gradient: a range of a tensor's matrix, and the tiles that hold
@@ -212,7 +212,7 @@ func (s sources) of(slice uint32) []uint32 {
 // gather copies the elements of a slice's tiles into the block.
 func (s sources) gather(block []uint32, slice uint32, in [][]uint32) {
 	for i, tile := range s.of(slice) {
-		r0, r1, c0, c1 := s.m.Bounds(tile)
+		r0, r1, c0, c1 := s.m.bounds(tile)
 		from, to := max(c0, s.col), min(c1, s.col+s.block.Cols)
 		for r := max(r0, s.row); r < min(r1, s.row+s.block.Rows); r++ {
 			copy(block[(r-s.row)*s.block.Cols+from-s.col:], in[i][(r-r0)*(c1-c0)+from-c0:(r-r0)*(c1-c0)+to-c0])

@@ -32,7 +32,7 @@ const pieceCols = ReadsMax * Side
 
 func newFlat(layout tensor.Layout) (f flat) {
 	for _, t := range layout.Tensors() {
-		f.add(MatrixOf(t.Shape), t.Offset)
+		f.add(matrixOf(t.Shape), t.Offset)
 	}
 	return f
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// overview is the first tab: where the run stands, the curve of the loss, the own share, and the
+// overview is the first tab: where the run stands, the curve of the loss, our own share, and the
 // newest lines of the log.
 func (f *frame) overview(height int) []string {
 	out := f.standing()

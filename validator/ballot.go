@@ -50,7 +50,7 @@ func (m *Machine) decideBallot() {
 	}
 }
 
-// told says what of the own scores of a period is on the chain.
+// told says what of our own scores of a period is on the chain.
 func (m *Machine) told(period uint32) (committed, revealed bool) {
 	scores, ok := m.state.Scores(period)
 	if !ok {

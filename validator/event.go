@@ -88,7 +88,7 @@ func (Saved) event()        {}
 type Action interface{ action() }
 
 // Fetch gets a member's commitment and reveal of a window, and keeps both until Forget. It looks
-// for a copy in the buckets of From, one after the other, and then into the member's own.
+// for a copy in the buckets of From, one after the other, and then in the member's own.
 type Fetch struct {
 	Window     coordinator.Round
 	Member     coordinator.Member

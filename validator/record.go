@@ -53,7 +53,7 @@ func ParseRecord(b []byte) (Record, error) {
 	}
 	body, sum := b[:len(b)-len(wire.Hash{})], b[len(b)-len(wire.Hash{}):]
 	if want := wire.Sum(recordDomain, body); string(want[:]) != string(sum) {
-		return Record{}, errors.New("a validator's record is damaged: its check sum is another")
+		return Record{}, errors.New("a validator's record is damaged: its checksum does not match")
 	}
 	r := wire.NewReader(body)
 	if string(r.Bytes(len(recordMagic))) != recordMagic {

@@ -31,10 +31,10 @@ type Game struct {
 // The members' numbers in a game.
 const accused, accuser = 0, 1
 
-// Argue plays a dispute about a case as the coordinator conducts it, but without a ledger and its
+// argue plays a dispute about a case as the coordinator conducts it, but without a ledger and its
 // deadlines. Use it to measure disputes or to predict an outcome. It returns an error only if ctx
 // ends or a side fails to move.
-func Argue(ctx context.Context, referee dispute.Referee, c dispute.Case, sides [2]Side) (Game, error) {
+func argue(ctx context.Context, referee dispute.Referee, c dispute.Case, sides [2]Side) (Game, error) {
 	g := game{referee: referee, c: c, sides: sides}
 	g.d = dispute.Dispute{
 		ID: 1, Check: dispute.Check{Step: c.Step, Sequences: c.Sequences}, Accused: accused, Accuser: accuser, Commitment: c.Commitment,

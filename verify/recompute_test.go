@@ -108,7 +108,7 @@ func TestAStepWithoutAResultIsNoReasonToBeSilent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g, err := Argue(t.Context(), w.referee, c, [2]Side{cheat, honest}); err != nil || g.Convicted != dispute.Accused {
+		if g, err := argue(t.Context(), w.referee, c, [2]Side{cheat, honest}); err != nil || g.Convicted != dispute.Accused {
 			t.Errorf("%s: %+v, %v", name, g, err)
 		}
 	}

@@ -34,7 +34,7 @@ func (t *Tracer) Rehearse(ctx context.Context, referee dispute.Referee, c disput
 	if err != nil {
 		return Rehearsal{}, err
 	}
-	g, err := Argue(ctx, referee, c, [2]Side{honest, cheat})
+	g, err := argue(ctx, referee, c, [2]Side{honest, cheat})
 	return Rehearsal{Game: g, Operations: p.Len(), Name: o.Name()}, err
 }
 

@@ -119,7 +119,7 @@ func convictLiars(t *testing.T, w *world, known map[string]bool, change func(wor
 			t.Fatal(err)
 		}
 		games := map[string]func() (Game, error){
-			"accuser": func() (Game, error) { return Argue(t.Context(), w.referee, c, [2]Side{honest, cheat}) },
+			"accuser": func() (Game, error) { return argue(t.Context(), w.referee, c, [2]Side{honest, cheat}) },
 			"accused": func() (Game, error) {
 				wrong := c
 				wrong.Commitment = liar.commit(c.Commitment)
@@ -128,7 +128,7 @@ func convictLiars(t *testing.T, w *world, known map[string]bool, change func(wor
 				if wrong == c && !slices.ContainsFunc(harmless, func(s string) bool { return strings.Contains(name, s) }) {
 					t.Errorf("%s: the lie makes no difference", name)
 				}
-				return Argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
+				return argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
 			},
 		}
 		if l.op == p.Len()-1 {
@@ -195,7 +195,7 @@ func convictForgers(t *testing.T, w *world, changes map[string]func(c *dispute.C
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := Argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
+		g, err := argue(t.Context(), w.referee, wrong, [2]Side{cheat, honest})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func convictForgers(t *testing.T, w *world, changes map[string]func(c *dispute.C
 			t.Errorf("%s: %+v", name, g)
 		}
 		// Who does not find such a trace, and is honest with itself, gives up.
-		if g, err = Argue(t.Context(), w.referee, wrong, [2]Side{w.open(t, wrong, in), honest}); err != nil || g.Convicted != dispute.Accused || g.Messages != 0 {
+		if g, err = argue(t.Context(), w.referee, wrong, [2]Side{w.open(t, wrong, in), honest}); err != nil || g.Convicted != dispute.Accused || g.Messages != 0 {
 			t.Errorf("%s: honest with itself: %+v, %v", name, g, err)
 		}
 	}
@@ -212,7 +212,7 @@ func convictForgers(t *testing.T, w *world, changes map[string]func(c *dispute.C
 func TestWhoAccusesAResultItAgreesWithIsConvicted(t *testing.T) {
 	w := newWorld(t, .5)
 	c, in := w.step(t)
-	g, err := Argue(t.Context(), w.referee, c, [2]Side{w.open(t, c, in), w.open(t, c, in)})
+	g, err := argue(t.Context(), w.referee, c, [2]Side{w.open(t, c, in), w.open(t, c, in)})
 	if err != nil || g.Convicted != dispute.Accuser || g.Messages != 1 {
 		t.Errorf("%+v, %v", g, err)
 	}

@@ -31,7 +31,7 @@ func (m *Meter) Tick(done, of uint64) (left string, ok bool) {
 	return left, true
 }
 
-// Transferred returns a function that tells, now and then, how many bytes have come.
+// Transferred returns a function that reports from time to time how many bytes have arrived.
 func Transferred(say func(format string, args ...any)) func(done, total uint64) {
 	var m Meter
 	return func(done, total uint64) {

@@ -90,7 +90,7 @@ func (t *Teller) phrase(got event.Event) string {
 }
 
 // state tells of a change of phase outside of rounds, which the lines about training show, and of
-// the own standing.
+// our own standing.
 func (t *Teller) state(ev event.State) string {
 	before := *t
 	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps

@@ -25,7 +25,7 @@ var (
 	errBadChecksum    = &failure{400, "InvalidRequest", "The checksum's algorithm is not supported."}
 	errBadChunk       = &failure{400, "InvalidRequest", "The body is not in aws-chunked form."}
 	errBadKey         = &failure{400, "InvalidArgument", "The key is not valid UTF-8, or empty, or has a zero byte."}
-	errBadPart        = &failure{400, "InvalidPart", "A part is missing, or its tag is another."}
+	errBadPart        = &failure{400, "InvalidPart", "A part is missing, or its tag does not match."}
 	errBadPartNumber  = &failure{400, "InvalidArgument", "Part numbers are 1 to 10000."}
 	errBadQuery       = &failure{400, "InvalidArgument", "The query is not valid."}
 	errBadSignature   = &failure{400, "AuthorizationHeaderMalformed", "The signature is not a complete one of version 4."}
@@ -39,7 +39,7 @@ var (
 	errNoKey          = &failure{404, "NoSuchKey", "The object does not exist."}
 	errNoLength       = &failure{411, "MissingContentLength", "The length of the body is missing."}
 	errNoUpload       = &failure{404, "NoSuchUpload", "The upload does not exist, or has been completed or aborted."}
-	errNotMatched     = &failure{412, "PreconditionFailed", "The object is another one."}
+	errNotMatched     = &failure{412, "PreconditionFailed", "The object has changed."}
 	errNotImplemented = &failure{501, "NotImplemented", "This server does not do this: it serves plain objects."}
 	errPartOrder      = &failure{400, "InvalidPartOrder", "Parts are not in ascending order."}
 	errRange          = &failure{416, "InvalidRange", "The range begins after the object's end."}
@@ -50,7 +50,7 @@ var (
 	errUnknownKey     = &failure{403, "InvalidAccessKeyId", "The access key does not exist."}
 	errUnsignedHeader = &failure{403, "AccessDenied", "The host, or an x-amz- header, is not signed."}
 	errWrongDigest    = &failure{400, "BadDigest", "The body is not what its digest says."}
-	errWrongLength    = &failure{400, "IncompleteBody", "The body has another length than announced."}
+	errWrongLength    = &failure{400, "IncompleteBody", "The length of the body differs from the announced one."}
 	errWrongSignature = &failure{403, "SignatureDoesNotMatch", "The signature does not match the request and the key."}
 	errFull           = &failure{507, "InsufficientStorage", "The disk is full."}
 )

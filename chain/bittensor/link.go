@@ -23,8 +23,8 @@ const (
 	bigMax = 512 // and of the second
 )
 
-// WhereMax is the most bytes that a commitment has for a bucket's address.
-const WhereMax = bigMax - linkFixed
+// whereMax is the most bytes that a commitment has for a bucket's address.
+const whereMax = bigMax - linkFixed
 
 func (s Subnet) linkMessage(hotkey Account) []byte {
 	sum := wire.Sum(linkDomain, s.Client.genesis, s.netuid(), hotkey[:])
@@ -38,8 +38,8 @@ func (s Subnet) Commit(ctx context.Context, hotkey Key, member key.Private, wher
 	if err != nil {
 		return err
 	}
-	if len(where) > WhereMax {
-		return fmt.Errorf("the bucket's address has %d bytes; a commitment holds %d", len(where), WhereMax)
+	if len(where) > whereMax {
+		return fmt.Errorf("the bucket's address has %d bytes; a commitment holds %d", len(where), whereMax)
 	}
 	pub := member.Public()
 	sig := member.Sign(linkDomain, s.linkMessage(hotkey.Account()))

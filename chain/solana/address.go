@@ -66,10 +66,10 @@ var (
 // ErrNoAddress is the failure of Derived, which nobody has seen.
 var ErrNoAddress = errors.New("no seed leads to an address without a key")
 
-// Derived returns the address of a program for seeds, and the byte that makes it one that no key
+// derived returns the address of a program for seeds, and the byte that makes it one that no key
 // has: the first from 255 down for which the hash of seeds, byte and program is no point of the
 // curve.
-func Derived(program Address, seeds ...[]byte) (Address, uint8, error) {
+func derived(program Address, seeds ...[]byte) (Address, uint8, error) {
 	for bump := 255; bump >= 0; bump-- {
 		h := sha256.New()
 		for _, s := range seeds {

@@ -51,8 +51,9 @@ func Ticks(members uint64, l coordinator.Limits, c coordinator.Config) uint64 {
 // CommitUnits bounds those of a miner's commitment, nearly all of which check its signature.
 const CommitUnits = 100_000
 
-// Asked returns the compute units that ledger/solana asks for a message that took some alone.
-// Another one before it may join, or end a phase; in a large run, begin or continue a closing.
+// Asked returns the compute units that ledger/solana asks for a message that took alone when it was
+// tried by itself. A message before it in the block may make it dearer: one that joins, ends a
+// phase or, in a large run, begins or continues a closing.
 func Asked(alone uint64) uint32 {
 	if alone > 300_000 {
 		return UnitsMax

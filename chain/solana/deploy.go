@@ -9,7 +9,7 @@ import (
 
 // Accounts that deploying needs on every cluster.
 var (
-	LoaderProgram = must("BPFLoaderUpgradeab1e11111111111111111111111")
+	loaderProgram = must("BPFLoaderUpgradeab1e11111111111111111111111")
 	rentSysvar    = must("SysvarRent111111111111111111111111111111111")
 )
 
@@ -19,9 +19,9 @@ func At(author Address, label string, owner Address) Address {
 	return sha256.Sum256(slices.Concat(author[:], []byte(label), owner[:]))
 }
 
-// NewAccountAt makes the account At of n bytes, even where a stranger sent lamports before, to
+// newAccountAt makes the account At of n bytes, even where a stranger sent lamports before, to
 // block the address.
-func NewAccountAt(author Address, label string, owner Address, lamports, n uint64) []Instruction {
+func newAccountAt(author Address, label string, owner Address, lamports, n uint64) []Instruction {
 	le := binary.LittleEndian
 	at := At(author, label, owner)
 	transfer := le.AppendUint64(le.AppendUint32(nil, 2), lamports)
@@ -56,8 +56,8 @@ func NewDeployment(author Signer, file []byte) Deployment {
 }
 
 // Program is where the program will be, Buffer where its bytes are gathered.
-func (d Deployment) Program() Program { return Program(At(d.author, d.program, LoaderProgram)) }
-func (d Deployment) Buffer() Address  { return At(d.author, d.buffer, LoaderProgram) }
+func (d Deployment) Program() Program { return Program(At(d.author, d.program, loaderProgram)) }
+func (d Deployment) Buffer() Address  { return At(d.author, d.buffer, loaderProgram) }
 
 // The sizes of a program's accounts, and where its bytes begin in the buffer.
 const (
@@ -71,8 +71,8 @@ func (d Deployment) ProgramBytes() uint64 { return programBytes }
 
 // Begin makes the buffer.
 func (d Deployment) Begin(rent uint64) []Instruction {
-	return append(NewAccountAt(d.author, d.buffer, LoaderProgram, rent, d.BufferBytes()), Instruction{
-		Program: LoaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}},
+	return append(newAccountAt(d.author, d.buffer, loaderProgram, rent, d.BufferBytes()), Instruction{
+		Program: loaderProgram, Data: []byte{0, 0, 0, 0}, Accounts: []AccountRef{{d.Buffer(), false, true}, {Address: d.author}},
 	})
 }
 
@@ -83,15 +83,15 @@ const DeployPart = 900
 func (d Deployment) Write(offset int, part []byte) Instruction {
 	le := binary.LittleEndian
 	data := le.AppendUint64(le.AppendUint32([]byte{1, 0, 0, 0}, uint32(offset)), uint64(len(part)))
-	return Instruction{Program: LoaderProgram, Data: append(data, part...), Accounts: []AccountRef{{d.Buffer(), false, true}, {d.author, true, false}}}
+	return Instruction{Program: loaderProgram, Data: append(data, part...), Accounts: []AccountRef{{d.Buffer(), false, true}, {d.author, true, false}}}
 }
 
 // End makes the program of the buffer, whose rent becomes the program's.
 func (d Deployment) End(rent uint64) ([]Instruction, error) {
 	program := Address(d.Program())
-	content, _, err := Derived(LoaderProgram, program[:])
-	return append(NewAccountAt(d.author, d.program, LoaderProgram, rent, programBytes), Instruction{
-		Program: LoaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
+	content, _, err := derived(loaderProgram, program[:])
+	return append(newAccountAt(d.author, d.program, loaderProgram, rent, programBytes), Instruction{
+		Program: loaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
 		Accounts: []AccountRef{{d.author, true, true}, {content, false, true}, {program, false, true}, {d.Buffer(), false, true},
 			{Address: rentSysvar}, {Address: Clock}, {Address: SystemProgram}, {d.author, true, false}},
 	}), err
@@ -121,7 +121,7 @@ func NewToken(author Address, rent, supply uint64) ([]Instruction, error) {
 	// InitializeMint2: decimals, who makes tokens, who freezes (nobody). SetAuthority: nobody makes
 	// tokens any more.
 	begin, end := append(append([]byte{20, 0}, author[:]...), 0), []byte{6, 0, 0}
-	return append(NewAccountAt(author, tokenLabel, TokenProgram, rent, MintBytes),
+	return append(newAccountAt(author, tokenLabel, TokenProgram, rent, MintBytes),
 		Instruction{Program: TokenProgram, Data: begin, Accounts: []AccountRef{{mint, false, true}}},
 		purse,
 		Instruction{Program: TokenProgram, Data: binary.LittleEndian.AppendUint64([]byte{7}, supply), Accounts: []AccountRef{{mint, false, true}, {to, false, true}, {author, true, false}}},

@@ -29,7 +29,7 @@ func Budget(most uint32, price uint64) []Instruction {
 
 // Purse returns the token account of an owner that all wallets use for a mint: its associated one.
 func Purse(owner, mint Address) (Address, error) {
-	at, _, err := Derived(purseProgram, owner[:], TokenProgram[:], mint[:])
+	at, _, err := derived(purseProgram, owner[:], TokenProgram[:], mint[:])
 	return at, err
 }
 
@@ -52,8 +52,8 @@ func NewAccount(payer, account, owner Address, lamports, size uint64) Instructio
 	}
 }
 
-// TailBytes is what the program keeps behind a run's state: the vault, whether a closing goes on,
-// and a count of messages.
+// TailBytes is what the program keeps behind a run's state: the vault, whether a closing is under
+// way, and a count of messages.
 const TailBytes = 64
 
 // RunBytes returns the size of a run's account.
@@ -81,7 +81,7 @@ type Program Address
 
 // Authority returns the address that owns the tokens of a run.
 func (p Program) Authority(run Address) (Address, error) {
-	at, _, err := Derived(Address(p), []byte("vault"), run[:])
+	at, _, err := derived(Address(p), []byte("vault"), run[:])
 	return at, err
 }
 
@@ -129,7 +129,7 @@ func (p Program) Create(n Creation) (Instruction, error) {
 
 // Name returns the account that says where the run of a name is.
 func (p Program) Name(run string) (Address, error) {
-	at, _, err := Derived(Address(p), []byte("run"), []byte(run))
+	at, _, err := derived(Address(p), []byte("run"), []byte(run))
 	return at, err
 }
 
@@ -174,7 +174,7 @@ func (p Program) BufferAt(author Address, label string) Address {
 // NewBuffer makes the account at BufferAt, for n bytes. The first Write belongs into the same
 // transaction.
 func (p Program) NewBuffer(author Address, label string, lamports uint64, n int) []Instruction {
-	return NewAccountAt(author, label, Address(p), lamports, BufferBytes(n))
+	return newAccountAt(author, label, Address(p), lamports, BufferBytes(n))
 }
 
 // Sending is a message to a run.
@@ -250,7 +250,7 @@ const WorkBytes = bufferHeader + 32 + 4 + 4*trace.ProgressWords
 
 // NewWork makes the account at BufferAt for what of a judgement is computed.
 func (p Program) NewWork(author Address, label string, lamports uint64) []Instruction {
-	return NewAccountAt(author, label, Address(p), lamports, WorkBytes)
+	return newAccountAt(author, label, Address(p), lamports, WorkBytes)
 }
 
 // Judge computes some results more of the judgement that the evidence in s.Buffer asks for, into

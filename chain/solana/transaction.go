@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// TransactionBytesMax bounds a transaction: what fits a packet of IPv6's smallest.
-const TransactionBytesMax = 1232
+// transactionBytesMax bounds a transaction: what fits a packet of IPv6's smallest.
+const transactionBytesMax = 1232
 
 // AccountRef is an account of an instruction, and what the instruction asks of it.
 type AccountRef struct {
@@ -25,7 +25,7 @@ type Instruction struct {
 
 // Transaction returns the instructions as a signed transaction (of the first, "legacy" form). The
 // payer, the first signer, pays the fee. The recent blockhash bounds its life to some 150 blocks.
-// It fails if a signature is missing or the bytes exceed TransactionBytesMax.
+// It fails if a signature is missing or the bytes exceed transactionBytesMax.
 func Transaction(recent [32]byte, signers []Signer, list ...Instruction) ([]byte, error) {
 	message, names, err := encode(recent, signers[0].Address(), list)
 	if err != nil {
@@ -40,8 +40,8 @@ func Transaction(recent [32]byte, signers []Signer, list ...Instruction) ([]byte
 		tx = append(tx, signers[at].sign(message)...)
 	}
 	tx = append(tx, message...)
-	if len(tx) > TransactionBytesMax {
-		return nil, fmt.Errorf("the transaction has %d bytes, at most %d are allowed", len(tx), TransactionBytesMax)
+	if len(tx) > transactionBytesMax {
+		return nil, fmt.Errorf("the transaction has %d bytes, at most %d are allowed", len(tx), transactionBytesMax)
 	}
 	return tx, nil
 }

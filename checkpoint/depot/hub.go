@@ -302,7 +302,7 @@ func (h *hub) commit(ctx context.Context, u upload, modes map[string]bool, old c
 	return h.api(ctx, http.MethodPost, "/api/models/"+h.model+"/commit/"+h.revision, linesType, lines.Bytes(), nil)
 }
 
-// whole returns a file, compared with its hash.
+// whole reads a file and checks its hash.
 func (u upload) whole(p part) ([]byte, error) {
 	f, err := u.open(p)
 	if err != nil {

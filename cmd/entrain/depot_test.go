@@ -142,7 +142,7 @@ func TestWrongAddressesOfCheckpointsAreRefusedAtOnce(t *testing.T) {
 	}{
 		{[]string{"--upload", "./dir"}, "--upload: address of checkpoints"},
 		{[]string{"--upload", "s3://key:TOPSECRET@host/AB"}, "3 to 63"},
-		{[]string{"--from", other.URL}, "but the run goes on from"},
+		{[]string{"--from", other.URL}, "but the run continues from"},
 		{[]string{"--from", other.URL + "/none"}, "404"},
 	} {
 		_, _, err := s.run(append([]string{"join", "refused", "--json", "--key", key, "--state", t.TempDir()}, c.args...)...)

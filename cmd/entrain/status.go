@@ -69,7 +69,7 @@ five are forgiven every minute. A running participant writes the file every five
 				return err
 			}
 			if (o.spec || o.scores) && o.target.Run == "" {
-				return errors.New("--spec, --scores and --explain: say of which run")
+				return errors.New("--spec, --scores and --explain need the name of a run")
 			}
 			return c.status(cmd.Context(), o)
 		},

@@ -72,10 +72,10 @@ keeps the result of each seed; called again, the command runs the missing seeds.
 	return cmd
 }
 
-// memoryMost is the memory up to which garbage is collected seldom, in bytes.
+// memoryMost is the size of the heap, in bytes, below which garbage is rarely collected.
 const memoryMost = 7 << 30
 
-// spendMemory has garbage collected seldom, which is a third of the time otherwise, up to
+// spendMemory has garbage rarely collected, which otherwise takes a third of the time, up to
 // memoryMost, unless the environment says how. A large simulation waits for memory most of the
 // time, and large pages take a sixth of that: the memory that it will need is asked for in them at
 // once and given back, since what was in large pages comes back in large pages.

@@ -17,7 +17,7 @@ import (
 // A Run is neighbouring chunks of one size: Count of N values, from chunk First and value From on.
 type Run struct{ From, N, First, Count int }
 
-// Runs returns all chunks. A run ends where one of ends does, values at which tensors begin.
+// Runs returns all chunks. No run reaches over one of ends, the values at which tensors begin.
 func (c *Codec) Runs(ends []int) (runs []Run) {
 	for i, k := range c.chunks {
 		if i > 0 && k.n == c.chunks[i-1].n && !slices.Contains(ends, k.from) {

@@ -322,7 +322,7 @@ func (s Cases) payAccusation(c Dispute, proven bool) {
 }
 
 // convictAccuser takes the accuser out of the dispute. A tie-breaker that voted VoteWrong with
-// another trace than the disproved one takes its place, since the accuser may have lost on purpose.
+// a different trace takes its place, since the accuser may have lost on purpose.
 func (d dispute) convictAccuser(env Env, offence Offence, proof wire.Hash, proven bool) {
 	s, c := d.s, d.copy()
 	if proven {

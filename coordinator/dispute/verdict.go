@@ -136,8 +136,8 @@ func (d Dispute) Case() Case {
 // Offence is why a member was convicted.
 type Offence uint8
 
-// The offences. For a lesser one a member pays a fee and is dropped; for others it is ejected and
-// forfeits its stake.
+// The offences. A lesser one costs the member a fee, and it is dropped; any other has it ejected,
+// and it forfeits its stake.
 const (
 	WrongResult     Offence = 1 // its result is not that of its share
 	Equivocated     Offence = 2 // it signed two commitments for one round

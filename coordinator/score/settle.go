@@ -48,7 +48,7 @@ func (s Book) passTail(env Env) {
 	s.h().SetTail(max(s.Tail(), uint32(min(windows, uint64(end+1-s.h().Round())))))
 }
 
-// The steps of a settlement. Header.Drawn is the one that goes on, Header.Cursor how much of it is
+// The steps of a settlement. Header.Drawn is the current one, Header.Cursor how much of it is
 // done.
 const (
 	finding   = 0 // finds the validators that are members

@@ -408,8 +408,8 @@ func (c *arrowColumn) appendTo(w *jsonWriter, i int) error {
 		if err != nil {
 			return err
 		}
-		if to-from > LineBytesMax {
-			return fmt.Errorf("the text has %d bytes, more than %d", to-from, LineBytesMax)
+		if to-from > lineBytesMax {
+			return fmt.Errorf("the text has %d bytes, more than %d", to-from, lineBytesMax)
 		}
 		w.text(c.values[from:to])
 	case arrowList, arrowLargeList, arrowFixedList, arrowMap:

@@ -45,7 +45,7 @@ func (r *lineReader) begin() error {
 	case strings.HasSuffix(name, ".gz"):
 		in, err = gzip.NewReader(bufio.NewReaderSize(in, 256<<10))
 	case strings.HasSuffix(name, ".zst"):
-		r.zstd, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(ZstdWindowMax))
+		r.zstd, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(zstdWindowMax))
 		in = r.zstd
 	default:
 		r.read.Store(r.at.Offset)
@@ -130,8 +130,8 @@ func (r *lineReader) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')
-		if len(line)+len(part) > LineBytesMax {
-			return nil, fmt.Errorf("it is longer than %d bytes", LineBytesMax)
+		if len(line)+len(part) > lineBytesMax {
+			return nil, fmt.Errorf("it is longer than %d bytes", lineBytesMax)
 		}
 		line = append(line, part...)
 		switch {
@@ -171,7 +171,7 @@ func (s *File) lookForArray() error {
 		return err
 	}
 	defer r.Close()
-	for n := 0; n < LineBytesMax; n++ {
+	for n := 0; n < lineBytesMax; n++ {
 		c, err := r.(*lineReader).lines.ReadByte()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -192,7 +192,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 // element reads an element of a list of JSON, with what is in front of it.
 func (r *lineReader) element() (element []byte, read int, err error) {
 	depth, quoted, escaped := 0, false, false
-	for ; read <= LineBytesMax; read++ {
+	for ; read <= lineBytesMax; read++ {
 		c, err := r.lines.ReadByte()
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the list has no end")
@@ -223,5 +223,5 @@ func (r *lineReader) element() (element []byte, read int, err error) {
 			return nil, read, fmt.Errorf("an element begins with %q, want an object", c)
 		}
 	}
-	return nil, read, fmt.Errorf("it is longer than %d bytes", LineBytesMax)
+	return nil, read, fmt.Errorf("it is longer than %d bytes", lineBytesMax)
 }

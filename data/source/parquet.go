@@ -35,7 +35,7 @@ func (s *File) openTable() (f *os.File, table *parquet.File, err error) {
 	}
 	if err != nil {
 		f.Close()
-		err = fmt.Errorf("it is not a whole parquet file: %w", err)
+		err = fmt.Errorf("it is not a parquet file, or not a complete one: %w", err)
 	}
 	return f, table, err
 }
@@ -157,8 +157,8 @@ func (r *parquetReader) nextTexts(p *Piece) error {
 			document = slices.Clone(v.ByteArray()) // of a dictionary it may be one of many
 		}
 		size += len(document)
-		if len(document) > LineBytesMax {
-			return fmt.Errorf("the text has %d bytes, more than %d", len(document), LineBytesMax)
+		if len(document) > lineBytesMax {
+			return fmt.Errorf("the text has %d bytes, more than %d", len(document), lineBytesMax)
 		}
 		p.documents = append(p.documents, document)
 		r.text.ahead = r.text.ahead[1:]

@@ -61,8 +61,8 @@ func (w *jsonWriter) dropNull(from int) {
 
 // check returns an error if there is more than a row may have.
 func (w *jsonWriter) check() error {
-	if len(w.b) > LineBytesMax {
-		return fmt.Errorf("the row has more than %d bytes", LineBytesMax)
+	if len(w.b) > lineBytesMax {
+		return fmt.Errorf("the row has more than %d bytes", lineBytesMax)
 	}
 	return nil
 }

@@ -216,8 +216,8 @@ func Open(paths []string, format Format, field string, heldOut uint32) ([]File, 
 // Limits of a source, each of what is in memory at a time.
 const (
 	// a line of JSONL or text in a table, copied several times; the longest books have 20 MB
-	LineBytesMax  = 64 << 20
-	ZstdWindowMax = 256 << 20 // memory for a .zst file: zstd --long=27 needs half of it
+	lineBytesMax  = 64 << 20
+	zstdWindowMax = 256 << 20 // memory for a .zst file: zstd --long=27 needs half of it
 )
 
 // DefaultField is the field of rows that holds the text, unless another is named.

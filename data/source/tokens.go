@@ -232,14 +232,14 @@ func (r *tokenReader) next() (*Piece, error) {
 		return nil, r.source.short(err)
 	}
 	p := &Piece{heldOut: r.at >= r.cut, tokens: make([]uint32, n)}
-	Decode(p.tokens, b, l.size)
+	decode(p.tokens, b, l.size)
 	r.at += n
 	p.End = Position{Offset: r.at * uint64(l.size), Read: l.header + r.at*uint64(l.size)}
 	return p, nil
 }
 
-// Decode sets dst to the tokens whose little-endian bytes are b, each of size bytes.
-func Decode(dst []uint32, b []byte, size int) {
+// decode sets dst to the tokens whose little-endian bytes are b, each of size bytes.
+func decode(dst []uint32, b []byte, size int) {
 	if size == 2 {
 		for i := range dst {
 			dst[i] = uint32(binary.LittleEndian.Uint16(b[2*i:]))

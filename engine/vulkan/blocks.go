@@ -164,7 +164,7 @@ func (d *blocks) check(s sampled, picks []uint16, step float32) error {
 	}
 	for _, p := range picks[2*d.each*s.block:][:2*d.each] {
 		if i := int(p &^ distro.Minus); p != distro.None && i < len(whole) && math.Signbit(float64(whole[i])) != (p >= distro.Minus) {
-			return differs(fmt.Sprintf("vulkan: the device sends another sign than the processor, of coefficient %d of block %d", i, s.block))
+			return differs(fmt.Sprintf("vulkan: the device sends a different sign than the processor, of coefficient %d of block %d", i, s.block))
 		}
 	}
 	return nil

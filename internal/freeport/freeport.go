@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// next is a number that no other call in this process has, and few in the processes beside it.
+// next is where the next call begins to search. It starts at a place that depends on the process,
+// so that tests that run at the same time rarely meet.
 var next atomic.Int64
 
 func init() { next.Store(int64(os.Getpid()) * 64) }

@@ -28,13 +28,13 @@ type Result struct {
 	Rounds  uint32        `json:"rounds"`
 	Virtual time.Duration `json:"virtual_ns"`
 	Wall    time.Duration `json:"wall_ns"`
-	Finding *Finding      `json:"finding,omitempty"`
+	Finding *finding      `json:"finding,omitempty"`
 	// Tolerated is a failure that the protocol does not exclude: see tolerated.
 	Tolerated string `json:"tolerated,omitempty"`
 }
 
-// Finding is a trial that failed.
-type Finding struct {
+// finding is a trial that failed.
+type finding struct {
 	Error  string `json:"error"`  // with the smallest configuration
 	Config Config `json:"config"` // the smallest that fails in this way
 	Runs   int    `json:"runs"`   // number of simulations for shrinking
@@ -209,7 +209,7 @@ func Parse(b []byte) ([]Result, error) {
 
 // trial runs the simulation of a seed. It reports false if ctx ended it.
 func trial(ctx context.Context, run runner, seed uint64) (Result, bool) {
-	cfg := Draw(seed)
+	cfg := draw(seed)
 	start := time.Now()
 	report, err := run.safely(ctx, cfg)
 	if ctx.Err() != nil {
@@ -245,8 +245,8 @@ const shrinkRunsMax = 60
 
 // shrink returns the smallest configuration it finds that fails as cfg does. It tries the
 // simplifications in turn, each until it no longer fails, until a whole turn has changed nothing.
-func shrink(ctx context.Context, run runner, cfg Config, err error) Finding {
-	f := Finding{Error: err.Error(), Config: cfg}
+func shrink(ctx context.Context, run runner, cfg Config, err error) finding {
+	f := finding{Error: err.Error(), Config: cfg}
 	for changed := true; changed; {
 		changed = false
 		for _, simplify := range simplifications {

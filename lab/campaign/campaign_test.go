@@ -19,8 +19,8 @@ import (
 func TestDrawsAreFunctionsOfTheirSeed(t *testing.T) {
 	kinds, market, turns, faulty, quiet := map[string]bool{}, map[string]bool{}, false, 0, 0
 	for seed := range uint64(2000) {
-		c := Draw(seed)
-		if !reflect.DeepEqual(c, Draw(seed)) {
+		c := draw(seed)
+		if !reflect.DeepEqual(c, draw(seed)) {
 			t.Fatalf("seed %d gives two configurations", seed)
 		}
 		if p := c.Peers; p != nil {

@@ -28,9 +28,9 @@ func (d *draws) millis(low, high int) time.Duration {
 	return time.Duration(d.between(low, high)) * time.Millisecond
 }
 
-// Draw returns the configuration of a seed: a random network with random faults and cheats. One in
+// draw returns the configuration of a seed: a random network with random faults and cheats. One in
 // five exchanges by buckets.
-func Draw(seed uint64) Config {
+func draw(seed uint64) Config {
 	d := draws{prng.New(wire.Sum("entrain/campaign", wire.AppendU64(nil, seed)), "trial")}
 	if seed%5 == 4 {
 		b := d.buckets(seed)

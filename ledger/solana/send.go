@@ -110,8 +110,8 @@ type statuses struct {
 	} `json:"value"`
 }
 
-// outcome asks where the chain is and then what became of a transaction. It insists: to sign
-// another transaction while nobody knows would pay twice.
+// outcome asks where the chain is and then what became of a transaction. It retries
+// until it knows: signing another transaction before that could pay twice.
 func (a *acting) outcome(ctx context.Context, signature string) (now epochInfo, s statuses, err error) {
 	err = a.insist(ctx, func() error {
 		if err := a.call(ctx, &now, "getEpochInfo", map[string]any{"commitment": commitment}); err != nil {

@@ -192,8 +192,8 @@ func (a *acting) message(ctx context.Context, b host.RunMessage) (err error) {
 // could name one forever.
 const ticksMost = 32
 
-// open sends the instructions of a message to a run. If a closing goes on there, which takes none,
-// open leaves its end to others for a moment, and then ends it.
+// open sends the instructions of a message to a run. While a closing is under way,
+// the run takes none; open gives others a moment to end it, and then ends it itself.
 func (a *acting) open(ctx context.Context, s solana.Sending, list []solana.Instruction) error {
 	tick, err := a.program.Apply(solana.Sending{Run: s.Run, Sender: s.Sender, Rules: s.Rules, Message: coordinator.Tick{}})
 	if err != nil {

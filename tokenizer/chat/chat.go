@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	SourceBytesMax = 128 << 10 // of a template; the largest known have 30 KB
+	sourceBytesMax = 128 << 10 // of a template; the largest known have 30 KB
 	workMax        = 1 << 26   // units of work of one rendering
 	lessonMax      = 1 << 30   // units of work to find what the assistant says in a conversation
 	stepWork       = 32        // units of work of a step
@@ -25,8 +25,8 @@ type Template struct{ body []statement }
 
 // Parse reads a template.
 func Parse(source string) (*Template, error) {
-	if len(source) > SourceBytesMax {
-		return nil, fmt.Errorf("chat template: it has more than %d bytes", SourceBytesMax)
+	if len(source) > sourceBytesMax {
+		return nil, fmt.Errorf("chat template: it has more than %d bytes", sourceBytesMax)
 	}
 	tokens, err := lex(source)
 	if err != nil {

@@ -406,8 +406,8 @@ func Source(template, config []byte) (string, error) {
 			head += set + pythonString(token) + " %}\n"
 		}
 	}
-	if len(head)+len(source) > SourceBytesMax {
-		return "", fmt.Errorf("the chat template has more than %d bytes", SourceBytesMax)
+	if len(head)+len(source) > sourceBytesMax {
+		return "", fmt.Errorf("the chat template has more than %d bytes", sourceBytesMax)
 	}
 	return head + source, nil
 }

@@ -312,7 +312,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"{% for i in range(99999) %}{% if 0 %}" + strings.Repeat("{% elif 0 %}", 9000) + "{% endif %}{% endfor %}", "{{ ('x' * 9999999).strip('y' * 9999999) }}",
 		"{{ " + deep, "{{ " + strings.Repeat("not ", 5000) + "1 }}", "{{ " + strings.Repeat("-", 5000) + "1 }}", strings.Repeat("{% if 1 %}", 5000),
 		"{{ x", "{% if %}", "{% unknown %}", "{{ 1|unknown }}", "{{ 1 is unknown }}", "{% include 'x' %}", "{{ '\\ud800' }}", "{{ unknown() }}", "{{ ''.encode() }}",
-		strings.Repeat("x", SourceBytesMax+1),
+		strings.Repeat("x", sourceBytesMax+1),
 	} {
 		template, err := Parse(source)
 		if err == nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/entrain-network/entrain/tokenizer"
 )
 
-// WordBytesMax bounds the words used for learning. Longer ones are not words of any language: data
+// wordBytesMax bounds the words used for learning. Longer ones are not words of any language: data
 // such as base64 would fill the vocabulary with noise.
-const WordBytesMax = 1 << 10
+const wordBytesMax = 1 << 10
 
 // Options configure Learn.
 type Options struct {
@@ -126,7 +126,7 @@ func feed(ctx context.Context, texts chan<- []byte, next func() ([]byte, error),
 func countWords(found map[string]int64, texts <-chan []byte) {
 	for text := range texts {
 		tokenizer.EachWord(text, func(w []byte) {
-			if len(w) <= WordBytesMax {
+			if len(w) <= wordBytesMax {
 				found[string(w)]++
 			}
 		})

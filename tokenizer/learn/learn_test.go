@@ -253,7 +253,7 @@ func TestLearningEndsEarly(t *testing.T) {
 	if tok.Vocab() != tokenizer.FirstMerged+2 { // "ab" and " ab"
 		t.Errorf("%d tokens out of three words", tok.Vocab())
 	}
-	long := strings.Repeat("x", WordBytesMax+1)
+	long := strings.Repeat("x", wordBytesMax+1)
 	if tok := mustLearn(t, []byte(long+" ab ab"), Options{Vocab: 1000}); string(tok.TokenText(tok.Vocab()-1)) == "xx" {
 		t.Error("a word that is too long was learnt from")
 	}

@@ -13,26 +13,26 @@ import (
 )
 
 // A Packed is where a matrix in the 8 bits of package exact8 is: of each row its blocks along k,
-// each of PackedWords words and an exponent.
+// each of packedWords words and an exponent.
 type Packed struct {
 	At, E        gpu.Words
 	rows, blocks int
 }
 
-// PackedWords is the number of words that the bytes of a block take.
-const PackedWords = exact8.Block / 4
+// packedWords is the number of words that the bytes of a block take.
+const packedWords = exact8.Block / 4
 
 // Pack quantizes x (rows, depth) as exact8.Multiplier.Pack does. A block also ends where each
 // elements along the depth do. PackedLen returns the length of to.
 func (k *Kernels) Pack(c *gpu.Commands, to gpu.Words, x Matrix, rows, depth, each int) Packed {
 	p := Packed{rows: rows, blocks: exact8.Blocks(depth, each)}
-	p.At, p.E = to, to.At(rows*p.blocks*PackedWords)
+	p.At, p.E = to, to.At(rows*p.blocks*packedWords)
 	line(c, k.quantize, up(rows*p.blocks, 64), x.At, p.At, p.E, rows, depth, x.Row, x.Column, each)
 	return p
 }
 
 // PackedLen returns the number of words that blocks blocks of each of rows rows take.
-func PackedLen(rows, blocks int) int { return rows * blocks * (PackedWords + 1) }
+func PackedLen(rows, blocks int) int { return rows * blocks * (packedWords + 1) }
 
 // Gemm8 is exact8.Gemm of what was packed: C = A·Bᵀ, or C += A·Bᵀ with add. C has rows of ldc
 // floats. No mode of a device matters: the one rounding of a block is that of a sum.
