@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/data/source"
@@ -123,7 +124,7 @@ func example(ctx context.Context, dir, specification string, observe func(event.
 	}
 
 	// The chain: one replica, in this process.
-	if err := comet.Init(in("chain"), comet.Options{Chain: "example", API: "127.0.0.1:0"}); err != nil {
+	if err := comet.Init(in("chain"), comet.Options{Chain: "example", API: "127.0.0.1:0", Block: 50 * time.Millisecond}); err != nil {
 		return err
 	}
 	replica, err := comet.Open(in("chain"), nil, verify.NewReferee)
