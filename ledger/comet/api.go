@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 )
 
 // Limits of the API. They apply to each replica and are not part of consensus.
@@ -43,11 +44,11 @@ type api struct {
 	app       *app
 	pool      cmtmempool.Mempool
 	watchers  *httpserve.Places // open streams
-	proxies   proxies
+	proxies   httpserve.Proxies
 	waiters   *httpserve.Places // of submissions
-	rates     *rates
+	rates     *httpserve.Rates
 	ending    context.Context // when it is done, streams end
-	lights    *lights
+	lights    *headers.Kept
 	peer      string      // where other replicas reach this one
 	genesis   []byte      // the file's content
 	catchesUp func() bool // whether the replica lacks blocks that others have
@@ -59,11 +60,11 @@ func serve(ctx context.Context, r *Replica, e *engine) error {
 	streams := streamsOf(conns)
 	a := &api{
 		app: r.app, pool: e.node.Mempool(), ending: ctx, lights: e.lights, genesis: r.home.genesisBytes, peer: r.PeerAddress(), catchesUp: e.behind,
-		watchers: httpserve.NewPlaces(streams, streams/addrPart), proxies: newProxies(r.home.settings.Proxies), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart), rates: newRates(time.Now),
+		watchers: httpserve.NewPlaces(streams, streams/addrPart), proxies: httpserve.NewProxies(r.home.settings.Proxies), waiters: httpserve.NewPlaces(submittersMax, submittersMax/addrPart), rates: httpserve.NewRates(txsPerSecond, txsBurst, time.Now),
 	}
 	// Streams and waiting submissions end with ctx. A client that reads its answer too slowly is
 	// cut off.
-	return httpserve.Run(ctx, httpserve.Limit(r.listener, httpserve.NewPlaces(conns, conns/addrPart), a.proxies.bounded), &http.Server{
+	return httpserve.Run(ctx, httpserve.Limit(r.listener, httpserve.NewPlaces(conns, conns/addrPart), a.proxies.Bounded), &http.Server{
 		Handler: a.routes(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerMax, ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}, time.Second)
@@ -232,7 +233,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		a.noRun(w, r) // watchers try again soon
 		return
 	}
-	from := a.proxies.bounded(a.proxies.client(r))
+	from := a.proxies.Bounded(a.proxies.Client(r))
 	if !a.watchers.Take(from) {
 		fail(w, http.StatusServiceUnavailable, "all %d streams, or the %d for one address, are in use: try another replica", a.watchers.All, a.watchers.Each)
 		return

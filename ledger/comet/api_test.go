@@ -247,37 +247,6 @@ func TestADeadlineMakesABlock(t *testing.T) {
 	}
 }
 
-func TestAFloodFromOneAddressIsHeldOff(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	r := newRates(func() time.Time { return now })
-	take := func(addr string) (n int) {
-		for r.allow(addr) {
-			n++
-		}
-		return n
-	}
-	if n := take("a"); n != txsBurst {
-		t.Errorf("%d at once, want %d", n, txsBurst)
-	}
-	if n := take("b"); n != txsBurst {
-		t.Errorf("%d at once from another address, want %d", n, txsBurst)
-	}
-	now = now.Add(time.Second)
-	if n := take("a"); n != txsPerSecond {
-		t.Errorf("%d after a second, want %d", n, txsPerSecond)
-	}
-	for i := range ratesMax {
-		r.allow(string(rune(i)) + "x")
-	}
-	if len(r.buckets) > ratesMax || r.allow("late") {
-		t.Errorf("%d addresses remembered, at most %d; one more is let in", len(r.buckets), ratesMax)
-	}
-	now = now.Add(time.Hour)
-	if !r.allow("late") {
-		t.Error("nobody is let in after all have been quiet")
-	}
-}
-
 func TestStatesOfOtherRunsDoNotMix(t *testing.T) {
 	r, _ := start(t, replicaDir(t, Options{}))
 	c := newClient(t, r.Endpoint())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -25,7 +26,7 @@ type app struct {
 	every    uint64 // blocks between two snapshots
 	store    store  // consensus connection only
 	hub      *hub
-	lights   atomic.Pointer[lights] // once the engine is open
+	lights   atomic.Pointer[headers.Kept] // once the engine is open
 	secret   chance.Secret
 	history  history
 	outcomes []outcome // the last finalized block's, until its commit; consensus only
@@ -175,7 +176,7 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 	a.outcomes = nil
 
 	if l := a.lights.Load(); l != nil {
-		if err := l.keep(int64(height)); err != nil {
+		if err := l.Keep(int64(height)); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/retry"
 	"github.com/entrain-network/entrain/wire"
@@ -62,7 +63,7 @@ func (e *WrongChainError) Error() string {
 type Client struct {
 	chain      string
 	endpoints  []string
-	trust      *trust
+	trust      *headers.Trust
 	remember   string // file for the newest header; empty for none
 	remembered bool   // one was there
 	log        *slog.Logger
@@ -117,7 +118,7 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 	}
 	c := &Client{
 		chain: chain, log: log, calls: make(semaphore, callsMax),
-		trust: &trust{chain: chain}, liars: map[int]time.Time{}, peers: map[string]runPeers{}, heard: map[string]heard{},
+		trust: headers.New(chain), liars: map[int]time.Time{}, peers: map[string]runPeers{}, heard: map[string]heard{},
 		http: caller(transport()), chance: prng.New(seed, "entrain/ledger/comet/backoff"),
 	}
 	if log == nil {
@@ -129,8 +130,8 @@ func NewClient(chain string, endpoints []string, log *slog.Logger) (*Client, err
 			return nil, err
 		}
 		c.endpoints = append(c.endpoints, clean)
-		if c.trust.anchor.Hash.IsZero() && anchor.Height > 0 {
-			c.trust.anchor = anchor
+		if c.trust.Anchor.Hash.IsZero() && anchor.Height > 0 {
+			c.trust.Anchor = anchor
 		}
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -276,12 +277,12 @@ func (c *Client) insist(ctx context.Context, f func(endpoint string) error) erro
 		}
 		var other *WrongChainError
 		switch {
-		case errors.Is(err, ErrLied):
+		case errors.Is(err, headers.ErrLied):
 			if c.leave(i) {
 				c.log.Warn("an endpoint of the ledger is left for another", "endpoint", e, "err", c.explain(err))
 			}
 			hopeless++
-		case errors.As(err, &other), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, ErrTrustOld):
+		case errors.As(err, &other), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, headers.ErrOld):
 			hopeless++
 		default:
 			hopeless = 0

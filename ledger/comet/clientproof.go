@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -40,7 +42,7 @@ func ParseAnchor(s string) (ledger.Anchor, error) {
 // Trusted returns the newest header that the client trusts, and its time. It is false if there is
 // none.
 func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
-	b := c.trust.header(c.trust.newest())
+	b := c.trust.At(c.trust.Newest())
 	if b == nil {
 		return ledger.Anchor{}, time.Time{}, false
 	}
@@ -51,7 +53,8 @@ func (c *Client) Trusted() (ledger.Anchor, time.Time, bool) {
 // closed it writes its newest header there. Another chain can thus not impersonate one that the
 // client has seen, not even by a header that an endpoint names, as a stranger's ticket may: what is
 // signed for it would count on the true one. Only where the header in the file is too old to
-// identify the chain's replicas does a named one replace it; without one the error is ErrTrustOld.
+// identify the chain's replicas does a named one replace it; without one the error is
+// headers.ErrOld.
 // Remember must be called before any request.
 func (c *Client) Remember(path string) error {
 	c.remember = path
@@ -62,11 +65,11 @@ func (c *Client) Remember(path string) error {
 	if err != nil {
 		return err
 	}
-	named := c.trust.anchor
-	c.trust.anchor = ledger.Anchor{}
-	err = c.trust.learn(b, time.Now())
-	if errors.Is(err, ErrTrustOld) && !named.Hash.IsZero() {
-		c.trust.anchor = named
+	named := c.trust.Anchor
+	c.trust.Anchor = ledger.Anchor{}
+	err = c.trust.Learn(b, time.Now())
+	if errors.Is(err, headers.ErrOld) && !named.Hash.IsZero() {
+		c.trust.Anchor = named
 		return nil
 	}
 	if err != nil {
@@ -79,7 +82,7 @@ func (c *Client) Remember(path string) error {
 // explain adds other possible reasons for what looks like a lie.
 func (c *Client) explain(err error) error {
 	switch {
-	case !errors.Is(err, ErrLied):
+	case !errors.Is(err, headers.ErrLied):
 		return err
 	case !c.remembered:
 		return fmt.Errorf("%w; or an earlier copy of the chain was restored: if its operator says so, start this program again", err)
@@ -89,29 +92,29 @@ func (c *Client) explain(err error) error {
 
 // save writes the newest header.
 func (c *Client) save() error {
-	block := c.trust.header(c.trust.newest())
+	block := c.trust.At(c.trust.Newest())
 	if c.remember == "" || block == nil {
 		return nil
 	}
-	b, err := encodeLight(block)
+	b, err := headers.Encode(block)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(c.remember), 0o700); err != nil {
 		return err
 	}
-	return writeFile(c.remember, b, settingsMode)
+	return atomicfile.WriteBytes(c.remember, settingsMode, b)
 }
 
 // begin gets the header on which trust in all others is based, if it is not there yet.
 func (c *Client) begin(ctx context.Context, endpoint string) error {
-	height, needed := c.trust.want()
+	height, needed := c.trust.Want()
 	if !needed {
 		return nil
 	}
 	b, err := c.get(ctx, endpoint, "/v1/headers?height="+strconv.FormatUint(height, 10))
 	if err == nil {
-		err = c.trust.learn(b, time.Now())
+		err = c.trust.Learn(b, time.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", endpoint, err)
@@ -129,34 +132,15 @@ func (c *Client) proven(ctx context.Context, endpoint, path string) (content []b
 	if strings.Contains(path, mark) {
 		mark = "&"
 	}
-	b, err := c.get(ctx, endpoint, path+mark+"trusted="+strconv.FormatUint(c.trust.newest(), 10))
+	b, err := c.get(ctx, endpoint, path+mark+"trusted="+strconv.FormatUint(c.trust.Newest(), 10))
 	if err != nil {
 		return nil, 0, err
 	}
-	content, header, err = c.trust.open(b, time.Now())
+	content, header, err = c.trust.Open(b, time.Now())
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
 	return content, header, nil
-}
-
-// open takes the headers from the front of an answer.
-func (t *trust) open(b []byte, now time.Time) (content []byte, header uint64, err error) {
-	r := wire.NewReader(b)
-	for range r.U32() {
-		block := r.Var(lightBytesMax)
-		if r.Err() != wire.OK {
-			break
-		}
-		if err := t.learn(block, now); err != nil {
-			return nil, 0, err
-		}
-	}
-	header = r.U64()
-	if err := r.Err().OrNil(); err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrLied, err)
-	}
-	return r.Bytes(r.Len()), header, nil
 }
 
 // provenAs gets an answer from one endpoint. read parses it and returns the hash of the ledger's
@@ -169,9 +153,9 @@ func provenAs[T any](ctx context.Context, c *Client, endpoint, path string, read
 	}
 	answer, root, err := read(b)
 	if err != nil {
-		return none, fmt.Errorf("%s: %w: %w", endpoint, ErrLied, err)
+		return none, fmt.Errorf("%s: %w: %w", endpoint, headers.ErrLied, err)
 	}
-	if err := c.trust.check(header, root); err != nil {
+	if err := c.trust.Check(header, root); err != nil {
 		return none, fmt.Errorf("%s: %w", endpoint, err)
 	}
 	return answer, nil

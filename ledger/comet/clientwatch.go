@@ -15,6 +15,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 )
 
 // Send implements ledger.Sender.
@@ -76,7 +77,7 @@ func (c *Client) WatchLightly(ctx context.Context, run string, f func(ledger.Sna
 			// What is final for others is not for a watcher: the run may be created yet, an
 			// endpoint may be put right.
 			var wrong *WrongChainError
-			if (errors.As(err, &wrong) || errors.Is(err, ErrLied) || errors.Is(err, ErrTrustOld)) && !w.warned {
+			if (errors.As(err, &wrong) || errors.Is(err, headers.ErrLied) || errors.Is(err, headers.ErrOld)) && !w.warned {
 				w.warned = true
 				c.log.Error("watching a run", "run", run, "err", err)
 			}
@@ -160,7 +161,7 @@ func (w *watcher) stream(ctx context.Context, endpoint string) error {
 		return err
 	}
 	want, have := w.begin(cancel)
-	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), have.height, w.c.trust.newest())
+	path := fmt.Sprintf("/v1/runs/%s/watch?since=%d&trusted=%d&packed=1", url.PathEscape(w.run), have.height, w.c.trust.Newest())
 	switch {
 	case want.reports:
 		path += fmt.Sprintf("&light=2&mark=%d", have.sum)

@@ -124,17 +124,7 @@ func (h *home) read(name string) ([]byte, error) {
 	return b, err
 }
 
-// writeFile writes a file whole or not at all: under a temporary name, synced, then renamed.
-func writeFile(path string, b []byte, mode os.FileMode) error {
-	if err := writeSynced(path+".new", b, mode); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
+// writeSynced writes a file and waits until it is durable.
 func writeSynced(path string, b []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/cometbft/cometbft/privval"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -140,7 +141,7 @@ func (h fresh) write(genesis *cmttypes.GenesisDoc) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(h.dir, f.name), append(b, '\n'), f.mode); err != nil {
+		if err := atomicfile.WriteBytes(filepath.Join(h.dir, f.name), f.mode, append(b, '\n')); err != nil {
 			return err
 		}
 	}

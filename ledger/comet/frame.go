@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -124,8 +125,8 @@ func unpack(packed []byte) ([]byte, error) {
 // replica is a watcher's copy of a run's state.
 type replica struct {
 	run    string
-	trust  *trust // what headers are known; nil believes everything
-	height uint64 // 0: none yet
+	trust  *headers.Trust // what headers are known; nil believes everything
+	height uint64         // 0: none yet
 	state  []byte
 	light  lightState
 	// Of the stream that is read: whether a light one was asked for, and the server knows none.
@@ -192,7 +193,7 @@ func (p *replica) apply(frame []byte) (*ledger.Snapshot, error) {
 		}
 		return nil, r.Done().OrNil()
 	case frameLight:
-		return nil, p.trust.learn(frame[1:], time.Now())
+		return nil, p.trust.Learn(frame[1:], time.Now())
 	case frameState:
 		return p.applyState(&r)
 	case framePacked:
@@ -275,5 +276,5 @@ func (p *replica) prove(proof host.RunProof, header, height uint64, hash wire.Ha
 	if err != nil {
 		return err
 	}
-	return p.trust.check(header, root)
+	return p.trust.Check(header, root)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -139,7 +140,7 @@ func (c *Client) historyFrom(ctx context.Context, endpoint, run string) ([]host.
 			return nil, errors.New("it ends too early")
 		}
 		if tree, err = host.CheckHistory(tree, page, proof); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrLied, err)
+			return nil, fmt.Errorf("%w: %w", headers.ErrLied, err)
 		}
 		list = append(list, page...)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 )
 
 // TestTheLogOfARunOutlivesItsBlocks has a chain that keeps twenty blocks, and a replica that came
@@ -68,7 +69,7 @@ func TestTheLogOfARunOutlivesItsBlocks(t *testing.T) {
 	}
 	liar := httptest.NewServer(pass)
 	defer liar.Close()
-	if _, err := newClient(t, liar.URL).History(t.Context(), "demo"); !errors.Is(err, ErrLied) {
+	if _, err := newClient(t, liar.URL).History(t.Context(), "demo"); !errors.Is(err, headers.ErrLied) {
 		t.Errorf("a forged history: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator/change"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -75,7 +76,7 @@ type lightState struct {
 }
 
 // change returns the state that a frame makes of this one, which stays as it is.
-func (p lightState) change(r *wire.Reader, run string, t *trust) (lightState, *ledger.Snapshot, error) {
+func (p lightState) change(r *wire.Reader, run string, t *headers.Trust) (lightState, *ledger.Snapshot, error) {
 	since := mark{height: r.U64(), sum: r.U64()}
 	from, context := p.picture, p.context
 	switch {
@@ -101,10 +102,10 @@ func (p lightState) change(r *wire.Reader, run string, t *trust) (lightState, *l
 	c := wire.NewReader(content)
 	var block []byte
 	for range c.U32() {
-		if block = c.Var(lightBytesMax); c.Err() != wire.OK {
+		if block = c.Var(headers.BytesMax); c.Err() != wire.OK {
 			break
 		}
-		if err := t.learn(block, time.Now()); err != nil {
+		if err := t.Learn(block, time.Now()); err != nil {
 			return p, nil, err
 		}
 	}
@@ -136,13 +137,13 @@ func (p lightState) change(r *wire.Reader, run string, t *trust) (lightState, *l
 }
 
 // stateOf returns the state of these bytes, of which the hash is proven by the header.
-func stateOf(b []byte, hash wire.Hash, proof host.RunProof, run string, t *trust, header uint64) (coordinator.State, error) {
+func stateOf(b []byte, hash wire.Hash, proof host.RunProof, run string, t *headers.Trust, header uint64) (coordinator.State, error) {
 	if hash != proof.State {
 		return coordinator.State{}, errOutOfStep
 	}
 	root, err := proof.Root(run)
 	if err == nil {
-		err = t.check(header, root)
+		err = t.Check(header, root)
 	}
 	if err != nil {
 		return coordinator.State{}, err

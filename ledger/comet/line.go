@@ -13,7 +13,7 @@ const (
 	stepsMax     = 64      // steps that are kept
 	stepBytesMax = 4 << 20 // and their bytes together
 	// A newcomer trusts a newer header than the one that proves a line's state. It believes an older
-	// one if it is not much older: see trust.earlier. After this time another one proves the state.
+	// one if it is not much older: see headers.Trust. After this time another one proves the state.
 	proofMax = time.Minute
 	// A light watcher waits so long for what is not urgent: while a round goes on, and else.
 	lightRoundWait = 30 * time.Second
@@ -42,8 +42,8 @@ type step struct {
 	news
 }
 
-// headers gives encoded headers.
-type headers interface {
+// headerSource gives encoded headers.
+type headerSource interface {
 	// block returns the header of a height.
 	block(height uint64) ([]byte, error)
 	// way returns those that lead from a trusted one to another, which is the last.
@@ -54,7 +54,7 @@ type headers interface {
 
 // after returns the frame that a watcher is to get next, with no bytes if there is none yet.
 // trusted is the newest header that it trusts.
-func (l *line) after(have mark, trusted uint64, now sight, clock time.Time, h headers) (news, error) {
+func (l *line) after(have mark, trusted uint64, now sight, clock time.Time, h headerSource) (news, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.picture == nil || l.due(now, clock) {
@@ -104,7 +104,7 @@ func (l *line) due(now sight, clock time.Time) bool {
 }
 
 // advance makes the step to a newer state, or to a newer proof of the same.
-func (l *line) advance(now sight, clock time.Time, h headers) error {
+func (l *line) advance(now sight, clock time.Time, h headerSource) error {
 	block, err := h.block(now.header)
 	if err != nil {
 		return err

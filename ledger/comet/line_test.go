@@ -18,6 +18,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -83,7 +84,7 @@ func (n signers) block(height uint64) ([]byte, error) {
 		LastBlockID: cmttypes.BlockID{Hash: random(), PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: random()}},
 	}
 	commit.BlockID = cmttypes.BlockID{Hash: header.Hash(), PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: random()}}
-	return encodeLight(&cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: header, Commit: commit}, ValidatorSet: set})
+	return headers.Encode(&cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: header, Commit: commit}, ValidatorSet: set})
 }
 
 func (n signers) same(uint64, uint64) bool { return true }

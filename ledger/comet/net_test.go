@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 )
 
 // network is a chain of several replicas, each with a directory.
@@ -221,16 +222,16 @@ func TestANewReplicaTakesTheStateAndGetsASeat(t *testing.T) {
 
 	// Who believes the genesis finds the way over the change of replicas.
 	fresh := newClient(t, w.running[i].Endpoint())
-	fresh.trust.anchor.Height, fresh.trust.genesis = 1, w.running[0].home.genesis
+	fresh.trust.Anchor.Height, fresh.trust.Genesis = 1, w.running[0].home.genesis
 	host, err := host.NewHost(w.running[0].home.ledger, rules(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh.trust.genesisRoot = host.Hash()
+	fresh.trust.GenesisRoot = host.Hash()
 	if a, err := fresh.Account(t.Context(), privateKey("anybody").Public()); err != nil || a.Tokens != 600 {
 		t.Errorf("%d tokens (%v), want 600", a.Tokens, err)
 	}
-	if first := fresh.trust.header(1); first == nil {
+	if first := fresh.trust.At(1); first == nil {
 		t.Error("the first header is not among those that are believed")
 	}
 }
@@ -311,16 +312,16 @@ func TestAnotherChainOfTheSameNameIsNotBelieved(t *testing.T) {
 	if err := look(ours.running[0].Endpoint()); err != nil {
 		t.Errorf("the chain that is known: %v", err)
 	}
-	if err := look(other.running[0].Endpoint()); !errors.Is(err, ErrLied) || !strings.Contains(err.Error(), path) {
-		t.Errorf("another chain: got %v, want ErrLied, and what is remembered where", err)
+	if err := look(other.running[0].Endpoint()); !errors.Is(err, headers.ErrLied) || !strings.Contains(err.Error(), path) {
+		t.Errorf("another chain: got %v, want headers.ErrLied, and what is remembered where", err)
 	}
 	c := newClient(t, other.running[0].Endpoint())
 	if _, err := c.Replicas(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	anchor, _, _ := c.Trusted()
-	if err := look(other.running[0].Endpoint() + "#" + anchor.String()); !errors.Is(err, ErrLied) {
-		t.Errorf("another chain by its own header, as in a stranger's ticket: got %v, want ErrLied", err)
+	if err := look(other.running[0].Endpoint() + "#" + anchor.String()); !errors.Is(err, headers.ErrLied) {
+		t.Errorf("another chain by its own header, as in a stranger's ticket: got %v, want headers.ErrLied", err)
 	}
 	c = newClient(t, ours.running[0].Endpoint())
 	if _, err := c.Replicas(t.Context()); err != nil {

@@ -23,6 +23,8 @@ import (
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/httpserve"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/cometlog"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -157,7 +159,7 @@ func (e *haltError) Error() string { return e.err.Error() }
 // engine is the running CometBFT node with the databases it opened.
 type engine struct {
 	node   *cmtnode.Node
-	lights *lights
+	lights *headers.Kept
 	dbs    map[string]dbm.DB
 }
 
@@ -178,16 +180,16 @@ func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err er
 		func() (*cmttypes.GenesisDoc, error) { return r.home.genesis, nil },
 		e.openDB,
 		cmtnode.DefaultMetricsProvider(c.Instrumentation),
-		engineLog{log: r.log.With("part", "cometbft"), failed: halt, ended: ctx.Done()},
+		cometlog.Logger{Log: r.log.With("part", "cometbft"), Failed: halt, Ended: ctx.Done()},
 	)
 	if err != nil {
 		return err
 	}
-	e.lights = &lights{
-		blocks: e.node.BlockStore(), states: sm.NewStore(e.dbs["state"], sm.StoreOptions{DiscardABCIResponses: true}),
-		dir: filepath.Join(r.home.dir, lightsDir), chain: r.Chain(),
+	e.lights = &headers.Kept{
+		Blocks: e.node.BlockStore(), States: sm.NewStore(e.dbs["state"], sm.StoreOptions{DiscardABCIResponses: true}),
+		Dir: filepath.Join(r.home.dir, lightsDir), Chain: r.Chain(),
 	}
-	if last := e.lights.blocks.LoadBlockMeta(e.lights.blocks.Height()); last != nil {
+	if last := e.lights.Blocks.LoadBlockMeta(e.lights.Blocks.Height()); last != nil {
 		r.app.hub.confirm(wire.Hash(last.Header.AppHash), uint64(last.Header.Height))
 	}
 	r.app.lights.Store(e.lights)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -130,22 +131,22 @@ func TestFalseHeadersAreNotBelieved(t *testing.T) {
 	if _, err := c.Replicas(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	block := c.trust.header(c.trust.newest())
-	good, err := encodeLight(block)
+	block := c.trust.At(c.trust.Newest())
+	good, err := headers.Encode(block)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range good {
 		b := bytes.Clone(good)
 		b[i] ^= 1
-		if got, err := parseLight(b, testChain); err == nil && !bytes.Equal(got.Hash(), block.Hash()) {
+		if got, err := headers.Parse(b, testChain); err == nil && !bytes.Equal(got.Hash(), block.Hash()) {
 			t.Fatalf("a header with byte %d changed is believed", i)
 		}
 	}
-	if _, err := parseLight(good, "other"); err == nil {
+	if _, err := headers.Parse(good, "other"); err == nil {
 		t.Error("a header of another chain is believed")
 	}
-	if err := c.trust.check(uint64(block.Height), wire.Sum("entrain/test/false")); err == nil {
+	if err := c.trust.Check(uint64(block.Height), wire.Sum("entrain/test/false")); err == nil {
 		t.Error("a header proves any state")
 	}
 }
@@ -200,12 +201,12 @@ func FuzzLight(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{10, 2, 10, 0, 18, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if block, err := parseLight(b, testChain); err == nil {
-			if _, err := encodeLight(block); err != nil {
+		if block, err := headers.Parse(b, testChain); err == nil {
+			if _, err := headers.Encode(block); err != nil {
 				t.Error(err)
 			}
 		}
-		if content, _, err := (&trust{chain: testChain}).open(b, time.Now()); err == nil && len(content) > len(b) {
+		if content, _, err := headers.New(testChain).Open(b, time.Now()); err == nil && len(content) > len(b) {
 			t.Error("an answer has grown")
 		}
 		_, _ = readBeacon([][]byte{b})

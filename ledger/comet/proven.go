@@ -9,6 +9,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -146,13 +147,13 @@ func (a *api) waitFor(r *http.Request, look func() (uint64, <-chan struct{})) (u
 
 // way returns the encoded headers that lead from a trusted one to another.
 func (a *api) way(from, to uint64) ([][]byte, error) {
-	blocks, err := a.lights.way(int64(from), int64(to))
+	blocks, err := a.lights.Way(int64(from), int64(to))
 	if err != nil {
 		return nil, err
 	}
 	var list [][]byte
 	for _, block := range blocks {
-		b, err := encodeLight(block)
+		b, err := headers.Encode(block)
 		if err != nil {
 			return nil, err
 		}
@@ -163,16 +164,16 @@ func (a *api) way(from, to uint64) ([][]byte, error) {
 
 // block returns the encoded header of a height.
 func (a *api) block(height uint64) ([]byte, error) {
-	block, err := a.lights.at(int64(height))
+	block, err := a.lights.At(int64(height))
 	if err != nil {
 		return nil, err
 	}
-	return encodeLight(block)
+	return headers.Encode(block)
 }
 
 // same reports whether the same replicas sign two headers.
 func (a *api) same(one, other uint64) bool {
-	b, c := a.lights.blocks.LoadBlockMeta(int64(one)), a.lights.blocks.LoadBlockMeta(int64(other))
+	b, c := a.lights.Blocks.LoadBlockMeta(int64(one)), a.lights.Blocks.LoadBlockMeta(int64(other))
 	return b != nil && c != nil && bytes.Equal(b.Header.ValidatorsHash, c.Header.ValidatorsHash)
 }
 

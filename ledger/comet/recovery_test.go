@@ -67,11 +67,11 @@ func TestAReplicaThatCannotCatchUpIsNotCurrent(t *testing.T) {
 		}
 	}
 	kept := w.running[0].app.lights.Load()
-	state, err := kept.states.Load()
+	state, err := kept.States.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := kept.blocks.PruneBlocks(kept.blocks.Height(), state); err != nil {
+	if _, _, err := kept.Blocks.PruneBlocks(kept.Blocks.Height(), state); err != nil {
 		t.Fatal(err)
 	}
 	i := w.prepare()

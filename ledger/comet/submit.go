@@ -25,12 +25,12 @@ type Receipt struct {
 
 // submit takes a transaction and answers when it is in a block or refused, or after inclusionWait.
 func (a *api) submit(w http.ResponseWriter, r *http.Request) {
-	from := a.proxies.client(r)
-	if !a.rates.allow(httpserve.Network(from)) {
+	from := a.proxies.Client(r)
+	if !a.rates.Allow(httpserve.Network(from)) {
 		fail(w, http.StatusTooManyRequests, "more than %d transactions a second from %s", txsPerSecond, from)
 		return
 	}
-	from = a.proxies.bounded(from)
+	from = a.proxies.Bounded(from)
 	if !a.waiters.Take(from) {
 		fail(w, http.StatusServiceUnavailable, "%d submissions wait already, or %d from one address: try again, or another replica", a.waiters.All, a.waiters.Each)
 		return

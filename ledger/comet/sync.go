@@ -20,6 +20,7 @@ import (
 	"github.com/cometbft/cometbft/version"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/ledger/comet/headers"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -47,9 +48,9 @@ func (r *Replica) sync(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if c.trust.anchor.Hash.IsZero() {
-		c.trust.anchor.Height, c.trust.genesis = 1, r.home.genesis
-		c.trust.genesisRoot = r.app.hash
+	if c.trust.Anchor.Hash.IsZero() {
+		c.trust.Anchor.Height, c.trust.Genesis = 1, r.home.genesis
+		c.trust.GenesisRoot = r.app.hash
 	}
 	for end := time.Now().Add(syncPatience); ; c.sleep(ctx, retryMax) {
 		var errs []error
@@ -61,7 +62,7 @@ func (r *Replica) sync(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 		err := errors.Join(errs...)
-		if errors.Is(err, ErrLied) || errors.Is(err, ErrTrustOld) || time.Now().After(end) {
+		if errors.Is(err, headers.ErrLied) || errors.Is(err, headers.ErrOld) || time.Now().After(end) {
 			return fmt.Errorf("fetch the chain's state: %w", err)
 		}
 	}
@@ -87,9 +88,9 @@ func (r *Replica) syncFrom(ctx context.Context, c *Client, endpoint string) erro
 	if err := r.home.bootstrap(state, at.Commit); err != nil {
 		return err
 	}
-	l := lights{dir: filepath.Join(r.home.dir, lightsDir)}
-	for _, b := range c.trust.known { // by these, others find the way from what they believe
-		if err := l.write(b); err != nil {
+	l := headers.Kept{Dir: filepath.Join(r.home.dir, lightsDir)}
+	for _, b := range c.trust.Known() { // by these, others find the way from what they believe
+		if err := l.Write(b); err != nil {
 			return err
 		}
 	}
@@ -112,11 +113,11 @@ func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*h
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
-	if err := c.trust.check(header, h.Hash()); err != nil {
+	if err := c.trust.Check(header, h.Hash()); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
 	if fresh, err := host.NewHost(h.Genesis(), rules(nil)); err != nil || fresh.Hash() != r.app.hash {
-		return nil, 0, fmt.Errorf("%s: %w: the state is that of a chain with another genesis", endpoint, ErrLied)
+		return nil, 0, fmt.Errorf("%s: %w: the state is that of a chain with another genesis", endpoint, headers.ErrLied)
 	}
 	return h, header, nil
 }
@@ -124,9 +125,9 @@ func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*h
 // back returns the headers at a height and the next, by following hashes back from a trusted
 // header.
 func (c *Client) back(ctx context.Context, endpoint string, header uint64, to int64) (at, next *cmttypes.LightBlock, err error) {
-	b := c.trust.header(header)
+	b := c.trust.At(header)
 	if b.Height <= to || b.Height-to > stepsBack {
-		return nil, nil, fmt.Errorf("%w: header %d for a state of height %d", ErrLied, header, to)
+		return nil, nil, fmt.Errorf("%w: header %d for a state of height %d", headers.ErrLied, header, to)
 	}
 	for at = b; at.Height > to; {
 		next = at
@@ -134,15 +135,15 @@ func (c *Client) back(ctx context.Context, endpoint string, header uint64, to in
 		if err != nil {
 			return nil, nil, err
 		}
-		if at, err = parseLight(raw, c.chain); err != nil {
+		if at, err = headers.Parse(raw, c.chain); err != nil {
 			return nil, nil, err
 		}
 		if err := light.VerifyBackwards(at.Header, next.Header); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrLied, err)
+			return nil, nil, fmt.Errorf("%w: %w", headers.ErrLied, err)
 		}
 	}
 	if !bytes.Equal(next.AppHash, b.AppHash) {
-		return nil, nil, fmt.Errorf("%w: state of height %d is not the one that header %d proves", ErrLied, to, header)
+		return nil, nil, fmt.Errorf("%w: state of height %d is not the one that header %d proves", headers.ErrLied, to, header)
 	}
 	return at, next, nil
 }
@@ -159,7 +160,7 @@ func (r *Replica) stateAfter(h *host.Host, at, next *cmttypes.LightBlock) (sm.St
 		return sm.State{}, err
 	}
 	if !bytes.Equal(after.Hash(), next.NextValidatorsHash) {
-		return sm.State{}, fmt.Errorf("%w: the replicas in the state are not those that the header names", ErrLied)
+		return sm.State{}, fmt.Errorf("%w: the replicas in the state are not those that the header names", headers.ErrLied)
 	}
 	return sm.State{
 		ChainID: r.Chain(), InitialHeight: 1,

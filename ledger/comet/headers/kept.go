@@ -1,4 +1,4 @@
-package comet
+package headers
 
 import (
 	"errors"
@@ -14,81 +14,86 @@ import (
 	sm "github.com/cometbft/cometbft/state"
 	cmtstore "github.com/cometbft/cometbft/store"
 	cmttypes "github.com/cometbft/cometbft/types"
+
+	"github.com/entrain-network/entrain/atomicfile"
 )
 
-// lights are the signed headers that a replica serves: those of the blocks that it keeps and,
+const fileMode = 0o644
+
+// Kept is the signed headers that a replica serves: those of the blocks that it keeps and,
 // forever, the first one and each pair between which the set of replicas changed. They lead a
 // client that trusts an old header to the newest one, even if the blocks between were pruned.
-type lights struct {
-	blocks *cmtstore.BlockStore
-	states sm.Store
-	dir    string // directory of milestones, one file each
-	chain  string
+type Kept struct {
+	Blocks *cmtstore.BlockStore
+	States sm.Store
+	Dir    string // directory of milestones, one file each
+	Chain  string
 }
 
-// errNoHeader reports a header that is not kept.
-var errNoHeader = errors.New("header is not kept")
+// errNone reports a header that is not kept.
+var errNone = errors.New("header is not kept")
 
-// at returns the header at a height.
-func (l *lights) at(height int64) (*cmttypes.LightBlock, error) {
-	meta := l.blocks.LoadBlockMeta(height)
+// At returns the header at a height.
+func (l *Kept) At(height int64) (*cmttypes.LightBlock, error) {
+	meta := l.Blocks.LoadBlockMeta(height)
 	if meta == nil {
 		return l.milestone(height)
 	}
-	commit := l.blocks.LoadBlockCommit(height)
+	commit := l.Blocks.LoadBlockCommit(height)
 	if commit == nil {
-		commit = l.blocks.LoadSeenCommit(height)
+		commit = l.Blocks.LoadSeenCommit(height)
 	}
-	vals, err := l.states.LoadValidators(height)
+	vals, err := l.States.LoadValidators(height)
 	if err != nil || commit == nil {
 		return l.milestone(height)
 	}
 	return &cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: &meta.Header, Commit: commit}, ValidatorSet: vals}, nil
 }
 
-func (l *lights) milestone(height int64) (*cmttypes.LightBlock, error) {
+func (l *Kept) milestone(height int64) (*cmttypes.LightBlock, error) {
 	b, err := os.ReadFile(l.path(height))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %d", errNoHeader, height)
+		return nil, fmt.Errorf("%w: %d", errNone, height)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return parseLight(b, l.chain)
+	return Parse(b, l.Chain)
 }
 
-func (l *lights) path(height int64) string { return filepath.Join(l.dir, fmt.Sprintf("%020d", height)) }
+func (l *Kept) path(height int64) string { return filepath.Join(l.Dir, fmt.Sprintf("%020d", height)) }
 
-// keep stores a header if it is a milestone.
-func (l *lights) keep(height int64) error {
-	meta := l.blocks.LoadBlockMeta(height)
+// Keep stores a header if it is a milestone.
+func (l *Kept) Keep(height int64) error {
+	meta := l.Blocks.LoadBlockMeta(height)
 	if meta == nil {
 		return nil
 	}
-	before := l.blocks.LoadBlockMeta(height - 1)
+	before := l.Blocks.LoadBlockMeta(height - 1)
 	milestone := height == 1 || string(meta.Header.ValidatorsHash) != string(meta.Header.NextValidatorsHash) ||
 		before != nil && string(before.Header.ValidatorsHash) != string(meta.Header.ValidatorsHash)
 	if !milestone {
 		return nil
 	}
-	block, err := l.at(height)
+	block, err := l.At(height)
 	if err != nil {
 		return err
 	}
-	return l.write(block)
+	return l.Write(block)
 }
 
-func (l *lights) write(block *cmttypes.LightBlock) error {
-	b, err := encodeLight(block)
+// Write stores a header.
+func (l *Kept) Write(block *cmttypes.LightBlock) error {
+	b, err := Encode(block)
 	if err != nil {
 		return err
 	}
-	return writeFile(l.path(block.Height), b, settingsMode)
+	return atomicfile.WriteBytes(l.path(block.Height), fileMode, b)
 }
 
 // milestones returns the heights of all milestones between two heights, in order.
-func (l *lights) milestones(from, to int64) ([]int64, error) {
-	entries, err := os.ReadDir(l.dir)
+func (l *Kept) milestones(from, to int64) ([]int64, error) {
+	entries, err := os.ReadDir(l.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +108,17 @@ func (l *lights) milestones(from, to int64) ([]int64, error) {
 	return list, nil
 }
 
-// way returns the headers by which a client that trusts header from can come to trust header to,
+// Way returns the headers by which a client that trusts header from can come to trust header to,
 // the last of them.
-func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
+func (l *Kept) Way(from, to int64) ([]*cmttypes.LightBlock, error) {
 	if from >= to {
 		return nil, nil
 	}
-	last, err := l.at(to)
+	last, err := l.At(to)
 	if err != nil {
 		return nil, err
 	}
-	by, err := l.at(from)
+	by, err := l.At(from)
 	if err != nil { // pruned; the set of replicas is that of the next milestone, or of the last header
 		by = nil
 	}
@@ -127,12 +132,12 @@ func (l *lights) way(from, to int64) ([]*cmttypes.LightBlock, error) {
 			return append(list, last), nil
 		}
 		// The farthest header that one step reaches; at least the next.
-		next, err := l.at(between[i])
+		next, err := l.At(between[i])
 		if err != nil {
 			return nil, err
 		}
 		for i++; by != nil && i < len(between); i++ {
-			further, err := l.at(between[i])
+			further, err := l.At(between[i])
 			if err != nil {
 				return nil, err
 			}

@@ -1,4 +1,4 @@
-package comet
+package headers
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// replicaSet is replicas that sign headers.
+// replicaSet is replicas that sign
 type replicaSet struct {
 	keys []cmttypes.PrivValidator
 	set  *cmttypes.ValidatorSet
@@ -28,19 +28,19 @@ func (s replicaSet) header(t *testing.T, height int64, at time.Time) []byte {
 	t.Helper()
 	some := func(what string) []byte { h := wire.Sum(what, wire.AppendU64(nil, uint64(height))); return h[:] }
 	h := &cmttypes.Header{
-		ChainID: testChain, Height: height, Time: at.UTC(), LastCommitHash: some("last"), DataHash: some("data"), ValidatorsHash: s.set.Hash(),
+		ChainID: "test-chain", Height: height, Time: at.UTC(), LastCommitHash: some("last"), DataHash: some("data"), ValidatorsHash: s.set.Hash(),
 		NextValidatorsHash: s.set.Hash(), ConsensusHash: some("rules"), AppHash: some("state"), LastResultsHash: some("results"),
 		EvidenceHash: some("evidence"), ProposerAddress: s.set.Validators[0].Address,
 		LastBlockID: cmttypes.BlockID{Hash: some("block"), PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: tmhash.Sum(nil)}},
 	}
 	h.Version.Block = 11
 	id := cmttypes.BlockID{Hash: h.Hash(), PartSetHeader: cmttypes.PartSetHeader{Total: 1, Hash: tmhash.Sum(nil)}}
-	votes := cmttypes.NewVoteSet(testChain, height, 0, cmtproto.PrecommitType, s.set)
+	votes := cmttypes.NewVoteSet("test-chain", height, 0, cmtproto.PrecommitType, s.set)
 	commit, err := cmttypes.MakeExtCommit(id, height, 0, votes, s.keys, at, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := encodeLight(&cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: h, Commit: commit.ToCommit()}, ValidatorSet: s.set})
+	b, err := Encode(&cmttypes.LightBlock{SignedHeader: &cmttypes.SignedHeader{Header: h, Commit: commit.ToCommit()}, ValidatorSet: s.set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestEarlierHeaders(t *testing.T) {
 	at := func(s replicaSet, ago time.Duration) []byte {
 		return s.header(t, 1000-int64(ago/time.Second), now.Add(-ago))
 	}
-	tr := &trust{chain: testChain}
-	learn := func(b []byte) error { return tr.learn(b, now) }
+	tr := New("test-chain")
+	learn := func(b []byte) error { return tr.Learn(b, now) }
 	if err := learn(at(ours, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +71,14 @@ func TestEarlierHeaders(t *testing.T) {
 	if err := learn(at(others, 2*time.Minute)); !errors.Is(err, ErrLied) {
 		t.Errorf("of other replicas: %v", err)
 	}
-	newest := tr.newest()
+	newest := tr.Newest()
 	for ago := 11 * time.Second; ago <= earlierMax; ago += 5 * time.Second {
 		if err := learn(at(ours, ago)); err != nil {
 			t.Fatalf("of %v ago: %v", ago, err)
 		}
 	}
-	if len(tr.known) > lightsKept || tr.newest() != newest {
-		t.Errorf("%d headers up to %d are known, want at most %d up to %d", len(tr.known), tr.newest(), lightsKept, newest)
+	if len(tr.known) > keptMax || tr.Newest() != newest {
+		t.Errorf("%d headers up to %d are known, want at most %d up to %d", len(tr.known), tr.Newest(), keptMax, newest)
 	}
 	if err := learn(at(ours, earlierMax+11*time.Second)); !errors.Is(err, ErrLied) {
 		t.Errorf("older than allowed, after others: %v", err)

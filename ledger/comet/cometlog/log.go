@@ -1,4 +1,5 @@
-package comet
+// Package cometlog is a log for CometBFT.
+package cometlog
 
 import (
 	"context"
@@ -9,14 +10,14 @@ import (
 	cmtlog "github.com/cometbft/cometbft/libs/log"
 )
 
-// engineLog routes CometBFT's log to slog, from warnings on, and notices when consensus has failed.
-type engineLog struct {
-	log    *slog.Logger
-	failed func(error)
-	ended  <-chan struct{} // closed when the engine is stopping, which causes complaints
+// Logger routes CometBFT's log to slog, from warnings on, and notices when consensus has failed.
+type Logger struct {
+	Log    *slog.Logger
+	Failed func(error)
+	Ended  <-chan struct{} // closed when the engine is stopping, which causes complaints
 }
 
-var _ cmtlog.Logger = engineLog{}
+var _ cmtlog.Logger = Logger{}
 
 // consensusFailed begins the message with which CometBFT's consensus gives up after a panic, for
 // example because a block or a vote could not be written to a full disk. The node then stays alive
@@ -24,19 +25,23 @@ var _ cmtlog.Logger = engineLog{}
 // v0.40.0.
 const consensusFailed = "CONSENSUS FAILURE"
 
-func (l engineLog) Debug(string, ...any) {}
+// Debug implements cmtlog.Logger.
+func (l Logger) Debug(string, ...any) {}
 
-func (l engineLog) Info(string, ...any) {}
+// Info implements cmtlog.Logger.
+func (l Logger) Info(string, ...any) {}
 
-func (l engineLog) Warn(msg string, keyvals ...any) { l.put(slog.LevelWarn, msg, keyvals) }
+// Warn implements cmtlog.Logger.
+func (l Logger) Warn(msg string, keyvals ...any) { l.put(slog.LevelWarn, msg, keyvals) }
 
-func (l engineLog) Error(msg string, keyvals ...any) {
+// Error implements cmtlog.Logger.
+func (l Logger) Error(msg string, keyvals ...any) {
 	if strings.HasPrefix(msg, consensusFailed) {
 		cause, ok := value(keyvals, "err").(error)
 		if !ok {
 			cause = fmt.Errorf("%v", value(keyvals, "err"))
 		}
-		l.failed(fmt.Errorf("the chain's engine has halted: %w", cause))
+		l.Failed(fmt.Errorf("the chain's engine has halted: %w", cause))
 		return
 	}
 	level := slog.LevelError
@@ -50,17 +55,18 @@ func (l engineLog) Error(msg string, keyvals ...any) {
 // has no log of votes for it.
 const noLogYet = "error on catchup replay; proceeding"
 
-func (l engineLog) put(level slog.Level, msg string, keyvals []any) {
+func (l Logger) put(level slog.Level, msg string, keyvals []any) {
 	select {
-	case <-l.ended:
+	case <-l.Ended:
 		level = slog.LevelDebug
 	default:
 	}
-	l.log.Log(context.Background(), level, msg, text(keyvals)...)
+	l.Log.Log(context.Background(), level, msg, text(keyvals)...)
 }
 
-func (l engineLog) With(keyvals ...any) cmtlog.Logger {
-	l.log = l.log.With(text(keyvals)...)
+// With implements cmtlog.Logger.
+func (l Logger) With(keyvals ...any) cmtlog.Logger {
+	l.Log = l.Log.With(text(keyvals)...)
 	return l
 }
 
