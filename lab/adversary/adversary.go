@@ -17,6 +17,7 @@ package adversary
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -251,13 +252,31 @@ func (m *member) remember(author key.Public, s *dispute.Signed) {
 	}
 	if m.seen[c.Round] == nil {
 		m.seen[c.Round] = map[coordinator.Member]*dispute.Signed{}
-		for r := range m.seen {
-			if r+keepRounds < c.Round {
-				delete(m.seen, r)
-			}
-		}
 	}
 	m.seen[c.Round][c.Member] = s
+}
+
+// forget drops the commitments of old rounds: as a witness the member has heard those of all. Of
+// the newest round it keeps the one that rumour tells of.
+func (m *member) forget(now coordinator.Round) {
+	newest := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0))
+	maps.DeleteFunc(m.seen, func(round coordinator.Round, of map[coordinator.Member]*dispute.Signed) bool {
+		if round+keepRounds < now && round == newest && len(of) > 1 {
+			i, s := least(of)
+			m.seen[round] = map[coordinator.Member]*dispute.Signed{i: s}
+		}
+		return round+keepRounds < now && round < newest
+	})
+}
+
+// least returns the commitment that states the least loss, of several the first member's.
+func least(of map[coordinator.Member]*dispute.Signed) (who coordinator.Member, best *dispute.Signed) {
+	for i, s := range of {
+		if best == nil || s.Commitment.Loss < best.Commitment.Loss || s.Commitment.Loss == best.Commitment.Loss && i < who {
+			who, best = i, s
+		}
+	}
+	return who, best
 }
 
 // sign signs a commitment as this member.

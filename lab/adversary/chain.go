@@ -18,6 +18,9 @@ type chain struct {
 func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 	c.Ledger.Watch(ctx, run, func(s ledger.Snapshot) {
 		c.m.mu.Lock()
+		if !c.m.hasState || s.State.Round() > c.m.state.Round() {
+			c.m.forget(s.State.Round())
+		}
 		c.m.state, c.m.hasState = s.State, true
 		c.m.mu.Unlock()
 		c.m.look()

@@ -2,12 +2,12 @@ package adversary
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec"
-	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -71,17 +71,11 @@ func (m *member) made(payload []byte, spans []batch.Span, step uint32, gradient 
 func (m *member) rumour() float32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	newest, loss := coordinator.Round(0), uint32(3000)
-	for round, of := range m.seen {
-		if round < newest {
-			continue
-		}
-		newest, loss = round, math.MaxUint32
-		for _, s := range of {
-			loss = min(loss, s.Commitment.Loss) // does not depend on the order of the map
-		}
+	if len(m.seen) == 0 {
+		return 3
 	}
-	return float32(loss) / 1000
+	_, s := least(m.seen[slices.Max(slices.Collect(maps.Keys(m.seen)))])
+	return float32(s.Commitment.Loss) / 1000
 }
 
 // secretly returns noise for one share, taking the lock.
