@@ -1,6 +1,9 @@
 package loop
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Virtual is a [Loop] under a clock that stands still while a function runs and
 // jumps to the next event when it has returned. Any number of participants share
@@ -152,13 +155,16 @@ func (v *Virtual) passDue() posted {
 
 // Step advances the clock to the next event and runs it. It is false when there
 // is none.
-func (v *Virtual) Step() bool {
+func (v *Virtual) Step() bool { return v.stepBy(math.MaxInt64) }
+
+// stepBy is Step if the next event is due by a time.
+func (v *Virtual) stepBy(until time.Duration) bool {
 	first, due := v.next()
 	var p posted
 	switch {
-	case due:
+	case due && v.now <= until:
 		p = v.passDue()
-	case first:
+	case first && v.events[0].at <= until:
 		next := v.pop()
 		p, v.now = next.event.posted, next.at
 		v.give(next.event)
@@ -174,14 +180,10 @@ func (v *Virtual) Step() bool {
 // Run runs every event due by until, those that come up meanwhile included, and
 // leaves the clock there.
 func (v *Virtual) Run(until time.Time) {
-	for {
-		at, ok := v.Next()
-		if !ok || at.After(until) {
-			break
-		}
-		v.Step()
+	by := until.Sub(v.start)
+	for v.stepBy(by) {
 	}
-	v.now = max(v.now, until.Sub(v.start))
+	v.now = max(v.now, by)
 }
 
 // sweep drops the entries of stopped events. Timers that wait for what usually comes in time would

@@ -363,6 +363,29 @@ func TestRepeatedPeersCountOnce(t *testing.T) {
 	}
 }
 
+// TestTheFirstPeerIsAskedFirstAndOnce names the author of a blob beside a list in which it is, too. Nobody has
+// the blob: each of the four is asked in turn, the author first.
+func TestTheFirstPeerIsAskedFirstAndOnce(t *testing.T) {
+	others := []key.Public{{2}, {1}, {3}, {2}, {4}}
+	d, err := p2p.NewDownload(p2p.Fetch{Ref: p2p.Ref{Root: wire.Hash{1}, Size: 1}, First: key.Public{1}, From: others})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []key.Public
+	for !d.Done() {
+		for _, r := range d.Next() {
+			asked = append(asked, r.To)
+			d.End(r, p2p.ErrLied)
+		}
+	}
+	if want := []key.Public{{1}, {2}, {3}, {4}}; !slices.Equal(asked, want) {
+		t.Errorf("%x are asked, want %x", asked, want)
+	}
+	if want := []key.Public{{2}, {1}, {3}, {2}, {4}}; !slices.Equal(others, want) {
+		t.Errorf("the list that many share became %x", others)
+	}
+}
+
 func TestVerifyKeepsToTheRequest(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -17,23 +17,24 @@ import (
 // A Peer is one participant of a Mesh. It implements p2p.Network, except that what
 // Close ends is heard of on the loop, after Close has returned.
 type Peer struct {
-	mesh    *Mesh
-	part    *Part
-	self    key.Public
-	addrs   []string
-	handler p2p.Handler
-	source  *p2p.Underway
-	gone    atomic.Bool
-
-	// What follows is touched on the loop only.
-	wants    *audience   // whom Connect named last
-	allowed  []*audience // whom Connect ever named, without those that others cover
-	plain    bool        // wants are all that it allows, as with most
-	number   int         // of those that joined before it
+	// What each message looks at comes first: in a large network most memory is cold. What changes,
+	// but for gone, is touched on the loop only.
+	mesh     *Mesh
+	part     *Part
+	gone     atomic.Bool
 	here     bool
-	side     int // of a cut network
-	place    int // in the mesh's knit
+	plain    bool      // wants are all that it allows, as with most
+	side     int       // of a cut network
+	wants    *audience // whom Connect named last
 	standing p2p.Standing
+	number   int // of those that joined before it
+	handler  p2p.Handler
+
+	self     key.Public
+	addrs    []string
+	source   *p2p.Underway
+	allowed  []*audience   // whom Connect ever named, without those that others cover
+	place    int           // in the mesh's knit
 	links    map[int]*link // to others, by their number
 	linksMax int           // of which some are forgotten
 	expected []due         // here, on their way
