@@ -21,7 +21,7 @@ func TestAFullDiskIsRefusedFirst(t *testing.T) {
 	if len(list) != 1 || list[0].Kind != obstacleDisk || list[0].passes {
 		t.Fatalf("got %v", list)
 	}
-	for _, want := range []string{"32.0 MB of disk in /state", "32.0 MB can be had", "--state DIR"} {
+	for _, want := range []string{"32.0 MB of disk in /state", "32.0 MB are free", "--state DIR"} {
 		if !strings.Contains(list[0].Reason, want) {
 			t.Errorf("%q does not say %q", list[0].Reason, want)
 		}
