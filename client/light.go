@@ -135,5 +135,12 @@ func (m *Machine) needsWhole() bool {
 		}
 	}
 	r, ok := m.state.At(now)
-	return ok && r.Trains() && !m.follows(m.results(now))
+	if !ok {
+		return m.seated()
+	}
+	// Where nobody follows, whole states are small, and come sooner than reports.
+	if a := r.Attests(); m.seated() && (a == 0 || !m.follows(m.results(a))) {
+		return true
+	}
+	return r.Trains() && !m.follows(m.results(now))
 }

@@ -20,7 +20,11 @@ func (m *Machine) decideWitness(r coordinator.RoundState) {
 	if m.witness.done >= now || m.witness.waits || !m.elect(now) || r.Reported(m.member.index) || !m.vouches() {
 		return
 	}
-	if m.blind(m.lineage.round) || m.witness.round == now && !m.reached(m.witness.sentAt+reReportMs) {
+	if m.blind(m.lineage.round) {
+		m.lack(m.results(m.lineage.round))
+		return
+	}
+	if m.witness.round == now && !m.reached(m.witness.sentAt+reReportMs) {
 		return
 	}
 	params, ok := m.model.at(now)
