@@ -162,3 +162,25 @@ func changedNothing(t *testing.T, of string, whole, light *network) {
 		}
 	}
 }
+
+// A member that is alone, in a run in which nobody follows, waits for no filters: in the rounds at
+// an epoch's end it attests as soon as if it had whole states.
+func TestALoneMemberWaitsForNoFilters(t *testing.T) {
+	for overlap := range uint8(2) {
+		var took [2]uint64
+		for i, watch := range []*lightWatch{nil, {states: map[bool]int{}}} {
+			net := newNetwork(t, 1, overlap, 12, 5)
+			s, err := coordinator.New(coordinator.Limits{Members: 1000, Witnesses: 8}, net.state.Config(), coordinator.Env{NowMs: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			net.state, net.peers[0].watch = s, watch
+			net.peers[0].start()
+			net.run(200_000, net.finished)
+			took[i] = net.now
+		}
+		if took[1] > took[0]+5*stepMs {
+			t.Errorf("overlap %d: the run took %d ms with light states, %d with whole ones", overlap, took[1], took[0])
+		}
+	}
+}
