@@ -46,7 +46,7 @@ func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
 		names:  func(_ *peer, _ coordinator.Round, u Update) (Update, bool) { return u, true },
 		serves: func(*peer) bool { return true }, asks: map[*peer]int{}, tainted: map[wire.Hash]bool{},
 	}
-	if seed%2 == 0 { // with room for so many that light states lack pages
+	if seed%2 == 0 { // room for many members, so that light states lack pages
 		s, err := coordinator.New(coordinator.Limits{Members: 1000, Witnesses: 8}, net.state.Config(), coordinator.Env{NowMs: 1000})
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func TestLightWatchesChangeNothing(t *testing.T) {
 			changedNothing(t, fmt.Sprintf("%s, overlap %d", name, overlap), whole, light)
 			turns, reports, rounds := 0, 0, int(light.state.Round())
 			for _, p := range light.peers {
-				if n := p.watch.states[true]; n == 0 || n > 6*rounds {
+				if n := p.watch.states[true]; n == 0 || n > 4*rounds {
 					t.Errorf("%s, overlap %d: %s was shown %d light states in %d rounds, and %d whole ones", name, overlap, p.name, n, rounds, p.watch.states[false])
 				}
 				turns, reports = turns+p.watch.whole, reports+p.watch.reports
