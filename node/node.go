@@ -170,7 +170,8 @@ type Config struct {
 	Observe func(event.Event)
 	// Read reads a signed commitment as gossip carries it, and Verify checks its signature; nil means
 	// gossip.Read and Authored.Verify. A simulation, in which all nodes read the same ones, reads
-	// each once. Both may be called from any goroutine; nobody changes what Read returns.
+	// each once; tests count what is checked. Both may be called from any goroutine; nobody changes
+	// what Read returns.
 	Read   func(data []byte) (*gossip.Authored, bool)
 	Verify func(*gossip.Authored) bool
 	// Common is the client.Config.Common of the machine; nil means client.Alone.
