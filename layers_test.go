@@ -53,7 +53,7 @@ engine/vulkan/kernel
 engine/vulkan
 verify
 onchain
-node/statefile node/blobs validator/live
+node/statefile node/blobs node/queue validator/live
 node/gossip
 node
 runlog

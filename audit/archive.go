@@ -11,36 +11,35 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // An archive is a directory with a file for each round that an audit went along with: see
-// node.ArchivedRound.
+// archivedRound.
 func archiveName(round coordinator.Round) string { return fmt.Sprintf("round-%010d.audit", round) }
 
 // readArchived reads a round of an archive; 0 means the newest.
-func readArchived(dir string, run wire.Hash, round coordinator.Round) (node.ArchivedRound, coordinator.Round, error) {
+func readArchived(dir string, run wire.Hash, round coordinator.Round) (archivedRound, coordinator.Round, error) {
 	if round == 0 {
 		found, err := filepath.Glob(filepath.Join(dir, "round-*.audit"))
 		if err != nil || len(found) == 0 {
-			return node.ArchivedRound{}, 0, fmt.Errorf("--archive %q has no rounds; entrain audit --watch --archive keeps some", dir)
+			return archivedRound{}, 0, fmt.Errorf("--archive %q has no rounds; entrain audit --watch --archive keeps some", dir)
 		}
 		if _, err := fmt.Sscanf(filepath.Base(slices.Max(found)), "round-%d.audit", &round); err != nil {
-			return node.ArchivedRound{}, 0, fmt.Errorf("--archive %q: %w", slices.Max(found), node.ErrArchive)
+			return archivedRound{}, 0, fmt.Errorf("--archive %q: %w", slices.Max(found), errArchive)
 		}
 	}
 	path := filepath.Join(dir, archiveName(round))
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return node.ArchivedRound{}, 0, fmt.Errorf("--archive %q has no round %d", dir, round)
+		return archivedRound{}, 0, fmt.Errorf("--archive %q has no round %d", dir, round)
 	}
 	if err != nil {
-		return node.ArchivedRound{}, 0, fmt.Errorf("--archive: %w", err)
+		return archivedRound{}, 0, fmt.Errorf("--archive: %w", err)
 	}
-	a, err := node.ParseArchivedRound(b, run)
+	a, err := parseArchivedRound(b, run)
 	if err != nil {
 		return a, 0, fmt.Errorf("--archive %q: %w", path, err)
 	}
@@ -50,9 +49,9 @@ func readArchived(dir string, run wire.Hash, round coordinator.Round) (node.Arch
 // keepArchived writes what was gathered of a round to the archive, and removes the oldest rounds
 // beyond most bytes.
 func keepArchived(dir string, state coordinator.State, round coordinator.Round, all []*inputs, most int64) error {
-	a := node.ArchivedRound{State: state, Blobs: map[wire.Hash][]byte{}}
+	a := archivedRound{State: state, Blobs: map[wire.Hash][]byte{}}
 	for _, in := range all {
-		if in.params == nil || uint64(len(in.params)) > node.ArchiveBlobMax/4 {
+		if in.params == nil || uint64(len(in.params)) > archiveBlobMax/4 {
 			continue
 		}
 		a.Signed = append(a.Signed, in.signed)
@@ -88,7 +87,7 @@ func keepArchived(dir string, state coordinator.State, round coordinator.Round, 
 }
 
 // commitmentsOf returns a member's commitments to an archived round.
-func commitmentsOf(a *node.ArchivedRound, round coordinator.Round, member coordinator.Member) (found []dispute.Signed) {
+func commitmentsOf(a *archivedRound, round coordinator.Round, member coordinator.Member) (found []dispute.Signed) {
 	for _, s := range a.Signed {
 		if s.Commitment.Round == round && s.Commitment.Member == member {
 			found = append(found, s)
@@ -98,7 +97,7 @@ func commitmentsOf(a *node.ArchivedRound, round coordinator.Round, member coordi
 }
 
 // floatsOf returns an archived blob's numbers.
-func floatsOf(a *node.ArchivedRound, root wire.Hash, n int) ([]float32, error) {
+func floatsOf(a *archivedRound, root wire.Hash, n int) ([]float32, error) {
 	b, ok := a.Blobs[root]
 	if !ok || len(b) != 4*n {
 		return nil, fmt.Errorf("the archive: %w", p2p.ErrMissing)

@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/merkle"
-	"github.com/entrain-network/entrain/node"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/participant"
@@ -43,8 +42,8 @@ type auditor struct {
 
 	heard map[coordinator.Member]heard // what buckets have of the members that are audited now
 
-	archived   *node.ArchivedRound // what is audited, in place of members
-	archivedAt coordinator.Round   // its number
+	archived   *archivedRound    // what is audited, in place of members
+	archivedAt coordinator.Round // its number
 }
 
 // newAuditor connects to the chain, opens the data, and makes itself known to the members. The

@@ -8,6 +8,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -69,8 +70,8 @@ func (n *Node) makeUpdate(a client.MakeUpdate) {
 		return
 	}
 	var b *blobs.Blob
-	n.engine.add(&job{kind: "update", cost: n.cfg.Cost(Job{Kind: "apply"}),
-		work: func(context.Context) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "apply"}),
+		Work: func(context.Context) {
 			var update []byte
 			var err error
 			if len(a.Slices) > 0 {
@@ -82,7 +83,7 @@ func (n *Node) makeUpdate(a client.MakeUpdate) {
 				b = blobs.NewUpdate(a.Round, update)
 			}
 		},
-		done: func(bool) {
+		Done: func(bool) {
 			ev := client.UpdateMade{Round: a.Round}
 			if b != nil {
 				ev.Root = n.blobs.PutMade(b)

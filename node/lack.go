@@ -54,7 +54,7 @@ func (n *Node) tellBehind(round coordinator.Round) {
 	phase := n.state.Phase()
 	_, uploads := n.exchange.(publisher) // buckets outlive this machine
 	at, _, _ := n.machine.Round()
-	if n.ctx.Err() != nil || uploads || n.state.Present() > 1 || at > round || at >= n.state.Round() || n.engine.running != nil ||
+	if n.ctx.Err() != nil || uploads || n.state.Present() > 1 || at > round || at >= n.state.Round() || n.engine.Busy() ||
 		phase != coordinator.RoundTrain && phase != coordinator.RoundWitness {
 		return
 	}

@@ -40,6 +40,7 @@ import (
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/gossip"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -223,7 +224,7 @@ type Node struct {
 	held        map[wire.Hash]bool    // blobs the machine holds on to
 	kept        []SavedSet            // sets read back that the machine has not had applied
 	saved       map[client.Share]bool // cases that are written down
-	engine      queue
+	engine      *queue.Queue
 	checking    map[client.Share]context.CancelFunc // shares being computed again
 	arguments   map[client.Share]*argument
 	docket      *client.Docket // of the last state whose disputes were told of
@@ -260,7 +261,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, self: cfg.Key.Public(), docket: &client.Docket{}, limits: loop.Limits{Step: wakeEvery}}
 	n.cases, _ = cfg.Store.(CaseStore)
 	n.ctx, n.cancel = context.WithCancel(ctx)
-	n.engine.node = n
+	n.engine = queue.New(n.ctx, cfg.Loop)
 	n.held, n.saved = map[wire.Hash]bool{}, map[client.Share]bool{}
 	n.checking, n.arguments = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}
 	n.blobs = blobs.New()
@@ -349,7 +350,7 @@ func (n *Node) perform(a client.Action) {
 	case client.Train:
 		n.train(a)
 	case client.CancelTraining:
-		n.engine.cancelTraining(a.Round)
+		n.engine.Cancel(training(a.Round))
 	case client.Commit:
 		n.commit(a)
 	case client.Republish:

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -77,8 +78,8 @@ func (n *Node) load() {
 	var kept []SavedSet
 	var resumed string
 	fresh := n.state.Config().StateHash
-	n.engine.add(&job{kind: "init", cost: n.cfg.Cost(Job{Kind: "init"}),
-		work: func(context.Context) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "init"}),
+		Work: func(context.Context) {
 			if n.cfg.Store != nil {
 				saved, found, failed = n.cfg.Store.Load()
 				cases, lost = n.loadCases()
@@ -107,7 +108,7 @@ func (n *Node) load() {
 				}
 			}
 		},
-		done: func(bool) {
+		Done: func(bool) {
 			n.noteFaults(resumed, failed, lost)
 			loaded.Cases = n.takeBack(cases)
 			n.optim.last = n.optim.Keep(optimizer)
@@ -228,13 +229,13 @@ func (n *Node) recall(a client.Heal) {
 func (n *Node) adopt(a client.Heal, model fetched) {
 	var v *blobs.Version
 	source := model.source
-	n.engine.add(&job{kind: "hash", cost: n.cfg.Cost(Job{Kind: "hash"}),
-		work: func(context.Context) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "hash"}),
+		Work: func(context.Context) {
 			if values := model.make(); len(values) == n.cfg.Engine.ParamsLen() {
 				v = n.measured(n.cfg.Engine.Load(values))
 			}
 		},
-		done: func(bool) {
+		Done: func(bool) {
 			if v == nil || v.Root != a.Params {
 				n.notInitial = n.notInitial || source == initialParameters
 				if v != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/gossip"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -172,14 +173,14 @@ func (n *Node) sum(a client.SumSlice, own bool) {
 	}
 	var b *blobs.Blob
 	var failed error
-	n.engine.add(&job{kind: "update", cost: n.cfg.Cost(Job{Kind: "apply"}),
-		work: func(context.Context) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "apply"}),
+		Work: func(context.Context) {
 			var slice []byte
 			if slice, failed = n.follower.UpdateSlice(nil, ranges, a.Slice, a.Slices); failed == nil {
 				b = blobs.NewUpdate(a.Round, slice)
 			}
 		},
-		done: func(bool) {
+		Done: func(bool) {
 			ev := client.SliceSummed{Round: a.Round, Slice: a.Slice}
 			if failed != nil {
 				n.note("summing a slice: " + failed.Error())

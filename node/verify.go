@@ -14,6 +14,7 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
@@ -161,7 +162,7 @@ func (n *Node) verify(a client.Verify) {
 func (n *Node) cancelVerify(s client.Share) {
 	if cancel := n.checking[s]; cancel != nil {
 		cancel()
-		n.engine.cancelVerify(s)
+		n.engine.Cancel(s)
 	}
 }
 
@@ -178,14 +179,14 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 	}
 	var first, second share
 	var differs string
-	n.engine.add(&job{kind: "verify", share: a.Share, later: !a.Urgent, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
-		work: func(job context.Context) {
+	n.engine.Add(&queue.Task{Of: a.Share, Later: !a.Urgent, Cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
+		Work: func(job context.Context) {
 			first = compute(job, a, in)
 			if differs = n.difference(a.Commitment, first); differs != "" {
 				second = compute(job, a, in)
 			}
 		},
-		done: func(cancelled bool) {
+		Done: func(cancelled bool) {
 			if next != nil {
 				n.optim.Recycle(next)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -58,6 +59,15 @@ func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, sp
 	return s
 }
 
+// Job names a computation, for Cost.
+type Job struct {
+	Kind      string // "train", "apply", "hash", "eval", "inspect", "init", "save", "trace", "move"
+	Sequences uint32 // of a train or trace job
+}
+
+// training is what the engine's queue knows the training of a round by.
+type training coordinator.Round
+
 // train computes this member's share and reports it to the machine.
 func (n *Node) train(a client.Train) {
 	v := n.params.Find(a.Params)
@@ -83,13 +93,13 @@ func (n *Node) train(a client.Train) {
 	var payload wire.Hash
 	var size uint32
 	start := n.cfg.Loop.Now()
-	n.engine.add(&job{kind: "train", round: a.Round, cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
-		work: func(ctx context.Context) {
+	n.engine.Add(&queue.Task{Of: training(a.Round), Cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
+		Work: func(ctx context.Context) {
 			if made = n.compute(ctx, v.Values, from, next, a.Spans, a.Step, a.Settle); made.failed == nil {
 				payload, size = n.promise(made.Payload)
 			}
 		},
-		done: func(cancelled bool) {
+		Done: func(cancelled bool) {
 			// The commitment names what the share began from, and the machine has it retained with
 			// the commitment. Until then it is in use: otherwise any prune in between would drop
 			// it, and this member could not serve its own result.
@@ -250,8 +260,8 @@ func (n *Node) apply(a client.Apply) {
 	}
 	var own *blobs.Blob
 	var failed error
-	n.engine.add(&job{kind: "apply", cost: n.cfg.Cost(Job{Kind: "apply"}),
-		work: func(context.Context) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "apply"}),
+		Work: func(context.Context) {
 			n.cfg.Engine.Copy(v.Values, from.Values)
 			if a.Serve {
 				var update []byte
@@ -265,7 +275,7 @@ func (n *Node) apply(a client.Apply) {
 				v.Root = merkle.Root(v.Leaves)
 			}
 		},
-		done: func(bool) {
+		Done: func(bool) {
 			from.Uses--
 			if failed == nil && !a.Kept {
 				n.saveSet(a, from.Root, v.Root, payloads)
@@ -312,9 +322,9 @@ func (n *Node) evaluate(step coordinator.Step) {
 	v.Uses++
 	var loss float32
 	var failed error
-	n.engine.add(&job{kind: "eval", cost: n.cfg.Cost(Job{Kind: "eval"}),
-		work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.Values) },
-		done: func(cancelled bool) {
+	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "eval"}),
+		Work: func(ctx context.Context) { loss, failed = n.cfg.Engine.HeldOut(ctx, v.Values) },
+		Done: func(cancelled bool) {
 			v.Uses--
 			switch {
 			case cancelled:
@@ -335,9 +345,9 @@ func (n *Node) inspect(step coordinator.Step) {
 	v := n.params.current
 	v.Uses++
 	var seen []event.Event
-	n.engine.add(&job{kind: "inspect", later: true, cost: n.cfg.Cost(Job{Kind: "inspect"}),
-		work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.Root, engine.Values(v.Values)) },
-		done: func(bool) {
+	n.engine.Add(&queue.Task{Later: true, Cost: n.cfg.Cost(Job{Kind: "inspect"}),
+		Work: func(ctx context.Context) { seen = n.cfg.Inspect(ctx, step, v.Root, engine.Values(v.Values)) },
+		Done: func(bool) {
 			v.Uses--
 			for _, ev := range seen {
 				n.observe(ev)

@@ -1,4 +1,4 @@
-package node
+package audit
 
 import (
 	"testing"
@@ -24,11 +24,11 @@ func FuzzParseArchivedRound(f *testing.F) {
 		f.Fatal(err)
 	}
 	blob := []byte("blob")
-	whole := ArchivedRound{State: state, Signed: []dispute.Signed{dispute.Commitment{Run: state.ID(), Round: 1}.Sign(member)}, Blobs: map[wire.Hash][]byte{merkle.BlobRoot(blob): blob}}
+	whole := archivedRound{State: state, Signed: []dispute.Signed{dispute.Commitment{Run: state.ID(), Round: 1}.Sign(member)}, Blobs: map[wire.Hash][]byte{merkle.BlobRoot(blob): blob}}
 	f.Add(whole.Append(nil))
 	f.Add([]byte(archiveMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := ParseArchivedRound(b, state.ID())
+		a, err := parseArchivedRound(b, state.ID())
 		if err != nil {
 			return
 		}
@@ -36,7 +36,7 @@ func FuzzParseArchivedRound(f *testing.F) {
 			t.Errorf("%d bytes parse but are written as %d others", len(b), len(again))
 		}
 	})
-	if _, err := ParseArchivedRound(whole.Append(nil), state.ID()); err != nil {
+	if _, err := parseArchivedRound(whole.Append(nil), state.ID()); err != nil {
 		f.Errorf("what was written does not parse: %v", err)
 	}
 }

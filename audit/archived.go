@@ -1,4 +1,4 @@
-package node
+package audit
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// ArchivedRound is what an audit of a round's results takes, as a [gossip.Reader] kept it at the
+// archivedRound is what an audit of a round's results takes, as a gossip.Reader kept it at the
 // time. Its encoding is
 //
 //	magic "EAUD\x01\0\0\0" | Var coordinator's state | U32 n | n × (Var signed commitment) |
@@ -20,7 +20,7 @@ import (
 // which share each member had and which parameters were agreed on. Commitments carry their authors'
 // signatures, and blobs (parameters, optimizer states) are checked against the roots in them, so
 // that an archive cannot attribute to a member what it did not commit to.
-type ArchivedRound struct {
+type archivedRound struct {
 	State  coordinator.State
 	Signed []dispute.Signed
 	Blobs  map[wire.Hash][]byte // by root
@@ -33,11 +33,11 @@ const (
 	archiveStateMax  = 64 << 20 // of a run of 10,000 members: about 20 MB
 	archiveSignedMax = 4 * coordinator.MembersMax
 	archiveBlobsMax  = 2 * coordinator.MembersMax
-	ArchiveBlobMax   = 1 << 31 // bytes; larger models cannot be archived
+	archiveBlobMax   = 1 << 31 // bytes; larger models cannot be archived
 )
 
 // Append appends the encoding; blobs are in the order of their roots.
-func (r ArchivedRound) Append(dst []byte) []byte {
+func (r archivedRound) Append(dst []byte) []byte {
 	dst = append(dst, archiveMagic...)
 	dst = wire.AppendVar(dst, r.State.Bytes())
 	dst = wire.AppendU32(dst, uint32(len(r.Signed)))
@@ -57,54 +57,54 @@ func (r ArchivedRound) Append(dst []byte) []byte {
 	return dst
 }
 
-// ErrArchive reports bytes that are not a round of an archive, or a damaged one.
-var ErrArchive = errors.New("damaged, or no round of an archive")
+// errArchive reports bytes that are not a round of an archive, or a damaged one.
+var errArchive = errors.New("damaged, or no round of an archive")
 
-// ParseArchivedRound is the inverse of Append for a round of a run. It checks signatures and roots.
+// parseArchivedRound is the inverse of Append for a round of a run. It checks signatures and roots.
 // The blobs point into b.
-func ParseArchivedRound(b []byte, run wire.Hash) (ArchivedRound, error) {
-	var a ArchivedRound
+func parseArchivedRound(b []byte, run wire.Hash) (archivedRound, error) {
+	var a archivedRound
 	if len(b) < len(archiveMagic) || string(b[:len(archiveMagic)]) != archiveMagic {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	r := wire.NewReader(b[len(archiveMagic):])
 	state := r.Var(archiveStateMax)
 	if r.Err() != wire.OK {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	var err error
 	if a.State, err = coordinator.Open(state); err != nil {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	if a.State.ID() != run {
 		return a, errors.New("a round of another run")
 	}
 	n := r.U32()
 	if n > archiveSignedMax {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	for range n {
 		signed, err := dispute.ParseSigned(r.Var(dispute.SignedBytes))
 		if err != nil || r.Err() != wire.OK || signed.Commitment.Member >= a.State.Count() || !signed.Verify(a.State.Key(signed.Commitment.Member)) {
-			return a, ErrArchive
+			return a, errArchive
 		}
 		a.Signed = append(a.Signed, signed)
 	}
 	n = r.U32()
 	if n > archiveBlobsMax {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	a.Blobs = map[wire.Hash][]byte{}
 	var last wire.Hash
 	for i := range n {
-		root, blob := r.Hash(), r.Var(ArchiveBlobMax)
+		root, blob := r.Hash(), r.Var(archiveBlobMax)
 		if r.Err() != wire.OK || i > 0 && slices.Compare(last[:], root[:]) >= 0 || merkle.BlobRoot(blob) != root {
-			return a, ErrArchive
+			return a, errArchive
 		}
 		a.Blobs[root], last = blob, root
 	}
 	if r.Done() != wire.OK {
-		return a, ErrArchive
+		return a, errArchive
 	}
 	return a, nil
 }
