@@ -27,7 +27,7 @@ coordinator/internal/record
 coordinator/score
 coordinator/dispute
 coordinator
-host/clock
+host/clock host/wide
 host chain/solana/units
 exact
 exact8

@@ -314,38 +314,19 @@ func checkPools(t *rapid.T, h *Host) {
 		if !p.consistent() {
 			t.Fatalf("pool %+v contradicts itself", p)
 		}
-		ever := new(big.Int).SetUint64(p.shared.hi)
-		ever.Lsh(ever, 64).Add(ever, new(big.Int).SetUint64(p.shared.lo))
+		ever := new(big.Int).SetUint64(p.shared.Hi)
+		ever.Lsh(ever, 64).Add(ever, new(big.Int).SetUint64(p.shared.Lo))
 		for _, l := range p.lenders {
 			// What a lender was paid and is due is its part of all, rounded down once.
 			part := new(big.Int).Mul(ever, new(big.Int).SetUint64(l.lent))
 			part.Div(part, new(big.Int).SetUint64(p.lent))
-			paid := new(big.Int).SetUint64(l.paid.hi)
-			paid.Lsh(paid, 64).Add(paid, new(big.Int).SetUint64(l.paid.lo))
+			paid := new(big.Int).SetUint64(l.paid.Hi)
+			paid.Lsh(paid, 64).Add(paid, new(big.Int).SetUint64(l.paid.Lo))
 			if paid.Add(paid, new(big.Int).SetUint64(p.share(l))); paid.Cmp(part) != 0 {
 				t.Fatalf("pool %q: a lender gets %v of %v, want %v", p.name, paid, ever, part)
 			}
 		}
 	}
-}
-
-func TestParts(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		w := wide{hi: rapid.Uint64().Draw(rt, "hi"), lo: rapid.Uint64().Draw(rt, "lo")}
-		b := rapid.Uint64Range(1, 1<<63-1).Draw(rt, "whole")
-		a := rapid.Uint64Range(0, b).Draw(rt, "part")
-		got := w.part(a, b)
-		want := new(big.Int).SetUint64(w.hi)
-		want.Lsh(want, 64).Add(want, new(big.Int).SetUint64(w.lo))
-		want.Mul(want, new(big.Int).SetUint64(a)).Div(want, new(big.Int).SetUint64(b))
-		have := new(big.Int).SetUint64(got.hi)
-		if have.Lsh(have, 64).Add(have, new(big.Int).SetUint64(got.lo)); have.Cmp(want) != 0 {
-			rt.Fatalf("%+v × %d / %d: got %v, want %v", w, a, b, have, want)
-		}
-		if w.minus(w.part(a, b)).plus(0).less(wide{}) || w.less(got) {
-			rt.Fatal("a part is more than the whole")
-		}
-	})
 }
 
 // What was signed for a chain counts on one that is founded again under its name, until it expires.

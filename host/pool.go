@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/entrain-network/entrain/host/wide"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -29,21 +30,21 @@ type pool struct {
 	deposit uint64 // the operator's, for the place in the table; returned when the pool is removed
 	usedMs  uint64 // time of creation, or of the last stake
 
-	lent    uint64 // the sum of the lenders'
-	idle    uint64 // part of lent that was not staked yet
-	held    uint64 // income before the first stake, shared at it
-	back    uint64 // part of the income that replaced what was lent
-	rest    uint16 // fraction of the commission, in 10,000ths of a token
-	fee     uint64 // commission that the operator has not collected
-	shared  wide   // shared among the lenders, ever
-	unpaid  uint64 // part of shared that they have not collected
+	lent    uint64    // the sum of the lenders'
+	idle    uint64    // part of lent that was not staked yet
+	held    uint64    // income before the first stake, shared at it
+	back    uint64    // part of the income that replaced what was lent
+	rest    uint16    // fraction of the commission, in 10,000ths of a token
+	fee     uint64    // commission that the operator has not collected
+	shared  wide.Uint // shared among the lenders, ever
+	unpaid  uint64    // part of shared that they have not collected
 	lenders []lender
 }
 
 type lender struct {
 	key  key.Public
 	lent uint64
-	paid wide // ever
+	paid wide.Uint // ever
 }
 
 type poolStage uint8
@@ -142,7 +143,7 @@ func (p *pool) due(k key.Public) uint64 {
 }
 
 // share returns what a lender is due of all that was shared.
-func (p *pool) share(l lender) uint64 { return p.shared.part(l.lent, p.lent).minus(l.paid).lo }
+func (p *pool) share(l lender) uint64 { return p.shared.Part(l.lent, p.lent).Minus(l.paid).Lo }
 
 // mayCollect returns nil if k can collect what it is due now, or a *TxError.
 func (p *pool) mayCollect(k key.Public) error {
@@ -171,7 +172,7 @@ func (p *pool) collect(k key.Public) uint64 {
 	}
 	if lends {
 		share := p.share(p.lenders[i])
-		p.lenders[i].paid = p.lenders[i].paid.plus(share)
+		p.lenders[i].paid = p.lenders[i].paid.Plus(share)
 		p.unpaid -= share
 	}
 	return due
@@ -193,7 +194,7 @@ func (p *pool) come(amount uint64) {
 		commission, rest := bits.Div64(hi+carry, lo, wholeBP)
 		p.rest = uint16(rest)
 		p.fee += commission
-		p.shared = p.shared.plus(amount - commission)
+		p.shared = p.shared.Plus(amount - commission)
 		p.unpaid += amount - commission
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/entrain-network/entrain/host/wide"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -13,12 +14,12 @@ func (p *pool) append(dst []byte) []byte {
 		dst = wire.AppendU64(dst, n)
 	}
 	dst = wire.AppendU16(dst, p.rest)
-	dst = p.shared.append(dst)
+	dst = p.shared.Append(dst)
 	dst = wire.AppendU16(dst, uint16(len(p.lenders)))
 	for _, l := range p.lenders {
 		dst = append(dst, l.key[:]...)
 		dst = wire.AppendU64(dst, l.lent)
-		dst = l.paid.append(dst)
+		dst = l.paid.Append(dst)
 	}
 	return dst
 }
@@ -33,7 +34,7 @@ func parsePool(r *wire.Reader, chain string) *pool {
 		*n = r.U64()
 	}
 	p.rest = r.U16()
-	p.shared = readWide(r)
+	p.shared = wide.Read(r)
 	n := r.U16()
 	if n > LendersMax {
 		r.Fail(wire.ErrTooLong)
@@ -42,7 +43,7 @@ func parsePool(r *wire.Reader, chain string) *pool {
 		var l lender
 		copy(l.key[:], r.Bytes(len(l.key)))
 		l.lent = r.U64()
-		l.paid = readWide(r)
+		l.paid = wide.Read(r)
 		if r.Err() != wire.OK {
 			return p
 		}
@@ -64,7 +65,7 @@ func parsePool(r *wire.Reader, chain string) *pool {
 
 // consistent reports whether the numbers can be those of a pool.
 func (p *pool) consistent() bool {
-	fresh := p.back == 0 && p.fee == 0 && p.unpaid == 0 && p.rest == 0 && p.shared == wide{}
+	fresh := p.back == 0 && p.fee == 0 && p.unpaid == 0 && p.rest == 0 && p.shared == wide.Uint{}
 	switch p.stage {
 	case poolLends:
 		if !fresh || p.idle != p.lent {
@@ -81,20 +82,20 @@ func (p *pool) consistent() bool {
 	default:
 		return false
 	}
-	if p.rest >= wholeBP || p.idle > p.lent || p.back > p.lent || p.lent == 0 && (p.unpaid != 0 || p.shared != wide{}) {
+	if p.rest >= wholeBP || p.idle > p.lent || p.back > p.lent || p.lent == 0 && (p.unpaid != 0 || p.shared != wide.Uint{}) {
 		return false
 	}
 	left := p.unpaid
 	for _, l := range p.lenders {
-		part := p.shared.part(l.lent, p.lent)
-		if part.less(l.paid) {
+		part := p.shared.Part(l.lent, p.lent)
+		if part.Less(l.paid) {
 			return false
 		}
-		due := part.minus(l.paid)
-		if due.hi != 0 || due.lo > left {
+		due := part.Minus(l.paid)
+		if due.Hi != 0 || due.Lo > left {
 			return false
 		}
-		left -= due.lo
+		left -= due.Lo
 	}
 	return left < max(1, uint64(len(p.lenders)))
 }
