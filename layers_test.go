@@ -44,7 +44,7 @@ coordinator/change client/holders client/pace client/share client/table client/u
 client validator
 chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport internal/opticks tokenizer/learn tokenizer/chat chance
 chain/solana/svm bucket bucket/mem bucket/serve data/source
-data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet/cometlog ledger/comet/headers ledger/solana
+data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet/cometlog ledger/comet/headers ledger/comet/statefile ledger/solana
 ledger/comet engine
 engine/cpu engine/enginetest spec event
 engine/vulkan/vk engine/vulkan/shader

@@ -2,6 +2,7 @@ package entrain_test
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/format"
 	"go/token"
@@ -11,10 +12,11 @@ import (
 	"testing"
 )
 
-// Limits of size. A function of 70 lines fits a screen; a file of 500 is one theme.
+// Limits of size. A function of 70 lines fits a screen; a file of 500 is one theme; a package of 5,000 is read in a day.
 const (
 	functionLinesMax = 70
 	fileLinesMax     = 500
+	packageLinesMax  = 5000
 )
 
 // longFunctions may exceed functionLinesMax, each for the reason given: "dir.Function" or "dir.Type.Method".
@@ -80,15 +82,17 @@ func commentFaults(t *tree) []string {
 	return faults
 }
 
-// sizeFaults returns the functions and files that are too long. Tests and generated files may be of any length.
+// sizeFaults returns the functions, files and packages that are too long. Tests and generated files may be of any length.
 func sizeFaults(t *tree) []string {
 	var faults []string
 	for _, p := range t.packages {
+		all := 0
 		for _, f := range p.code() {
 			if f.isGenerated() {
 				continue
 			}
-			if n := bytes.Count(f.text, []byte("\n")); n > fileLinesMax {
+			n := bytes.Count(f.text, []byte("\n"))
+			if all += n; n > fileLinesMax {
 				faults = append(faults, t.fault(f.ast.Package, "the file has %d lines, at most %d are allowed: split it by theme", n, fileLinesMax))
 			}
 			for _, d := range f.ast.Decls {
@@ -102,6 +106,9 @@ func sizeFaults(t *tree) []string {
 						functionName(p, fn), n, functionLinesMax))
 				}
 			}
+		}
+		if all > packageLinesMax {
+			faults = append(faults, fmt.Sprintf("package %s has %d lines, at most %d are allowed: move a room of its own into a package", p.dir, all, packageLinesMax))
 		}
 	}
 	return faults
@@ -283,6 +290,18 @@ func TestPackageCommentStandsInOneFile(t *testing.T) {
 	const text = "// Package x is.\npackage x\n"
 	parsed, _ := sample(t, "x/a.go", text, "x/b.go", text)
 	expectFault(t, commentFaults(parsed), "has its comment in 2 files")
+}
+
+func TestPackageIsTooLongByItsFilesTogether(t *testing.T) {
+	var files []string
+	for i := range packageLinesMax / fileLinesMax {
+		files = append(files, fmt.Sprintf("x/x%d.go", i), "package x\n"+strings.Repeat("\n", fileLinesMax-1))
+	}
+	files = append(files, "x/x_gen.go", "package x\n", "x/x_test.go", "package x\n")
+	parsed, _ := sample(t, files...)
+	expectFault(t, sizeFaults(parsed), "")
+	parsed, _ = sample(t, append(files, "x/one.go", "package x\n")...)
+	expectFault(t, sizeFaults(parsed), "package x has 5001 lines")
 }
 
 // A function in longFunctions that is gone, or has become short, is taken off the list.

@@ -42,7 +42,7 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 		os.Remove(f.Name()) // the first error is the one to report
 		return failed("write", path, err)
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
 // failed names what the caller asked for, in place of the temporary entry that the system names.
@@ -99,7 +99,7 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(parent)
+	return SyncDir(parent)
 }
 
 // Create opens a file of a directory that is being written. The file is complete and synced when
@@ -132,7 +132,7 @@ func WriteDir(ctx context.Context, dir string, write func(Create) error) error {
 		os.RemoveAll(temp) // the first error is the one to report
 		return failed("write directory", dir, err)
 	}
-	return syncDir(parent)
+	return SyncDir(parent)
 }
 
 // fillDir writes the files of temp and renames it to dir.
@@ -164,7 +164,7 @@ func finish(temp, dir string) error {
 	if err := os.Chmod(temp, 0o755); err != nil { // MkdirTemp made it for its owner alone
 		return err
 	}
-	if err := syncDir(temp); err != nil {
+	if err := SyncDir(temp); err != nil {
 		return err
 	}
 	return os.Rename(temp, dir)
@@ -180,7 +180,7 @@ func MoveDir(temp, dir string) error {
 	if err := finish(temp, dir); err != nil {
 		return failed("write directory", dir, err)
 	}
-	return syncDir(filepath.Dir(dir))
+	return SyncDir(filepath.Dir(dir))
 }
 
 // plain reports whether name is a file name without a directory, on every system.

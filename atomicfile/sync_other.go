@@ -2,5 +2,5 @@
 
 package atomicfile
 
-// syncDir does nothing on systems that cannot sync directories; NTFS journals renames itself.
-func syncDir(string) error { return nil }
+// SyncDir does nothing on systems that cannot sync directories; NTFS journals renames itself.
+func SyncDir(string) error { return nil }

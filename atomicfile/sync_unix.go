@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// syncDir makes a rename in dir durable. Without it a power cut may lose the new name, although
+// SyncDir makes a rename in dir durable. Without it a power cut may lose the new name, although
 // the file's bytes are safe.
-func syncDir(dir string) error {
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)

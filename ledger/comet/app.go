@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/chance"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger/comet/headers"
+	"github.com/entrain-network/entrain/ledger/comet/statefile"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -22,13 +23,13 @@ type app struct {
 	genesis  host.Genesis
 	blockMs  uint64 // least time between blocks
 	verified verified
-	keep     uint64 // blocks
-	every    uint64 // blocks between two snapshots
-	store    store  // consensus connection only
+	keep     uint64          // blocks
+	every    uint64          // blocks between two snapshots
+	store    statefile.Store // consensus connection only
 	hub      *hub
 	lights   atomic.Pointer[headers.Kept] // once the engine is open
 	secret   chance.Secret
-	history  history
+	history  statefile.History
 	outcomes []outcome // the last finalized block's, until its commit; consensus only
 	before   wire.Hash // hash of the state before that block, which its header has
 
@@ -56,15 +57,15 @@ func rules(referees host.Referees) host.Rules {
 func newApp(h home, referees host.Referees) (*app, error) {
 	g, s, dir := h.ledger, h.settings, filepath.Join(h.dir, stateDir)
 	a := &app{
-		genesis: g, secret: h.chance, history: history{filepath.Join(h.dir, historyDir)}, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
-		store: store{dir: dir, rules: rules(referees)}, hub: newHub(),
+		genesis: g, secret: h.chance, history: statefile.History{Dir: filepath.Join(h.dir, historyDir)}, blockMs: s.BlockMs, keep: s.KeepBlocks, every: s.SnapshotBlocks,
+		store: statefile.Store{Dir: dir, Rules: rules(referees)}, hub: newHub(),
 	}
-	current, err := a.store.load()
+	current, err := a.store.Load()
 	if err != nil {
 		return nil, err
 	}
 	if current == nil {
-		current, err = host.NewHost(g, a.store.rules)
+		current, err = host.NewHost(g, a.store.Rules)
 		if err != nil {
 			return nil, err
 		}
@@ -164,11 +165,11 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 	if err := a.record(); err != nil {
 		return nil, err
 	}
-	if height >= a.store.height+a.every {
-		if err := a.history.sync(a.host.Runs()); err != nil {
+	if height >= a.store.Height+a.every {
+		if err := a.history.Sync(a.host.Runs()); err != nil {
 			return nil, err
 		}
-		if err := a.store.save(a.host); err != nil {
+		if err := a.store.Save(a.host); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +183,7 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 	}
 	// Blocks since the older of the two snapshots are always kept, because restoring it needs them.
 	res := &abci.ResponseCommit{}
-	if retain := min(a.store.older, height-min(height, a.keep)); retain > 0 {
+	if retain := min(a.store.Older, height-min(height, a.keep)); retain > 0 {
 		res.RetainHeight = int64(retain)
 	}
 	return res, nil
@@ -190,8 +191,8 @@ func (a *app) Commit(context.Context, *abci.RequestCommit) (*abci.ResponseCommit
 
 // close saves the state for a quick start next time. The engine must have ended.
 func (a *app) close() error {
-	if a.host.Height() == a.store.height {
+	if a.host.Height() == a.store.Height {
 		return nil
 	}
-	return a.store.save(a.host)
+	return a.store.Save(a.host)
 }

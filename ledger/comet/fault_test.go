@@ -16,6 +16,7 @@ import (
 
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/ledger"
+	"github.com/entrain-network/entrain/ledger/comet/statefile"
 )
 
 // contains checks that err tells all of parts.
@@ -131,7 +132,7 @@ func populate(t *testing.T) string {
 
 func TestCorruptedStateIsAnErrorAndCanBeReplaced(t *testing.T) {
 	dir := populate(t)
-	path := filepath.Join(dir, stateDir, hostFile)
+	path := filepath.Join(dir, stateDir, statefile.File)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestStateWithoutItsBlocksIsAnError(t *testing.T) {
 // directory in the place of the file fails for root too.
 func TestReplicaHaltsWhenItCannotWrite(t *testing.T) {
 	for name, c := range map[string]struct{ obstacle, want string }{
-		"state":         {filepath.Join(stateDir, hostFile+".new"), "save ledger state"},
+		"state":         {filepath.Join(stateDir, statefile.File+".new"), "save ledger state"},
 		"CometBFT vote": {votesFile, "engine has halted"},
 	} {
 		t.Run(name, func(t *testing.T) {

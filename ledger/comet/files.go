@@ -30,6 +30,7 @@ const (
 	votesFile     = "data/votes.json"
 	stateDir      = "state"
 	lightsDir     = "headers"
+	historyDir    = "history"
 )
 
 // fileBytesMax bounds what is read of a file that people may edit.
@@ -122,26 +123,4 @@ func (h *home) read(name string) ([]byte, error) {
 		err = fmt.Errorf("file of more than %d bytes", fileBytesMax)
 	}
 	return b, err
-}
-
-// writeSynced writes a file and waits until it is durable.
-func writeSynced(path string, b []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,7 +1,6 @@
 package comet
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,19 +33,6 @@ func FuzzParseGenesis(f *testing.F) {
 		}
 		if _, err := host.NewHost(g, rules(nil)); err != nil {
 			t.Errorf("no host starts from it: %v", err)
-		}
-	})
-}
-
-// A page of changes is read to its last whole change, at most as many as were asked for.
-func FuzzReadChanges(f *testing.F) {
-	f.Add(bytes.Repeat([]byte{1}, 3*host.ChangeBytes), uint64(2))
-	f.Add(bytes.Repeat([]byte{1}, host.ChangeBytes+5), uint64(9))
-	f.Add([]byte{}, uint64(1)<<63)
-	f.Fuzz(func(t *testing.T, b []byte, limit uint64) {
-		want := min(uint64(len(b)/host.ChangeBytes), limit)
-		if list := readChanges(b, limit); uint64(len(list)) != want {
-			t.Errorf("%d changes from %d bytes, want %d", len(list), len(b), want)
 		}
 	})
 }

@@ -109,7 +109,7 @@ func (r *Replica) fetchHost(ctx context.Context, c *Client, endpoint string) (*h
 	if err != nil {
 		return nil, 0, err
 	}
-	h, err := host.RestoreHost(b, r.app.store.rules)
+	h, err := host.RestoreHost(b, r.app.store.Rules)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", endpoint, err)
 	}
@@ -248,7 +248,7 @@ func (h *home) withStores(f func(*cmtstore.BlockStore, sm.Store) error) (err err
 func (a *app) restore(h *host.Host) error {
 	a.hostMu.Lock()
 	defer a.hostMu.Unlock()
-	if err := a.store.save(h); err != nil {
+	if err := a.store.Save(h); err != nil {
 		return err
 	}
 	a.host, a.hash = h, h.Hash()
