@@ -50,6 +50,9 @@ type openCase struct {
 	verify verification
 	argue  argument
 	asked  asking
+
+	vouchers docket.Vouchers
+	blindMs  uint64 // when filters were found to lack
 }
 
 // asking is a question to peers that is repeated.
@@ -166,14 +169,16 @@ func (m *Machine) openCase(c dispute.Check) *openCase {
 // nameCases looks for the commitments of the cases among those that are known.
 func (m *Machine) nameCases() {
 	for _, cs := range m.cases {
-		if cs.known || !m.concerns(cs) && m.blind(cs.Round) {
+		rs, blind := m.find(cs.Round), m.blind(cs.Round)
+		if cs.known || rs == nil || blind && !m.concerns(cs) {
 			continue
 		}
-		rs := m.find(cs.Round)
-		if rs == nil {
-			continue
+		var c *candidate
+		if blind {
+			c = m.vouched(rs, cs)
+		} else {
+			c = m.selected(rs, cs.Member)
 		}
-		c := m.selected(rs, cs.Member)
 		for k := 0; c == nil && !m.tells(rs) && k < len(rs.known.Of(cs.Member)); k++ {
 			if o := &rs.known.Of(cs.Member)[k]; cs.about(o.commitment) {
 				c = o
@@ -207,6 +212,9 @@ func (cs *openCase) about(c *dispute.Commitment) bool {
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := &ev.Signed.Commitment
 	cs := m.caseOf[Share{Round: c.Round, Member: c.Member}]
+	if r, ok := m.attestedIn(c.Round); cs != nil && ok && cs.vouchers.Add(m.state, r, ev.From, ev.ID) {
+		m.unread = true
+	}
 	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
 		m.unretained = true
@@ -238,7 +246,11 @@ func (m *Machine) askFor(cs *openCase) {
 	if cs.spans == nil {
 		m.do(AskSpans{Hash: cs.share, To: to})
 	}
-	if !cs.known {
+	switch {
+	case cs.known:
+	case m.blind(cs.Round):
+		m.askVouchers(cs)
+	default:
 		m.do(AskCommitments{Round: cs.Round, Of: []coordinator.Member{cs.Member}, To: to})
 	}
 }

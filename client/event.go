@@ -72,7 +72,8 @@ type Kept struct {
 type CommitmentReceived struct {
 	Signed *dispute.Signed
 	Signer key.Public
-	ID     wire.Hash // of the commitment
+	ID     wire.Hash  // of the commitment
+	From   key.Public // who answered AskCommitments with it, if one did
 }
 
 // SpansReceived brings the spans that, says a peer, a member was given. The machine checks their

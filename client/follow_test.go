@@ -39,8 +39,8 @@ func (f *followTest) config(c Config) Config {
 
 // newFollowers returns a network of 24 with 4 witnesses. With an even seed they watch the run
 // lightly.
-func newFollowers(t *testing.T, overlap uint8, seed uint64) *network {
-	net := newNetwork(t, 24, overlap, 12, seed, func(c *coordinator.Config) { c.Witnesses = 4 })
+func newFollowers(t *testing.T, overlap uint8, seed uint64, adjust ...func(*coordinator.Config)) *network {
+	net := newNetwork(t, 24, overlap, 12, seed, append(adjust, func(c *coordinator.Config) { c.Witnesses = 4 })...)
 	net.follow = &followTest{
 		made:   map[coordinator.Round]map[key.Public]Update{},
 		names:  func(_ *peer, _ coordinator.Round, u Update) (Update, bool) { return u, true },

@@ -11,12 +11,13 @@ import (
 // Watch asks for light states, which lack the filters of witnesses' reports, for these with
 // StateChanged.Reports, or for whole ones again. It ends in StateChanged.
 //
-// Only a member that names the results of others needs filters: to attest, to check, to write a
-// checkpoint, to apply payloads. One that is elected makes them again, of the commitments and the
-// reports, and watches whole states if it cannot: it lacks commitments, or witnesses lie. A member
-// that follows names its own result alone, which is the one that it has signed if it was accepted.
-// If lying witnesses have it in no filter, the members that attest let its next result begin from
-// any state (lineage.go), so it loses nothing by taking its own.
+// Only a member that names the results of others needs filters: to attest, to write a checkpoint,
+// to apply payloads. One that is elected makes them again, of the commitments and the reports, and
+// watches whole states if it cannot: it lacks commitments, or witnesses lie. One that checks a
+// result asks those who attested it. A member that follows names its own result alone, which is the
+// one that it has signed if it was accepted. If lying witnesses have it in no filter, the members
+// that attest let its next result begin from any state (lineage.go), so it loses nothing by taking
+// its own.
 type Watch struct{ Light, Reports bool }
 
 func (Watch) action() {}
@@ -110,6 +111,33 @@ func (rs *results) first(i coordinator.Member) (id wire.Hash, ok bool) {
 	return id, false
 }
 
+// vouched returns what selected does of a case without filters: the only known commitment, if a
+// quorum of those who attested it show it. If another one were accepted, an honest one of these
+// would have it, too. The own result is the one that was signed.
+func (m *Machine) vouched(rs *results, cs *openCase) *candidate {
+	r, _ := m.attestedIn(cs.Round)
+	list := rs.known.Of(cs.Member)
+	if len(list) != 1 || cs.Member != m.member.index && !cs.vouchers.Agree(r.Quorum(), list[0].id) {
+		return nil
+	}
+	return &list[0]
+}
+
+// askVouchers asks those who attested the share of a case for the commitment to it. If too few
+// answer in time, the member watches whole states.
+func (m *Machine) askVouchers(cs *openCase) {
+	if cs.blindMs == 0 {
+		cs.blindMs = max(m.now, 1)
+	}
+	if m.reached(cs.blindMs + min(m.run.RoundTrainMs, m.run.VerifyMs)/reportsPart) {
+		m.wholeTo = m.state.Round() + 1
+	}
+	r, _ := m.attestedIn(cs.Round)
+	for _, to := range cs.vouchers.Ask(m.state, r, m.cfg.Self, uint32(m.member.index)+cs.asked.times*r.Quorum()) {
+		m.do(AskCommitments{Round: cs.Round, Of: []coordinator.Member{cs.Member}, To: to})
+	}
+}
+
 // decideWatch asks for the states that this member needs.
 func (m *Machine) decideWatch() {
 	light := m.cfg.Light && !m.needsWhole()
@@ -128,11 +156,6 @@ func (m *Machine) needsWhole() bool {
 	}
 	if m.state.Phase() == coordinator.Cooldown && m.state.Checkpointer(self) {
 		return true
-	}
-	for _, cs := range m.duties {
-		if !cs.known && m.concerns(cs) {
-			return true
-		}
 	}
 	r, ok := m.state.At(now)
 	if !ok {

@@ -9,6 +9,9 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/change"
+	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/key"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // lightWatch is what a peer's watch of the run shows it.
@@ -181,6 +184,139 @@ func TestALoneMemberWaitsForNoFilters(t *testing.T) {
 		}
 		if took[1] > took[0]+5*stepMs {
 			t.Errorf("overlap %d: the run took %d ms with light states, %d with whole ones", overlap, took[1], took[0])
+		}
+	}
+}
+
+// Members that check results need no whole states for that: those who attested these name the
+// commitments.
+func TestChecksNeedNoWholeStates(t *testing.T) {
+	for overlap := range uint8(2) {
+		var turns [2]int
+		for i, adjust := range []func(*coordinator.Config){func(*coordinator.Config) {}, half} {
+			net := newFollowers(t, overlap, 2, adjust)
+			net.run(200_000, net.finished)
+			everybodyAgrees(t, net)
+			for _, p := range net.peers {
+				turns[i] += p.watch.whole
+			}
+			drawn, passed := net.state.ChecksDrawn()
+			t.Logf("overlap %d: of %d checks %d passed, %d turns to whole states", overlap, drawn, passed, turns[i])
+			if i == 1 && (drawn < 100 || passed+12 < drawn) || len(net.convicted()) > 0 {
+				t.Errorf("overlap %d: of %d checks %d passed, convicted were %s", overlap, drawn, passed, net.convicted())
+			}
+		}
+		if turns[1] > turns[0] {
+			t.Errorf("overlap %d: %d turns to whole states with checks, %d without", overlap, turns[1], turns[0])
+		}
+	}
+}
+
+// Those who watch the run lightly convict all cheats, too, and nobody else.
+func TestLightVerifiersConvict(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cheat   func(*peer)
+		offence dispute.Offence
+	}{
+		{"a liar", func(p *peer) { p.lies = true }, dispute.WrongResult},
+		{"a slanderer", func(p *peer) { p.slanders = true }, dispute.FalseAccusation},
+		{"an equivocator", func(p *peer) { p.equivocate = true }, dispute.Equivocated},
+		{"a miser", func(p *peer) { p.miser = true }, dispute.NotServing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net := newFollowers(t, 1, 2, half, func(cfg *coordinator.Config) { cfg.TotalSteps = 600 })
+			bad := net.peers[3]
+			c.cheat(bad)
+			net.run(400_000, func() bool { return bad.expelled != nil })
+			if got, want := net.convicted(), []string{"peer 3 of " + c.offence.String()}; !slices.Equal(got, want) {
+				t.Errorf("convicted were %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// An author shows another commitment to whoever checks its result, and so do a third of those who
+// attested it. The verifier takes the one that a quorum shows. Seeing two, it watches whole states.
+func TestLightVerifiersTakeTheAcceptedCommitment(t *testing.T) {
+	for _, name := range []string{"honest", "liars", "silent", "restarted"} {
+		c := newCrowd(t, 1000, 10)
+		before, list := c.snapshot(), c.commitments(c.initial)
+		c.close(c.initial, c.initial, list)
+		next := wire.Sum("the parameters of round 2")
+		c.close(next, c.initial, c.commitments(next))
+		attested, _ := c.state.At(1)
+		now, _ := c.state.At(c.state.Round())
+		checks := c.state.Checks()
+		k := slices.IndexFunc(checks, func(k dispute.Check) bool {
+			last, _ := c.state.At(now.Number() - 1)
+			return k.Round == 1 && !now.Elected(k.Verifier) && !last.Elected(k.Verifier) && !attested.Elected(k.Verifier)
+		})
+		check := checks[k]
+		m := New(Config{Self: c.keys[check.Verifier], PayloadMax: 1000, Update: 5000, UpdateMax: 10_000, Light: true})
+		light := c.snapshot()
+		s, err := coordinator.Open(change.Of(light.State, true).State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		light.State, light.Light = s, true
+		if name == "restarted" {
+			before = light
+		}
+		// The verifier waits until its own share is trained.
+		asked, whole := map[key.Public]bool{}, false
+		step := func(events ...Event) {
+			for _, a := range m.Step(c.env.NowMs, events...) {
+				switch a := a.(type) {
+				case AskCommitments:
+					if len(a.Of) == 1 && a.Of[0] == check.Member && a.Round == 1 {
+						asked[a.To] = true
+					}
+				case Watch:
+					whole = !a.Light
+				}
+			}
+		}
+		step(before)
+		step(Loaded{Known: true, Params: c.initial})
+		step(light)
+		cs := m.caseOf[Share{Round: check.Round, Member: check.Member}]
+		if len(asked) != int(attested.Quorum()) || whole {
+			t.Fatalf("%s: %d are asked, want %d; whole states are watched: %t", name, len(asked), attested.Quorum(), whole)
+		}
+		shown := uint32(0)
+		for who := range asked {
+			if i := c.member(who); !attested.Elected(i) {
+				t.Errorf("%s: member %d is asked, which did not attest the result", name, i)
+			}
+			commitment := list[check.Member]
+			if shown++; name == "liars" && shown <= (attested.Quorum()-1)/2 {
+				commitment.State = wire.Sum("made for the check")
+			}
+			if name == "silent" && shown == 1 {
+				continue
+			}
+			if cs.known {
+				t.Errorf("%s: it believes %d of %d", name, shown-1, attested.Quorum())
+			}
+			// What its author says counts for nothing, however often.
+			for _, from := range []key.Public{who, c.keys[check.Member], {}} {
+				step(CommitmentReceived{Signed: &dispute.Signed{Commitment: commitment}, Signer: c.keys[check.Member], ID: commitment.ID(), From: from})
+			}
+		}
+		if right := name == "honest" || name == "restarted"; cs.known != right || right && cs.signed.Commitment != list[check.Member] {
+			t.Errorf("%s: the commitment is known: %t", name, cs.known)
+		}
+		if name == "liars" && len(m.frauds) != 1 {
+			t.Errorf("%s: %d frauds were found", name, len(m.frauds))
+		}
+		c.env.NowMs += max(c.state.Config().RoundTrainMs/reportsPart, reAskMs)
+		step(Tick{})
+		if right := name == "honest" || name == "restarted"; whole == right {
+			t.Errorf("%s: whole states are watched: %t", name, whole)
+		}
+		if name == "silent" && len(asked) != int(attested.Quorum())+1 {
+			t.Errorf("%s: %d are asked, want one more", name, len(asked))
 		}
 	}
 }

@@ -418,8 +418,9 @@ func (p *peer) ask(a AskCommitments) {
 	}
 	for _, k := range q.known[a.Round] {
 		for _, i := range a.Of {
-			if k.signed.Commitment.Member == i && p.keep(k) {
-				p.feed(CommitmentReceived{Signed: &k.signed, Signer: k.author, ID: k.signed.Commitment.ID()})
+			if k.signed.Commitment.Member == i {
+				p.keep(k)
+				p.feed(CommitmentReceived{Signed: &k.signed, Signer: k.author, ID: k.signed.Commitment.ID(), From: a.To})
 			}
 		}
 	}

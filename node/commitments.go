@@ -17,10 +17,10 @@ func (n *Node) checked(data []byte) (*gossip.Authored, bool) {
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for
 // others.
-func (n *Node) received(a *gossip.Authored) { n.take(a, false) }
+func (n *Node) received(a *gossip.Authored) { n.take(a, key.Public{}, false) }
 
-// take is received; fresh says that this one was kept just now.
-func (n *Node) take(a *gossip.Authored, fresh bool) {
+// take is received; from has shown it on a question, fresh says that it was kept just now.
+func (n *Node) take(a *gossip.Authored, from key.Public, fresh bool) {
 	if n.height == 0 || n.ctx.Err() != nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (n *Node) take(a *gossip.Authored, fresh bool) {
 			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.ID,
 		})
 	}
-	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID})
+	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID, From: from})
 }
 
 // unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.

@@ -70,12 +70,12 @@ func (p *peers) publish(round coordinator.Round, a *gossip.Authored, to []key.Pu
 }
 
 func (p *peers) askCommitments(a client.AskCommitments) {
-	p.question(a.To, gossip.AppendQuestion(nil, a.Round, a.Of), p.answered)
+	p.question(a.To, gossip.AppendQuestion(nil, a.Round, a.Of), func(answer []byte) { p.answered(a.To, answer) })
 }
 
-// answered takes the answer to a question for commitments.
-func (p *peers) answered(answer []byte) {
-	answeredCommitments(answer, p.node.checked, p.node.received)
+// answered takes an answer to a question for commitments.
+func (p *peers) answered(from key.Public, answer []byte) {
+	answeredCommitments(answer, p.node.checked, func(a *gossip.Authored) { p.node.take(a, from, false) })
 }
 
 // answeredCommitments reads the answer to a question for commitments, up to the first that is not
@@ -111,7 +111,7 @@ func (p *peers) askOwn(round coordinator.Round, member coordinator.Member, to []
 		p.network.Ask(ctx, k, q, func(answer []byte, err error) {
 			p.node.cfg.Loop.Post(func() {
 				if err == nil {
-					p.answered(answer)
+					p.answered(k, answer)
 				}
 				heard = heard || err == nil || errors.Is(err, p2p.ErrRefused) // that it holds none
 				if open--; open == 0 {
@@ -295,7 +295,7 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if !h.Commitments.Put(a) {
 		return p2p.Ignore
 	}
-	h.node.cfg.Loop.Post(func() { h.node.take(a, true) })
+	h.node.cfg.Loop.Post(func() { h.node.take(a, key.Public{}, true) })
 	return p2p.Accept
 }
 
