@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	bucketmem "github.com/entrain-network/entrain/bucket/mem"
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Faults of stores cost windows, never agreement: whatever buckets do, all miners hold the same parameters in the end.
@@ -148,6 +150,58 @@ func TestOldWindowsAreRemoved(t *testing.T) {
 		if len(models) == 0 || len(models) > 5 {
 			t.Errorf("whole models of windows %v in the bucket of miner %d", models, i)
 		}
+	}
+}
+
+// Once a run has finished, a miner that leaves keeps the final parameters in its bucket and nothing
+// else: a member that was away takes them from there.
+func TestAfterARunOnlyItsModelStaysInBuckets(t *testing.T) {
+	w := newBucketWorld(t, 30, 2, func(cfg *coordinator.Config) { cfg.EpochMs = 60_000 })
+	for i := range 3 {
+		w.mine(i)
+	}
+	other := bucket.Name{Run: wire.Sum("another run", nil), Window: 1, Kind: bucket.KindReveal, Member: w.key(0).Public()}.Path()
+	own, err := w.stores.Open(place(0))
+	if err == nil {
+		err = own.Put(t.Context(), other, strings.NewReader("x"), 1, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until(10*time.Minute, func() bool { return w.state().Step() >= 10 })
+	w.crash(2)
+	w.until(30*time.Minute, w.finished)
+	w.agree(0, 1)
+	leave := func(i int) {
+		left := false
+		w.hosts[i].Stop(time.Millisecond, func() { left = true })
+		w.until(time.Minute, func() bool { return left })
+	}
+	leave(0)
+	leave(1)
+	w.mine(2)
+	w.agree(2)
+	leave(2)
+	indexes := 0
+	agreed, _ := w.state().Params()
+	for i := range 3 {
+		for _, k := range w.stores.Keys(place(i)) {
+			n, err := bucket.ParseName(k)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case n.Kind == bucket.KindIndex && n.Content == agreed:
+				indexes++
+			case k != other && n.Kind != bucket.KindPart:
+				t.Errorf("the bucket of miner %d still has %s of window %d", i, n.Kind, n.Window)
+			}
+		}
+	}
+	if indexes == 0 {
+		t.Error("no bucket has the final parameters")
+	}
+	if keys := w.stores.Keys(place(0)); !slices.Contains(keys, other) {
+		t.Errorf("an object of another run was removed: %v", keys)
 	}
 }
 

@@ -182,7 +182,7 @@ func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 			b.write(signed)
 		}
 	}
-	b.put("revealing", a.Round, bucket.KindReveal, a.Payload, body, func(err error) {
+	b.show(a, body, func(err error) {
 		b.revealed(a, body, err)
 		done(err)
 	})
@@ -318,7 +318,7 @@ func (b *buckets) entered(round coordinator.Round) {
 // tidy removes the own objects of all windows but the newest, and those that lead from the last
 // whole models to the newest parameters.
 func (b *buckets) tidy(keep coordinator.Round) {
-	n, round := b.node, b.node.state.Round()
+	round := b.node.state.Round()
 	if round <= keep {
 		return
 	}
@@ -334,16 +334,37 @@ func (b *buckets) tidy(keep coordinator.Round) {
 		}
 		return false
 	}
+	b.remove(round-keep, kept, func() {})
+}
+
+// remove removes the own objects of windows before one, except those that are kept.
+func (b *buckets) remove(before coordinator.Round, kept func(bucket.Name) bool, done func()) {
 	b.track(func(ended func()) func() {
-		return b.x.DeleteBefore(b.run(), round-keep, kept, putFor, func(deleted int, err error) {
+		return b.x.DeleteBefore(b.run(), before, kept, putFor, func(deleted int, err error) {
 			ended()
 			if err != nil {
-				n.note("removing old windows from the bucket: " + err.Error())
+				b.node.note("removing old windows from the bucket: " + err.Error())
 			} else if deleted > 0 {
-				n.observe(event.Tidied{Round: round - keep, Objects: uint64(deleted)})
+				b.node.observe(event.Tidied{Round: before, Objects: uint64(deleted)})
 			}
+			done()
 		})
 	})
+}
+
+// retire removes what nobody needs of a run that has finished, for as long as done waits. If the
+// run has a checkpoint of its last parameters, that is all but those; others may still fetch them.
+func (b *buckets) retire(done func()) {
+	s := b.node.state
+	saved, ok := s.LastCheckpoint()
+	params, at := s.Params()
+	if b.node.height == 0 || s.Phase() != coordinator.Finished || !ok || saved.Params != params {
+		done()
+		return
+	}
+	b.remove(s.Round()+1, func(o bucket.Name) bool {
+		return (o.Kind == bucket.KindIndex || o.Kind == bucket.KindPart) && o.Window+baseSlack >= at
+	}, done)
 }
 
 // baseSlack is how many windows after a model's own the state may first show its checkpoint.

@@ -1,7 +1,10 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,9 +40,11 @@ func TestAMinerWhoseBucketTakesNothingLeavesAndComesBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault bucketmem.Faults
 		says  string
+		after coordinator.Round // rounds until it says so
 	}{
-		"full":    {bucketmem.Faults{Full: true}, "no room"},
-		"refuses": {bucketmem.Faults{Refuse: true}, "refuses access"},
+		"full":    {bucketmem.Faults{Full: true}, "no room", 2},
+		"refuses": {bucketmem.Faults{Refuse: true}, "refuses access", 2},
+		"closed":  {bucketmem.Faults{Closed: true}, "--bucket-read", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := stakedMiners(t, 60)
@@ -47,7 +52,7 @@ func TestAMinerWhoseBucketTakesNothingLeavesAndComesBack(t *testing.T) {
 			w.stores.Break(place(2), c.fault)
 			at := w.state().Round()
 			w.until(10*time.Minute, func() bool { return w.notes(2, c.says) > 0 })
-			if now := w.state().Round(); now > at+2 {
+			if now := w.state().Round(); now > at+c.after {
 				t.Errorf("it said so in round %d, and the fault is of round %d", now, at)
 			}
 			w.until(10*time.Minute, func() bool { return w.member(2).Status == coordinator.StatusWithdrawn })
@@ -66,6 +71,68 @@ func TestAMinerWhoseBucketTakesNothingLeavesAndComesBack(t *testing.T) {
 				t.Errorf("it lost tokens: %d are its stake, and %d in its purse", m.Stake, w.purse(2))
 			}
 		})
+	}
+}
+
+// unreached is what a bucket is that does not answer.
+type unreached struct{ bucket.Store }
+
+func (unreached) Get(context.Context, string, int64, int64) ([]byte, bucket.Object, error) {
+	return nil, bucket.Object{}, &bucket.Error{Op: "get", Kind: bucket.ErrUnreachable}
+}
+
+// readsAllBut has a miner read all buckets but one.
+func (w *world) readsAllBut(i int, when func() bool) func(*Config) {
+	return func(c *Config) {
+		open := func(l bucket.Location) (bucket.Store, error) {
+			s, err := w.stores.Open(l)
+			if err == nil && l.Bucket == place(i).Bucket {
+				s = switched{s, unreached{s}, when}
+			}
+			return s, err
+		}
+		c.Bucket.Exchange = bucket.NewExchange(c.Loop, c.Bucket.Exchange.Writer(), bucket.NewReader(open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
+	}
+}
+
+// switched reads from another store when it shall.
+type switched struct {
+	bucket.Store
+	other bucket.Store
+	when  func() bool
+}
+
+func (s switched) Get(ctx context.Context, key string, offset, n int64) ([]byte, bucket.Object, error) {
+	if s.when() {
+		return s.other.Get(ctx, key, offset, n)
+	}
+	return s.Store.Get(ctx, key, offset, n)
+}
+
+// A miner whose bucket only others cannot read leaves before it pays, and says why.
+func TestAMinerThatOnlyOthersCannotReadLeavesBeforeItPays(t *testing.T) {
+	for _, missedMax := range []uint8{1, 2, 3} {
+		var apart atomic.Bool
+		w := newBucketWorld(t, 40, 3, staked, func(cfg *coordinator.Config) { cfg.MinMembers, cfg.MissedMax = 2, missedMax })
+		var failed error
+		h := w.mine(0, func(c *Config) { c.Stake = worldStake })
+		h.cfg.Failed = func(err error) {
+			failed = err
+			h.Stop(3*time.Second, func() {})
+		}
+		for i := 1; i < 4; i++ {
+			w.mine(i, func(c *Config) { c.Stake = worldStake }, w.readsAllBut(0, apart.Load))
+		}
+		w.until(10*time.Minute, func() bool { return w.results(0) >= 3 })
+		apart.Store(true)
+		w.until(20*time.Minute, w.finished)
+		var unread *UnreadError
+		if !errors.As(failed, &unread) || !strings.Contains(unread.At, place(0).Bucket) {
+			t.Errorf("missed_max %d: it ended with: %v", missedMax, failed)
+		}
+		if m := w.member(0); m.Status != coordinator.StatusWithdrawn || m.Stake+w.purse(0) != purse {
+			t.Errorf("missed_max %d: it is %s, with a stake of %d and %d in its purse", missedMax, m.Status, m.Stake, w.purse(0))
+		}
 	}
 }
 

@@ -77,9 +77,16 @@ func (n *Node) end() {
 	n.stopped = true
 	n.saveNow(func() {
 		n.cancel()
-		if err := n.exchange.close(); err != nil {
-			n.note("leaving the others: " + err.Error())
+		leave := func() {
+			if err := n.exchange.close(); err != nil {
+				n.note("leaving the others: " + err.Error())
+			}
+			n.onStop()
 		}
-		n.onStop()
+		if b, ok := n.exchange.(*buckets); ok {
+			b.retire(leave)
+		} else {
+			leave()
+		}
 	})
 }

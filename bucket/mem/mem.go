@@ -32,6 +32,7 @@ type Faults struct {
 	Silent  bool          // nothing is ever answered
 	Refuse  bool          // the credentials are no longer valid
 	Full    bool          // puts find no room
+	Closed  bool          // what is announced, without credentials, reads nothing
 	Endless bool          // listings never end
 
 	// Serve, if not nil, replaces the answer to a read of a key, for lies of other kinds. It
@@ -164,7 +165,7 @@ func (s *store) begin(ctx context.Context, op, key string) (*contents, error) {
 		return nil, s.fault(op, key, kind, nil)
 	}
 	switch {
-	case f.Refuse:
+	case f.Refuse, f.Closed && s.at.AccessKey == "":
 		return nil, s.fault(op, key, bucket.ErrRefused, nil)
 	case fails:
 		return nil, s.fault(op, key, bucket.ErrUnreachable, errors.New("the connection is cut"))
