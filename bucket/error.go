@@ -10,16 +10,26 @@ import (
 // The reasons for a failure. Errors of this package are *[Error] and match one of these by
 // errors.Is.
 var (
-	ErrMissing     = errors.New("no such object")
-	ErrExists      = errors.New("the object already exists")
-	ErrLied        = errors.New("the bytes are not what the name says")
-	ErrTooLarge    = errors.New("the object is larger than allowed")
-	ErrSlow        = errors.New("no complete answer in time")
-	ErrRefused     = errors.New("the store refuses access: check the credentials, the policy and the name of the bucket")
-	ErrUnreachable = errors.New("the server does not answer like an S3 store")
-	ErrFull        = errors.New("the store has no room for it: free some space there")
-	ErrForbidden   = errors.New("the address is not on the public internet")
+	ErrMissing           = errors.New("no such object")
+	ErrExists            = errors.New("the object already exists")
+	ErrLied              = errors.New("the bytes are not what the name says")
+	ErrTooLarge          = errors.New("the object is larger than allowed")
+	ErrSlow              = errors.New("no complete answer in time")
+	ErrRefused           = errors.New("the store refuses access: check the credentials, the policy and the name of the bucket")
+	ErrClock       error = wrongClock{} // an ErrRefused
+	ErrUnreachable       = errors.New("the server does not answer like an S3 store")
+	ErrFull              = errors.New("the store has no room for it: free some space there")
+	ErrForbidden         = errors.New("the address is not on the public internet")
 )
+
+// wrongClock is the type of ErrClock.
+type wrongClock struct{}
+
+func (wrongClock) Error() string {
+	return "the store refuses access, because this machine's clock or its own is wrong: set it (timedatectl set-ntp true)"
+}
+
+func (wrongClock) Is(target error) bool { return target == ErrRefused }
 
 // hashDigits is the length of a hash in a key.
 const hashDigits = 64

@@ -171,6 +171,7 @@ func TestFaultsOfTheWay(t *testing.T) {
 	}{
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, bucket.ErrUnreachable, 3},
 		{"is full", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInsufficientStorage) }, bucket.ErrFull, 1},
+		{"has another clock", refuses(403, "RequestTimeTooSkewed", "the difference is too large"), bucket.ErrClock, 1},
 		{"has no quota left", refuses(403, "QuotaExceeded", "denied due to quota exceeded"), bucket.ErrFull, 1}, // versitygw, Ceph
 		{"has no quota left, as MinIO says", refuses(400, "XMinioAdminBucketQuotaExceeded", "Bucket quota exceeded"), bucket.ErrFull, 1},
 		{"fills up", refuses(500, "InternalError", "cause(no space left on device)"), bucket.ErrFull, 1}, // MinIO

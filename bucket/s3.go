@@ -268,6 +268,8 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 	}
 	e.Cause = fmt.Errorf("%d %.60q %.200q", answer.StatusCode, answer.Code, answer.Message)
 	switch code := answer.StatusCode; {
+	case answer.Code == "RequestTimeTooSkewed" || answer.Code == "RequestExpired":
+		e.Kind, e.Cause = ErrClock, nil
 	case answer.Code == "NoSuchBucket":
 		e.Kind = ErrRefused
 	case code == http.StatusNotFound:

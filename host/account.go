@@ -42,10 +42,10 @@ func (a *accounts) find(k key.Public) (int, bool) {
 // chain knows the sender for more than its transactions; such keys always have a place.
 func (a *accounts) admit(t *Tx, nowMs uint64, known func() bool) error {
 	if t.ExpiresMs <= nowMs {
-		return refuse(CodeExpired, "expired at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
+		return refuse(CodeExpired, "by the chain's time ", (nowMs-t.ExpiresMs)/1000, " s ago")
 	}
 	if t.ExpiresMs-nowMs > TxLifetimeMs {
-		return refuse(CodeExpiresLate, "expires at ", t.ExpiresMs, ", it is ", nowMs, " (milliseconds since 1970)")
+		return refuse(CodeExpiresLate, "by the chain's time in ", (t.ExpiresMs-nowMs)/1000, " s, at most ", uint64(TxLifetimeMs/1000), " s are allowed")
 	}
 	i, ok := a.find(t.Sender)
 	if !ok {

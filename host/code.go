@@ -85,7 +85,7 @@ func codeTexts() [CodeClock + 1]string {
 		CodeTooLarge:     "transaction too large",
 		CodeWrongChain:   "transaction is for another chain",
 		CodeBadSignature: "wrong signature",
-		CodeExpired:      "transaction has expired",
+		CodeExpired:      "transaction has expired: is this machine's clock right?",
 		CodeExpiresLate:  "transaction expires too far in the future: is this machine's clock right?",
 		CodeReplayed:     "nonce was used before",
 		CodeAccountsFull: "too many keys in use, try again later",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -98,8 +99,12 @@ func TestRefusedTransactionsAreNotTaken(t *testing.T) {
 	} {
 		before := c.host.Append(nil)
 		c.host.Begin(Block{Height: c.height, TimeMs: now, Seed: c.host.Seed()})
-		if got := CodeOf(c.host.Deliver(tx.b)); got != tx.want || got.Taken() {
+		err := c.host.Deliver(tx.b)
+		if got := CodeOf(err); got != tx.want || got.Taken() {
 			t.Errorf("%s: got %v, want %v", tx.name, got, tx.want)
+		}
+		if timed := tx.want == CodeExpired || tx.want == CodeExpiresLate; timed && !strings.Contains(err.Error(), "is this machine's clock right") {
+			t.Errorf("%s: %v", tx.name, err)
 		}
 		c.host.Commit()
 		if !bytes.Equal(c.host.Append(nil), before) {

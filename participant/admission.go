@@ -94,15 +94,24 @@ func (a Applicant) Obstacles(ctx context.Context, client ledger.Chain, on onchai
 		list = append(list, Obstacle{Kind: obstacleFees, Reason: fmt.Sprintf("fees and rent take %.3f SOL to begin with: %s, the key's account, has %.3f; send it some",
 			float64(solana.MemberLamports)/1e9, account.Address, float64(account.Lamports)/1e9)})
 	}
-	if skew, err := a.Skew(ctx); err == nil && (skew > skewMax || skew < -skewMax) {
-		side := "ahead"
-		if skew < 0 {
-			side = "behind"
-		}
-		list = append(list, Obstacle{Kind: ObstacleClock, Reason: fmt.Sprintf("this machine's clock is %s %s of the chain's, more than %s: what it signs would be refused as expired or too early; set the clock (timedatectl set-ntp true)",
-			skew.Abs().Round(time.Second), side, skewMax)})
+	if err := wrongClock(ctx, a.Skew); err != nil {
+		list = append(list, Obstacle{Kind: ObstacleClock, Reason: err.Error()})
 	}
 	return list, nil
+}
+
+// wrongClock returns an error if the chain would refuse what this machine signs.
+func wrongClock(ctx context.Context, of func(context.Context) (time.Duration, error)) error {
+	skew, err := of(ctx)
+	if err != nil || skew.Abs() <= skewMax {
+		return nil
+	}
+	side := "ahead of"
+	if skew < 0 {
+		side = "behind"
+	}
+	return fmt.Errorf("this machine's clock is %s %s the chain's, more than %s: what it signs would be refused as expired or too early; set the clock (timedatectl set-ntp true), or if it is right, tell who runs the chain",
+		skew.Abs().Round(time.Second), side, skewMax)
 }
 
 // unlisted returns an obstacle if the run's owner keeps a list without the applicant.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,26 @@ func TestTwoReplicasInOneDirectoryAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, second.Run(t.Context()), "does another process run this chain")
+}
+
+// CometBFT sleeps until a genesis in the future, and neither answers nor ends meanwhile.
+func TestAReplicaWhoseClockIsBehindItsChainSaysSo(t *testing.T) {
+	dir := replicaDir(t, Options{})
+	path := filepath.Join(dir, genesisFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := `"genesis_time": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"`
+	b = regexp.MustCompile(`"genesis_time": "[^"]*"`).ReplaceAll(b, []byte(later))
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(dir, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, r.Run(t.Context()), "ahead of this machine's clock", "timedatectl")
 }
 
 func TestInitKeepsWhatIsThere(t *testing.T) {

@@ -189,12 +189,21 @@ func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err er
 		Blocks: e.node.BlockStore(), States: sm.NewStore(e.dbs["state"], sm.StoreOptions{DiscardABCIResponses: true}),
 		Dir: filepath.Join(r.home.dir, lightsDir), Chain: r.Chain(),
 	}
+	first := r.home.genesis.GenesisTime
 	if last := e.lights.Blocks.LoadBlockMeta(e.lights.Blocks.Height()); last != nil {
+		first = last.Header.Time
 		r.app.hub.confirm(wire.Hash(last.Header.AppHash), uint64(last.Header.Height))
 	}
 	r.app.lights.Store(e.lights)
+	if ahead := time.Until(first); ahead > clockSlack { // CometBFT would wait, and answer nobody
+		return fmt.Errorf("the chain is at %s, %s ahead of this machine's clock: set the clock (timedatectl set-ntp true); if it is right now and was wrong before, start again then",
+			first.UTC().Format(time.RFC3339), ahead.Round(time.Second))
+	}
 	return e.node.Start()
 }
+
+// clockSlack is how far the clock of a replica's machine may be behind its chain's.
+const clockSlack = time.Minute
 
 // behindMost is how many blocks a replica may lack and be current: votes on the next ones are under
 // way.
