@@ -2,7 +2,6 @@ package participant
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +96,10 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	case s.Config().Validators == 0:
 		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.Target.Run)
 	}
-	if err := cmp.Or(wrongClock(ctx, onchain.ClockSkew(o.Endpoints)), o.seat(ctx, client, on)); err != nil {
+	if err := wrongClock(ctx, onchain.ClockSkew(o.Endpoints)); err != nil {
+		return nil, err
+	}
+	if err := o.seat(ctx, client, on); err != nil {
 		return nil, err
 	}
 	at, err := o.Target.DataOf(o.Data, on, o.Endpoints)
