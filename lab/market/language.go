@@ -19,7 +19,7 @@ const followers = 4
 // Read implements engine.Source.
 func (l language) Read(i uint64, dst []uint32) error {
 	random := prng.New(wire.Sum("entrain/market-language", wire.AppendU64(nil, l.from+i)), "sequence")
-	vocab := uint64(Model.Vocab)
+	vocab := uint64(Model.Vocab) // all models have it
 	before, word := random.Uint64n(vocab), random.Uint64n(vocab)
 	for k := range dst {
 		dst[k] = uint32(word)

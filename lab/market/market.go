@@ -56,9 +56,10 @@ type Miner struct {
 type Config struct {
 	Miners     []Miner
 	Validators []Judge
-	Steps      uint32 // training windows: 40
-	Period     uint32 // windows of a scoring period: 8
-	Share      uint32 // sequences of a miner's share: 8
+	Model      llama.Config // [Model]
+	Steps      uint32       // training windows: 40
+	Period     uint32       // windows of a scoring period: 8
+	Share      uint32       // sequences of a miner's share: 8
 	// Compression and Leaf are options of the slice codec: 8 and 64, for a model of about 20,000
 	// weights.
 	Compression, Leaf uint32
@@ -97,6 +98,9 @@ func (c *Config) fill() {
 	if c.Rate == 0 {
 		c.Rate = 4e-3
 	}
+	if c.Model == (llama.Config{}) {
+		c.Model = Model
+	}
 }
 
 // The emission of a period, and the validators' part of it.
@@ -105,7 +109,7 @@ const (
 	ValidatorPercent = 20
 )
 
-// The model is small, so that hundreds of windows take seconds.
+// Model is small, so that hundreds of windows take seconds.
 var Model = llama.Config{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 24, Theta: 10000, Eps: 1e-5}
 
 const (
@@ -174,7 +178,7 @@ func New(ctx context.Context, cfg Config) (*Market, error) {
 func (m *Market) make() (err error) {
 	cfg := m.cfg
 	m.run = engine.Run{
-		Model: Model, Data: language{}, HeldOut: language{from: 1 << 62}, HeldOutSequences: heldOut, Sequence: sequence,
+		Model: cfg.Model, Data: language{}, HeldOut: language{from: 1 << 62}, HeldOutSequences: heldOut, Sequence: sequence,
 		Codec:    slice.Config{Compression: cfg.Compression, Leaf: cfg.Leaf, Decay: 1, WeightDecay: 0.1, ClipNorm: 1},
 		Schedule: optim.Schedule{Kind: optim.Cosine, Base: cfg.Rate, WarmupSteps: cfg.Steps / 10, Steps: cfg.Steps, Final: cfg.Rate / 10},
 	}
@@ -182,7 +186,7 @@ func (m *Market) make() (err error) {
 		return err
 	}
 	m.engine = judging{m.engine, map[wire.Hash]engine.Gradient{}}
-	m.initial = llama.Init(Model, wire.Sum("entrain/market", cfg.Seed[:]))
+	m.initial = llama.Init(cfg.Model, wire.Sum("entrain/market", cfg.Seed[:]))
 	if cfg.Verification > 0 {
 		if err := m.verified(); err != nil {
 			return err

@@ -9,12 +9,20 @@ import (
 	"github.com/entrain-network/entrain/bucket"
 	scores "github.com/entrain-network/entrain/coordinator/score"
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/score"
 	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
+// small has a quarter of the weights of Model, which is as good where what is looked at does not
+// depend on how much a model learns.
+var small = llama.Config{Vocab: 64, Hidden: 16, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 16, FFN: 32, Context: 24, Theta: 10000, Eps: 1e-5}
+
 func begin(t *testing.T, cfg Config) *Market {
 	t.Helper()
+	if cfg.Model == (llama.Config{}) {
+		cfg.Model = small
+	}
 	m, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

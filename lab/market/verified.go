@@ -27,8 +27,8 @@ func (m *Market) verified() error {
 	s := spec.Default(all.Kinds())
 	s.Name, s.Steps = runName, m.cfg.Steps
 	s.Model = spec.Model{
-		Preset: "nano", Vocab: Model.Vocab, Hidden: Model.Hidden, Layers: Model.Layers, Heads: Model.Heads, KVHeads: Model.KVHeads,
-		HeadDim: Model.HeadDim, FFN: Model.FFN, Context: Model.Context, Theta: Model.Theta, Eps: Model.Eps, Head: "own", Seed: "market",
+		Preset: "nano", Vocab: m.cfg.Model.Vocab, Hidden: m.cfg.Model.Hidden, Layers: m.cfg.Model.Layers, Heads: m.cfg.Model.Heads, KVHeads: m.cfg.Model.KVHeads,
+		HeadDim: m.cfg.Model.HeadDim, FFN: m.cfg.Model.FFN, Context: m.cfg.Model.Context, Theta: m.cfg.Model.Theta, Eps: m.cfg.Model.Eps, Head: "own", Seed: "market",
 	}
 	s.Data = spec.Data{Manifest: wire.Sum("entrain/market-manifest").String(), Sequence: sequence, Seed: "market"}
 	s.Exchange = spec.Exchange{Kind: spec.ExchangeBucket, WindowBlocks: windowBlocks}

@@ -152,7 +152,7 @@ func TestResultsHiddenFromSome(t *testing.T) {
 func TestASlowMinerChecksOthers(t *testing.T) {
 	t.Parallel()
 	for _, percent := range []uint8{2, 5} {
-		m := begin(t, Config{Miners: append(honest(5), Miner{Slow: 2}), Validators: []Judge{{}}, Steps: 40, Verification: percent, Seed: wire.Hash{2}})
+		m := begin(t, Config{Miners: append(honest(5), Miner{Slow: 2}), Validators: []Judge{{}}, Steps: 40, Verification: percent, Seed: wire.Hash{2}, Model: Model})
 		r := finish(t, m)
 		drawn, passed := m.State().ChecksDrawn()
 		t.Logf("%d %%: %d of 40 results of the slow miner accepted, %d of another's; %d checks, %d passed", percent, r.Earners[5].Accepted, r.Earners[0].Accepted, drawn, passed)
