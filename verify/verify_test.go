@@ -8,6 +8,7 @@ import (
 
 	"github.com/entrain-network/entrain/bisect"
 	"github.com/entrain-network/entrain/coordinator/dispute"
+	"github.com/entrain-network/entrain/tests/campaign"
 	_ "github.com/entrain-network/entrain/tests/heap"
 	"github.com/entrain-network/entrain/trace"
 )
@@ -110,7 +111,7 @@ func convictLiars(t *testing.T, w *world, known map[string]bool, change func(wor
 			continue
 		}
 		taken[name] = true
-		if testing.Short() && i%5 > 0 || w.base != nil && !strings.Contains(name, "_proj") && !strings.Contains(name, "pieces") { // others are those of a whole model
+		if !campaign.Whole() && i%5 > 0 || w.base != nil && !strings.Contains(name, "_proj") && !strings.Contains(name, "pieces") { // others are those of a whole model
 			continue
 		}
 		liar := newLying(p, l)

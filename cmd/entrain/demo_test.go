@@ -21,6 +21,7 @@ import (
 
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/demo"
+	"github.com/entrain-network/entrain/tests/campaign"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -338,6 +339,7 @@ func TestDemoConvictsACheat(t *testing.T) {
 // One of two clients computes on a device: both hold the same parameters, and pass each other's results.
 func TestDemoMixesDevices(t *testing.T) {
 	t.Parallel()
+	campaign.Only(t)
 	needDevice(t)
 	args := tinyArgs(t, "1")
 	args[slices.Index(args, "--clients")+1] = "2"

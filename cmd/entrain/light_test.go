@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/entrain-network/entrain/tests/campaign"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -116,9 +117,7 @@ func (c counted) Read(b []byte) (int, error) {
 // parameters in the end, and no result is lost but those of the one that was killed.
 func TestFollowersWatchLightly(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("ten members, one of them killed, take half a minute")
-	}
+	campaign.Only(t)
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	dir := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/founding"
+	"github.com/entrain-network/entrain/tests/campaign"
 	"github.com/entrain-network/entrain/view"
 )
 
@@ -66,9 +67,7 @@ const slicedSteps = 10
 // and comes back: all hold the same parameters in the end, and receive parts of payloads.
 func TestSlicesBetweenProcesses(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("seven members, one of them killed, take half a minute")
-	}
+	campaign.Only(t)
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/lab/adversary"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/score"
+	"github.com/entrain-network/entrain/tests/campaign"
 	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
@@ -98,6 +99,7 @@ func TestCheatsEarnNothing(t *testing.T) {
 // the windows: the stale one begins as an honest one would.
 func TestWithoutProofsCheatsEarnLittle(t *testing.T) {
 	t.Parallel()
+	campaign.Only(t)
 	miners := honest(5)
 	for _, k := range []string{"noise", "stale", "sign-flip", "scale", "wrong-data"} {
 		miners = append(miners, Miner{Kind: k})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/tests/campaign"
 )
 
 // paced runs five miners that are alike and others that are not. It returns the run's result, its
@@ -71,6 +72,7 @@ func total(members []coordinator.MemberState) (sum uint64) {
 // again, and just manages it, is paid for what it did and no more.
 func TestBoastingDoesNotPay(t *testing.T) {
 	t.Parallel()
+	campaign.Only(t)
 	_, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: 1000}, Miner{Claims: 150})
 	if v := members[5]; v.Results != 0 || v.Earned != 0 || v.Points != 0 {
 		t.Errorf("it had %d results accepted, and earned %d", v.Results, v.Earned)
@@ -92,6 +94,7 @@ func TestBoastingDoesNotPay(t *testing.T) {
 // work: pay is for sequences, and each is paid no better than the others'.
 func TestUnderstatingDoesNotPay(t *testing.T) {
 	t.Parallel()
+	campaign.Only(t)
 	for _, claims := range []uint32{25, 1} {
 		r, members, each := paced(t, coordinator.SpeedShares, Miner{Claims: claims})
 		if v := members[5]; v.Results != 32 || v.Points*5/2 > members[0].Points {

@@ -3,12 +3,14 @@ package money
 import (
 	"runtime"
 	"testing"
+
+	"github.com/entrain-network/entrain/tests/campaign"
 )
 
 // A slice of the hunt. A seed that found something once stays in regressions.
 func TestNobodyMakesTokensFromNothing(t *testing.T) {
 	episodes := uint64(30)
-	if testing.Short() {
+	if !campaign.Whole() {
 		episodes = 12
 	}
 	sum := Run(t.Context(), Options{First: 1, Episodes: episodes, Workers: runtime.GOMAXPROCS(0)})

@@ -12,14 +12,13 @@ import (
 	"testing"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/tests/campaign"
 )
 
 // Each method learns something with each number of members, the bytes are those of the codecs,
 // and what a file keeps is not trained again.
 func TestMethodsAreCompared(t *testing.T) {
-	if testing.Short() {
-		t.Skip("trains a model for some steps")
-	}
+	campaign.Only(t)
 	rows := []LearningRow{
 		{Method: MethodAdamW, Members: 1, Rate: 1e-3, Fixed: true}, {Method: MethodAdamW, Members: 2, Rate: 1},
 		{Method: MethodDistro, Members: 2, Chunk: 64, TopK: 32, Decay: .9, Rate: 2e-3, Fixed: true},

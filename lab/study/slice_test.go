@@ -1,13 +1,15 @@
 package study
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/entrain-network/entrain/tests/campaign"
+)
 
 // A comparison of a few windows: each rule learns something, the same numbers come again, and the
 // bytes are those of the codecs.
 func TestSlicesAreCompared(t *testing.T) {
-	if testing.Short() {
-		t.Skip("trains the demo's model for some windows")
-	}
+	campaign.Only(t)
 	rows := []SliceRow{{Rule: RuleDistro, Decay: .95, Rate: 2e-3}, {Rule: RuleDistro, Overlap: 1, Decay: .95, Rate: 2e-3}}
 	for _, rule := range []SliceRule{RuleSlice, RuleMean, RuleSign, RuleVotes} {
 		rows = append(rows, SliceRow{Rule: rule, Overlap: 1, Compression: 4, Decay: 1, Rate: 4e-3})

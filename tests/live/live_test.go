@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/tests/browser"
+	"github.com/entrain-network/entrain/tests/campaign"
 	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
@@ -191,9 +192,7 @@ var pages = []struct{ name, path, drawn string }{
 
 // A run of real processes is looked at from its first rounds on.
 func TestPagesOfALiveDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute or two")
-	}
+	campaign.Only(t)
 	b := browser.Open(t)
 	b.Patience(2 * time.Minute)
 	n := newNetwork(t)
