@@ -96,9 +96,6 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	case s.Config().Validators == 0:
 		return nil, fmt.Errorf("run %q has no seats for validators (scores.validators in its specification)", o.Target.Run)
 	}
-	if err := wrongClock(ctx, onchain.ClockSkew(o.Endpoints)); err != nil {
-		return nil, err
-	}
 	if err := o.seat(ctx, client, on); err != nil {
 		return nil, err
 	}
@@ -145,8 +142,12 @@ func NewValidator(ctx context.Context, o ValidatorOptions) (_ *Validator, err er
 	return v, nil
 }
 
-// seat returns an error if the chain would refuse a seat now and asking again would not help.
+// seat returns an error if this machine's clock is wrong, or if the chain would refuse a seat now
+// and asking again would not help.
 func (o ValidatorOptions) seat(ctx context.Context, client ledger.Chain, on onchain.Run) error {
+	if err := wrongClock(ctx, onchain.ClockSkew(o.Endpoints)); err != nil {
+		return err
+	}
 	st, err := coordinator.Open(bytes.Clone(on.Snapshot.State.Bytes()))
 	if err != nil {
 		return fmt.Errorf("state of the run: %w", err)
