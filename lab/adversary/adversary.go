@@ -110,7 +110,7 @@ func Wrap(name string, cfg node.Config, o Options) (node.Config, error) {
 		cfg.Disputant = disputant{Disputant: cfg.Disputant, m: m}
 	}
 	cfg.Engine = dishonestEngine{Engine: cfg.Engine, m: m}
-	cfg.Ledger = chain{Ledger: cfg.Ledger, m: m}
+	cfg.Ledger = m.chain(cfg.Ledger)
 	listen := cfg.Listen
 	if listen == nil {
 		return cfg, nil // it exchanges by buckets

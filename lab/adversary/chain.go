@@ -14,9 +14,34 @@ type chain struct {
 	m *member
 }
 
-// Watch implements ledger.Ledger: the member sees every state before its node does.
+// lightChain is a chain that knows light states.
+type lightChain struct {
+	chain
+	lighter ledger.Lighter
+}
+
+// chain returns what the node gets in place of a ledger.
+func (m *member) chain(l ledger.Ledger) ledger.Ledger {
+	c := chain{Ledger: l, m: m}
+	if lighter, ok := l.(ledger.Lighter); ok {
+		return lightChain{c, lighter}
+	}
+	return c
+}
+
+// Watch implements ledger.Ledger.
 func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
-	c.Ledger.Watch(ctx, run, func(s ledger.Snapshot) {
+	c.Ledger.Watch(ctx, run, c.first(f))
+}
+
+// WatchLightly implements ledger.Lighter.
+func (c lightChain) WatchLightly(ctx context.Context, run string, f func(ledger.Snapshot)) func(light, reports bool) {
+	return c.lighter.WatchLightly(ctx, run, c.first(f))
+}
+
+// first has the member see every state before its node does.
+func (c chain) first(f func(ledger.Snapshot)) func(ledger.Snapshot) {
+	return func(s ledger.Snapshot) {
 		c.m.mu.Lock()
 		if !c.m.hasState || s.State.Round() > c.m.state.Round() {
 			c.m.forget(s.State.Round())
@@ -25,7 +50,7 @@ func (c chain) Watch(ctx context.Context, run string, f func(ledger.Snapshot)) {
 		c.m.mu.Unlock()
 		c.m.look()
 		f(s)
-	})
+	}
 }
 
 // Submit implements ledger.Ledger: the kind replaces the node's messages to the coordinator.
