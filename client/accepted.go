@@ -112,7 +112,7 @@ func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 	if c := m.selected(rs, member); c != nil {
 		return choice(slices.IndexFunc(rs.known.Of(member), func(o candidate) bool { return o.id == c.id }))
 	}
-	if !m.blind(rs.number) && m.split(rs, member) {
+	if m.split(rs, member) {
 		return nothing
 	}
 	return notNamed
@@ -122,11 +122,12 @@ func (m *Machine) choose(rs *results, member coordinator.Member) choice {
 // member applies any. Either the member gave different witnesses different commitments, or a
 // witness says that it holds a result and names none. An unknown commitment may be in the reports
 // that name none of the known ones, and in those that name several, which only liars send: fewer
-// than a third of the elected.
+// than a third of the elected. Light states lack how many hold a result; filters that were made
+// again confirm all accepted ones.
 func (m *Machine) split(rs *results, member coordinator.Member) bool {
 	a, known := rs.number, rs.known.Of(member)
 	r, ok := m.state.At(a + coordinator.Round(m.run.Overlap))
-	if !ok || r.Attests() != a || r.Filter().Bits == 0 {
+	if !ok || r.Attests() != a || r.Filter().Bits == 0 || m.light {
 		return false
 	}
 	attested, ok := m.state.At(a)

@@ -71,7 +71,7 @@ func (m *Machine) refill() {
 		k := slices.IndexFunc(m.reports, func(o change.Reports) bool { return o.Round == r.Number() })
 		unheard, late := 0, m.reached(rs.blindMs+m.run.RoundTrainMs/reportsPart)
 		if k >= 0 {
-			unheard, late = m.unheard(rs), m.reached(rs.blindMs+m.run.RoundTrainMs/unheardPart)
+			unheard, late = m.unheard(rs, m.reports[k].Told), m.reached(rs.blindMs+m.run.RoundTrainMs/unheardPart)
 		}
 		// Those that nobody gives may lack in the filters of a few witnesses alone.
 		if k >= 0 && (unheard == 0 || late || m.reached(rs.blindMs+reAskMs<<rs.refills)) {
@@ -89,12 +89,11 @@ func (m *Machine) refill() {
 	}
 }
 
-// unheard returns how many commitments are not known that some witness holds, and asks for them.
-func (m *Machine) unheard(rs *results) int {
-	r, _ := m.state.At(rs.number)
+// unheard returns how many commitments are not known that are said to be held, and asks for them.
+func (m *Machine) unheard(rs *results, held func(coordinator.Member) bool) int {
 	var list []coordinator.Member
 	for i := range m.state.Count() {
-		if r.Holders(i) > 0 && len(rs.known.Of(i)) == 0 {
+		if len(rs.known.Of(i)) == 0 && held(i) {
 			list = append(list, i)
 		}
 	}
@@ -138,9 +137,10 @@ func (m *Machine) askVouchers(cs *openCase) {
 	}
 }
 
-// decideWatch asks for the states that this member needs.
+// decideWatch asks for the states that this member needs. What it has signed before it was started
+// is looked for in whole ones, until the driver has loaded.
 func (m *Machine) decideWatch() {
-	light := m.cfg.Light && !m.needsWhole()
+	light := m.cfg.Light && m.model.started && !m.needsWhole()
 	if w := (Watch{Light: light, Reports: light && m.seated()}); w != m.watched {
 		m.watched = w
 		m.do(w)

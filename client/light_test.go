@@ -277,7 +277,9 @@ func TestLightVerifiersTakeTheAcceptedCommitment(t *testing.T) {
 				}
 			}
 		}
-		step(before)
+		if step(before); m.watched.Light {
+			t.Errorf("%s: light states are watched before what was signed is loaded", name)
+		}
 		step(Loaded{Known: true, Params: c.initial})
 		step(light)
 		cs := m.caseOf[Share{Round: check.Round, Member: check.Member}]

@@ -24,8 +24,8 @@ type Snapshot struct {
 	Height uint64            // of the block that led to State
 	TimeMs uint64            // that block's time, in milliseconds since 1970
 	State  coordinator.State // shared with other receivers, which must not write to it
-	// Light says that State is right but for the filters of witnesses' reports, which it lacks: they
-	// are zero, and State.Select finds nothing.
+	// Light says that State is right but for the filters of witnesses' reports, and how many hold a
+	// result, which it lacks: they are zero, and State.Select finds nothing.
 	Light bool
 	// Reports are what there is of a light state's reports to make these filters again.
 	Reports []change.Reports

@@ -64,11 +64,11 @@ func TestChangesAreExact(t *testing.T) {
 	})
 }
 
-// A picture has its state's hash, light or not, and a light one lacks the filters alone.
+// A picture has its state's hash, light or not, and a light one lacks filters and counts alone.
 func TestPicturesHaveTheHashOfTheirState(t *testing.T) {
 	for _, l := range []coordinator.Limits{
 		{Members: 1, Witnesses: 1}, {Members: 100, Witnesses: 32}, {Members: 1000, Witnesses: 32, Validators: 2}, {Members: 500, Witnesses: 7, Speeds: true},
-		{Members: 100, Witnesses: 3, Buckets: true},
+		{Members: 100, Witnesses: 3, Buckets: true}, {Members: 5000, Witnesses: 4},
 	} {
 		s := stateOf(t, l)
 		b := s.Bytes()
@@ -77,6 +77,9 @@ func TestPicturesHaveTheHashOfTheirState(t *testing.T) {
 			at := lay.Ring + k*lay.Slot + lay.Filters
 			for i := range lay.FiltersLen {
 				b[at+i] = byte(i*7 + k)
+			}
+			for i := range lay.Members {
+				b[lay.Ring+k*lay.Slot+lay.Counts+i] = byte(i%uint32(l.Witnesses) + 1)
 			}
 		}
 		for _, light := range []bool{false, true} {
@@ -93,7 +96,14 @@ func TestPicturesHaveTheHashOfTheirState(t *testing.T) {
 				copy(got[from:to], b[from:to])
 			}
 			if !bytes.Equal(got, b) {
-				t.Errorf("%+v: more than filters lack", l)
+				t.Errorf("%+v: more than filters and counts lack", l)
+			}
+			if s, err := coordinator.Attach(p.State()); err == nil && light && l.Members == 5000 {
+				for _, member := range []coordinator.Member{2000, 3000} {
+					if r := lay.Ring + lay.Counts + uint32(member); s.Bytes()[r] != 0 {
+						t.Errorf("%+v: the count of member %d is there", l, member)
+					}
+				}
 			}
 		}
 	}

@@ -17,21 +17,31 @@ const (
 	classed    = 5
 	exceptions = 6
 	divided    = 7
-	fresh      = 8
+	beside     = 8
+	fresh      = 16
 
 	paletteMax = 255
+	besideMin  = 256 // bits of a column that are worth a look at those beside it
 )
 
 // Append appends the change from one picture to another of the same run, as light as it is.
 func Append(dst []byte, from, to *Picture) []byte {
 	c := column{classes: classes{}}
+	checks := to.renewed(from)
+	to = to.clone()
+	ended := from.ended(checks)
+	to.exchange(checks)
+	from = from.without(checks)
 	for _, t := range from.tables() {
 		for _, at := range t.columns() {
 			c.before, c.now = t.read(from.b[at:], c.before[:0]), t.read(to.b[at:], c.now[:0])
-			c.word = t.word
+			c.word, c.others = t.word, t.beside(from.b, at)
 			if dst = c.append(dst); t.accepted {
 				c.classes.divide(c.now)
 			}
+		}
+		if t.checks {
+			c.classes.divide(ended)
 		}
 	}
 	return dst
@@ -41,7 +51,8 @@ func Append(dst []byte, from, to *Picture) []byte {
 type column struct {
 	word        uint32 // bytes of a value, 0 for a bit
 	before, now []uint32
-	values      []uint32 // differences, or the new values
+	values      []uint32          // differences, or the new values
+	others      func() [][]uint32 // what the words beside it were before
 	classes     classes
 }
 
@@ -117,7 +128,10 @@ func (c *column) cost(values []uint32) (kind uint8, bits float64) {
 			kind, bits = palette, cost
 		}
 	}
-	for _, by := range []uint8{classed, divided} {
+	for _, by := range []uint8{classed, divided, beside} {
+		if by == beside && (c.others == nil || bits < besideMin) {
+			break
+		}
 		d := c.division(by)
 		usual, others := d.usual(values)
 		if d.count == 1 {
@@ -138,8 +152,13 @@ func (c *column) cost(values []uint32) (kind uint8, bits float64) {
 // division returns the classes of a kind.
 func (c *column) division(kind uint8) division {
 	d := c.classes.among(len(c.before))
-	if kind == divided {
-		return d.by(c.before, dividedMax)
+	if kind == divided || kind == beside {
+		d = d.by(c.before, dividedMax)
+	}
+	if kind == beside {
+		for _, values := range c.others() {
+			d = d.by(values, dividedMax)
+		}
 	}
 	return d
 }

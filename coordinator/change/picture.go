@@ -67,22 +67,34 @@ func layout(l coordinator.Limits) *record.Layout {
 	return record.LayoutOf(l.Members, uint32(l.Witnesses), uint32(l.Validators), l.Buckets, l.Speeds)
 }
 
-// gaps returns the pages of each slot that have nothing but filters, and no more than zeros after
-// them.
-func gaps(l *record.Layout) []gap {
-	var list []gap
+// gaps returns the pages of each slot that have nothing but counts of witnesses, if there are any,
+// and those that have nothing but filters, and no more than zeros after them.
+func gaps(l *record.Layout) (list []gap) {
+	within := func(from, to uint32) gap {
+		return gap{from: (from + record.PageBytes - 1) / record.PageBytes, to: to / record.PageBytes}
+	}
 	for k := range uint32(record.RingRounds) {
 		at := l.Ring + k*l.Slot
 		end := at + l.Filters + l.FiltersLen
 		if !l.Buckets && !l.Speeds {
 			end = at + l.Slot
 		}
-		from, to := (at+l.Filters+record.PageBytes-1)/record.PageBytes, end/record.PageBytes
-		if from < to && l.FiltersLen > 0 {
-			list = append(list, gap{from: from, to: to})
+		counts, filters := within(at+l.Counts, at+l.Counts+l.Members), within(at+l.Filters, end)
+		if l.FiltersLen == 0 || filters.from >= filters.to {
+			return nil
 		}
+		if counts.from < counts.to {
+			list = append(list, counts)
+		}
+		list = append(list, filters)
 	}
 	return list
+}
+
+// filtersOf returns the gap of the filters of a round's reports.
+func filtersOf(list []gap, number coordinator.Round) gap {
+	each := len(list) / record.RingRounds
+	return list[int(number%record.RingRounds)*each+each-1]
 }
 
 // State returns the state's bytes, which must not be written to. Those that a light picture lacks

@@ -11,11 +11,13 @@ import (
 // Read returns the picture that a change leads to. What it does is in proportion to the picture's
 // size, whatever is in b.
 func Read(from *Picture, b []byte) (*Picture, error) {
-	p := &Picture{layout: from.layout, gaps: from.gaps, b: slices.Clone(from.b)}
+	p := from.clone()
+	var checks, ended []uint32
 	r := wire.NewReader(b)
 	c := column{classes: classes{}}
 	for _, t := range p.tables() {
 		for _, at := range t.columns() {
+			c.others = t.beside(from.b, at)
 			if c.parse(&r, t, p.b[at:]); r.Err() != wire.OK {
 				return nil, r.Err()
 			}
@@ -23,9 +25,21 @@ func Read(from *Picture, b []byte) (*Picture, error) {
 				c.before = t.read(p.b[at:], c.before[:0])
 				c.classes.divide(c.before)
 			}
+			if t.checks && at == t.at {
+				checks = p.renewed(from)
+				ended, from = from.ended(checks), from.without(checks)
+				p = p.without(checks)
+			}
+		}
+		if t.checks {
+			c.classes.divide(ended)
 		}
 	}
-	return p, r.Done().OrNil()
+	if err := r.Done().OrNil(); err != nil {
+		return nil, err
+	}
+	p.exchange(checks)
+	return p, nil
 }
 
 // parse reads a column and changes the words at the beginning of b and every stride.
@@ -35,6 +49,7 @@ func (c *column) parse(r *wire.Reader, t table, b []byte) {
 	case r.Err() != wire.OK || mode == same:
 		return
 	case mode == split && t.word == 4:
+		c.others = nil
 		for k := range uint32(4) {
 			c.parse(r, table{count: t.count, stride: t.stride, word: 1}, b[k:])
 		}
@@ -51,7 +66,11 @@ func (c *column) parse(r *wire.Reader, t table, b []byte) {
 		c.readSparse(r)
 	case literal:
 		c.readPlanes(r, c.values)
-	case classed, exceptions, divided:
+	case classed, exceptions, divided, beside:
+		if mode&^fresh == beside && c.others == nil {
+			r.Fail(wire.ErrNotCanonical)
+			return
+		}
 		c.before = t.read(b, c.before[:0])
 		d := c.division(mode &^ fresh)
 		usual := c.readWords(r, d.count)

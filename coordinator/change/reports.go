@@ -43,6 +43,11 @@ func ReportsOf(s coordinator.State, number coordinator.Round, held func(filter [
 	return reports, true
 }
 
+// Told reports whether a witness says that it holds a member's result.
+func (r Reports) Told(i coordinator.Member) bool {
+	return slices.ContainsFunc(r.Held, func(set []byte) bool { return int(i/8) < len(set) && set[i/8]>>(i%8)&1 == 1 })
+}
+
 // lacking returns the gap of a round's filters in a light picture.
 func lacking(s coordinator.State, number coordinator.Round) (g gap, r coordinator.RoundState, ok bool) {
 	list := gaps(layout(s.Limits()))
@@ -50,7 +55,7 @@ func lacking(s coordinator.State, number coordinator.Round) (g gap, r coordinato
 	if !ok || len(list) == 0 || r.Filter().Bits == 0 {
 		return gap{}, r, false
 	}
-	return list[number%record.RingRounds], r, true
+	return filtersOf(list, number), r, true
 }
 
 // Append appends the encoding:
@@ -90,7 +95,7 @@ func (p *Picture) Proves(r Reports) bool {
 	if len(p.gaps) == 0 {
 		return false
 	}
-	g := p.gaps[r.Round%record.RingRounds]
+	g := filtersOf(p.gaps, r.Round)
 	if len(r.Pages) != int(g.to-g.from) {
 		return false
 	}

@@ -7,6 +7,7 @@ type table struct {
 	at, count, stride uint32
 	word              uint32 // bytes of a word: 4, 1, or 0 for bits
 	accepted          bool   // the bits of a round's accepted results
+	checks            bool
 }
 
 // columns returns where the columns begin.
@@ -20,12 +21,27 @@ func (t table) columns() (list []uint32) {
 	return list
 }
 
+// beside returns what reads the words before and after one of each record, nil if there are none.
+func (t table) beside(b []byte, at uint32) func() [][]uint32 {
+	if t.word != 4 || t.stride == 4 {
+		return nil
+	}
+	return func() (list [][]uint32) {
+		for _, o := range []uint32{at - 4, at + 4} {
+			if o >= t.at && o < t.at+t.stride {
+				list = append(list, t.read(b[o:], nil))
+			}
+		}
+		return list
+	}
+}
+
 // tables cuts a picture into tables. Every byte but those in gaps is in one of them. The first say
-// who took part in the last rounds, which decides most of the others.
+// who took part in the last rounds, and whose checks have ended, which decides most of the others.
 func (p *Picture) tables() []table {
 	var first, others []table
 	for _, t := range p.inOrder() {
-		if t.accepted {
+		if t.accepted || t.checks {
 			first = append(first, t)
 		} else {
 			others = append(others, t)
@@ -60,6 +76,7 @@ func (p *Picture) inOrder() []table {
 		}
 	}
 	c.records(l.Checks, l.ChecksMax, record.CheckBytes)
+	c.list[len(c.list)-1].checks = true
 	c.words(l.Disputes, record.DisputesMax*record.DisputeBytes)
 	c.records(l.Convictions, record.ConvictionsMax, record.ConvictionBytes)
 	c.records(l.Seats, 2*l.Validators, record.SeatBytes)

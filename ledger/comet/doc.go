@@ -99,9 +99,10 @@
 // page. Pages come in order. A client that keeps up gets the changed pages, typically a few; a
 // slower client gets several changes in one frame.
 //
-// With light=1 a watcher gets states without the filters of reports, as far as a page holds only
-// these, and not each: what begins or ends at once, other changes with it or after 30 seconds of a
-// round, and 5 seconds at other times. Its frames are beats with 8 more bytes, headers and changes:
+// With light=1 a watcher gets states without the filters of reports and the numbers of witnesses
+// that hold results, as far as a page holds only these, and not each state: what begins or ends at
+// once, other changes with it or after 30 seconds of a round, and 5 seconds at other times. Its
+// frames are beats with 8 more bytes, headers and changes:
 //
 //	beat   = U8 0 | U64 height | U64 time | the first 8 bytes of host.RunProof.Peers
 //	change = U8 4 | U64 since | U64 mark | coordinator.Limits if both are 0 | compressed content
