@@ -229,14 +229,23 @@ type Created struct {
 }
 
 // Create publishes a run. It makes the initial parameters for their hash, unless the run starts
-// from others.
+// from others. A run that the owner has created from the same text and that has not begun is that
+// run: an owner that was cut off before the chain's answer calls Create again.
 func Create(ctx context.Context, l ledger.Chain, owner key.Private, s spec.Spec, text []byte) (Created, error) {
 	model, err := s.ModelHash()
 	if err != nil {
 		return Created{}, err
 	}
 	limits, config := s.Coordinator(owner.Public(), model, host.SpecHash(text))
-	if err := onchain.Submit(ctx, l.As(owner), host.CreateRun{Limits: limits, Config: config, Spec: text}); err != nil {
+	err = onchain.Submit(ctx, l.As(owner), host.CreateRun{Limits: limits, Config: config, Spec: text})
+	if refused, ok := errors.AsType[*host.TxError](err); ok && refused.Code == host.CodeRunExists {
+		if on, lost := onchain.GetSnapshot(ctx, l, s.Name); lost == nil && on.State.Epoch() == 0 {
+			if c := on.State.Config(); c.Owner == config.Owner && c.SpecHash == config.SpecHash && c.ModelHash == config.ModelHash {
+				err = nil
+			}
+		}
+	}
+	if err != nil {
 		return Created{}, fmt.Errorf("create run %q on chain %q: %w", s.Name, l.ChainID(), err)
 	}
 	return Created{s.Name, l.ChainID(), owner.Public(), config.ModelHash, config.SpecHash}, nil

@@ -147,7 +147,7 @@ func (h *Host) closeRun(sender key.Public, c CloseRun) error {
 		return refuse(CodeNotOwner, "the owner of run ", quote(r.name), " is ", owner)
 	}
 	if !r.state.Closable(h.timeMs) {
-		return refuse(CodeRunOpen, quote(r.name), " is in ", r.state.Phase(), " since ", r.state.PhaseSince())
+		return refuse(CodeRunOpen, quote(r.name), " is in ", r.state.Phase(), ", for ", (h.timeMs-r.state.PhaseSince())/60_000, " minutes; it can go a day after its end, once no stake is bound")
 	}
 	return h.close(r)
 }

@@ -45,7 +45,7 @@ func Load(path string, passphrase func(prompt string) ([]byte, error)) (key.Priv
 		return key.Private{}, fmt.Errorf("key file: %w", err)
 	}
 	if !bytes.Contains(text, []byte("PRIVATE KEY-----")) {
-		return key.Private{}, fmt.Errorf("key file %q: it is not a key; make one with: entrain key", path)
+		return key.Private{}, fmt.Errorf("key file %q: it is not a key, or no whole one: restore it from your copy, or move it away and make another with: entrain key", path)
 	}
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return key.Private{}, fmt.Errorf("key file %q: others may read it (mode %04o); make it yours alone with: chmod 600 %q", path, mode, path)

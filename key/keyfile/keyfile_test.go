@@ -74,7 +74,7 @@ func TestKeyFilesThatAreRefused(t *testing.T) {
 	}
 	for _, c := range []struct{ name, path, want string }{
 		{"others may read it", open, "chmod 600"},
-		{"no key", writeText(t, filepath.Join(dir, "text"), "hello"), "it is not a key"},
+		{"no key", writeText(t, filepath.Join(dir, "text"), "hello"), "move it away"},
 		{"another kind of key", writeText(t, filepath.Join(dir, "ecdsa"), string(pem.EncodeToMemory(block))), "not an Ed25519 key"},
 		{"too long", writeText(t, filepath.Join(dir, "long"), strings.Repeat("x", fileBytesMax+1)), "not a key"},
 		{"missing", filepath.Join(dir, "none"), "no such file"},
