@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entrain-network/entrain/bench"
-	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/participant"
 )
 
@@ -53,8 +52,10 @@ none, and then --device auto does not use the GPU.`,
 			if o.Device == bench.DeviceList || len(args) == 1 {
 				return c.measure(cmd.Context(), strings.Join(args, ""), o, asJSON)
 			}
-			if o.Device != vulkan.CPU {
-				return fmt.Errorf("--device %s: name a PRESET to measure on it", o.Device)
+			for _, name := range []string{"device", "batch", "sequence", "workers", "steps"} {
+				if f := cmd.Flags().Lookup(name); f.Changed {
+					return fmt.Errorf("--%s %s: name a PRESET to measure with it", name, f.Value)
+				}
 			}
 			r, err := bench.Run(cmd.Context(), func(what string) { c.say("measuring %s", what) })
 			if err != nil {

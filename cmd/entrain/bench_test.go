@@ -35,6 +35,8 @@ func TestBenchStepRefusesWhatCannotBe(t *testing.T) {
 	s.fails([]string{"bench", "nano", "--workers", "0"}, "--workers 0")
 	s.fails([]string{"bench", "nano", "--steps", "0"}, "--steps 0")
 	s.fails([]string{"bench", "nano", "--batch", "-1"}, "--batch -1")
+	s.fails([]string{"bench", "--batch", "-1"}, "--batch -1", "PRESET")
+	s.fails([]string{"bench", "--workers", "2"}, "--workers 2", "PRESET")
 	s.fails([]string{"bench", "nano", "--sequence", "4096"}, "4096", "128")
 }
 
