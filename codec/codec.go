@@ -13,9 +13,9 @@
 // again and compares hashes, and all copies of the parameters stay equal.
 //
 // Each codec is a package: codec/distro (DCT, top-k, one bit), codec/sparseloco (several local
-// steps, top-k, two bits), codec/slice (a part of the parameters that is drawn after the member
-// committed to all of it), and codec/dense (the whole gradient, as a baseline). A specification
-// names one by its [Kind].
+// steps, top-k, two bits), and codec/slice (a part of the parameters that is drawn after the member
+// committed to all of it). A specification names one by its [Kind]. Studies and tests compare them
+// with codec/dense, the whole gradient.
 package codec
 
 import (
