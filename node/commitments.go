@@ -12,7 +12,7 @@ import (
 // checked reads a commitment of the run, and checks its signature.
 func (n *Node) checked(data []byte) (*gossip.Authored, bool) {
 	a, ok := n.cfg.Read(data)
-	return a, ok && a.Signed.Commitment.Run == n.cfg.ID && n.cfg.Verify(a)
+	return a, ok && a.Signed.Commitment.Run == n.cfg.ID && a.Verify()
 }
 
 // received takes a commitment whose signature is good. Only commitments of members are kept for

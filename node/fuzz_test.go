@@ -82,14 +82,15 @@ func FuzzAnsweredCommitments(f *testing.F) {
 	f.Add(wire.AppendVar(nil, one)[:50])
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		checked, taken := 0, 0
-		n := &Node{cfg: Config{ID: run, Read: gossip.Read, Verify: func(a *gossip.Authored) bool { checked++; return a.Verify() }}}
+		var read readings
+		n := &Node{cfg: Config{ID: run, Read: read.read}}
+		taken := 0
 		answeredCommitments(answer, n.checked, func(a *gossip.Authored) {
-			if taken++; a.Signed.Commitment.Run != run || !a.Verify() {
+			if taken++; a.Signed.Commitment.Run != run || !a.Verified() || !a.Verify() {
 				t.Error("a commitment that is not signed, or of another run, is taken")
 			}
 		})
-		if checked > len(answer)/len(one) || taken > checked {
+		if checked := read.verified(); checked > len(answer)/len(one) || taken > checked {
 			t.Errorf("%d bytes: %d signatures are checked, %d commitments are taken", len(answer), checked, taken)
 		}
 		reader, err := gossip.NewReader(run, nil, nil, func(p2p.Handler) (p2p.Network, error) { return told{answer: answer}, nil })

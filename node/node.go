@@ -50,12 +50,13 @@ import (
 type Store interface {
 	Load() (s Saved, ok bool, err error)
 	Save(s Saved) error
-	// SaveOwn keeps an own result, in place of the one it kept keep rounds before; it must be durable
-	// when it returns, because the commitment is made public next. LoadOwn returns those kept, with
-	// an error if there is one that cannot be trusted.
+	// SaveOwn keeps a result of this member, in place of the one it kept keep rounds before; it
+	// must be durable when it returns, because the commitment is made public next. LoadOwn returns
+	// those kept, with an error if there is one that cannot be trusted.
 	SaveOwn(o OwnResult, keep coordinator.Round) error
 	LoadOwn() ([]OwnResult, error)
-	// SaveBegun keeps the optimizer state from which the own result of a round begins, for LoadOwn.
+	// SaveBegun keeps the optimizer state from which this member's result of a round begins, for
+	// LoadOwn.
 	SaveBegun(round, keep coordinator.Round, state []float32) error
 }
 
@@ -169,12 +170,10 @@ type Config struct {
 	Expelled func(*ExpelledError)
 	// Observe takes what happens, on the loop; it must not block.
 	Observe func(event.Event)
-	// Read reads a signed commitment as gossip carries it, and Verify checks its signature; nil means
-	// gossip.Read and Authored.Verify. A simulation, in which all nodes read the same ones, reads
-	// each once; tests count what is checked. Both may be called from any goroutine; nobody changes
-	// what Read returns.
-	Read   func(data []byte) (*gossip.Authored, bool)
-	Verify func(*gossip.Authored) bool
+	// Read reads a signed commitment as gossip carries it; nil means gossip.Read. A simulation, in
+	// which all nodes read the same ones, reads each once. It may be called from any goroutine;
+	// nobody changes what it returns.
+	Read func(data []byte) (*gossip.Authored, bool)
 	// Common is the client.Config.Common of the machine; nil means client.Alone.
 	Common client.Common
 	// Cost returns the virtual time that a job takes, for simulation.
@@ -186,7 +185,7 @@ type Node struct {
 	cfg      Config
 	ctx      context.Context
 	cancel   context.CancelFunc
-	unsaved  *unsaved // the own commitment that is not published yet
+	unsaved  *unsaved // this member's commitment that is not published yet
 	self     key.Public
 	machine  *client.Machine
 	heard    []client.Event // events that the machine has not been given
@@ -248,9 +247,6 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Read == nil {
 		cfg.Read = gossip.Read
-	}
-	if cfg.Verify == nil {
-		cfg.Verify = (*gossip.Authored).Verify
 	}
 	if cfg.Common == nil {
 		cfg.Common = client.Alone{}

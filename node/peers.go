@@ -49,7 +49,7 @@ type peers struct {
 	network p2p.Network
 	listed  []host.Peer    // what the network was told last
 	roster  *client.Roster // likewise
-	// taken are those that took the own commitment of a round.
+	// taken are those that took this member's commitment of a round.
 	taken map[key.Public]coordinator.Round
 }
 
@@ -289,7 +289,7 @@ func (h *handler) Gossip(from key.Public, data []byte) p2p.Verdict {
 	if !h.Wants(a.Author, &a.Signed.Commitment) {
 		return p2p.Ignore
 	}
-	if !h.node.cfg.Verify(a) {
+	if !a.Verify() {
 		return p2p.Reject
 	}
 	if !h.Commitments.Put(a) {

@@ -109,6 +109,9 @@ func (a *Authored) Verify() bool {
 	return atomic.LoadUint32(&a.judged) == good
 }
 
+// Verified reports whether the signature has been checked, whatever came of it.
+func (a *Authored) Verified() bool { return atomic.LoadUint32(&a.judged) != 0 }
+
 // SetMembers replaces the keys that take part, and their indexes.
 func (s *Commitments) SetMembers(m map[key.Public]coordinator.Member) {
 	s.mu.Lock()
