@@ -31,7 +31,7 @@ type bucketExchange struct {
 	helps   [2]*help // for the last rounds, the older one first
 }
 
-// sent is the seed of the slice that the own result of a round has sent.
+// sent is the seed of the slice that this member's result of a round has sent.
 type sent struct {
 	round coordinator.Round
 	seed  wire.Hash
@@ -158,7 +158,7 @@ func (*bucketExchange) continues(coordinator.Step, *dispute.Commitment) bool { r
 // endings names none: nobody judges by them.
 func (*bucketExchange) endings() ([]Ending, bool) { return nil, true }
 
-// reveal reveals the own result of the window before. The next one may have been computed
+// reveal reveals this member's result of the window before. The next one may have been computed
 // meanwhile.
 func (m *bucketExchange) reveal() {
 	if m.running != 0 {
@@ -184,7 +184,7 @@ func (m *bucketExchange) reveal() {
 	m.do(Reveal{Round: own.Round, Payload: own.Payload, Seed: seed})
 }
 
-// revealed takes the outcome of a Reveal. From then on the own result counts as held.
+// revealed takes the outcome of a Reveal. From then on this member's result counts as held.
 func (m *bucketExchange) revealed(ev Revealed) {
 	if m.running != ev.Round {
 		return

@@ -26,7 +26,8 @@ type exchange interface {
 	// to a person why a computation is given up.
 	late(round coordinator.Round) (note string, late bool)
 
-	// wanted reports whether the own commitment to the current round should be published once more.
+	// wanted reports whether this member's commitment to the current round should be published once
+	// more.
 	wanted(own *dispute.Commitment) bool
 
 	// complete reports whether all commitments that hold up the end of a round are known.
@@ -49,8 +50,8 @@ type exchange interface {
 
 // lineageRules say from which optimizer state a result may begin (lineage.go).
 type lineageRules interface {
-	// prev returns the optimizer state from which the own training of a step begins, and, if it is
-	// not zero, the seed of the slice which is taken out of that state first.
+	// prev returns the optimizer state from which this member's training of a step begins, and, if
+	// it is not zero, the seed of the slice which is taken out of that state first.
 	prev(step coordinator.Step) (state, settle wire.Hash)
 
 	// continues reports whether the result of a step may begin from the state it names, as far as

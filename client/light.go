@@ -45,7 +45,7 @@ func (m *Machine) lack(rs *results) {
 // or makes an update of.
 func (m *Machine) seated() bool { return m.elect(m.state.Round()) || m.elect(m.state.Round()-1) }
 
-// sole returns what selected does without filters: the own result.
+// sole returns what selected does without filters: this member's result.
 func (m *Machine) sole(rs *results, member coordinator.Member) *candidate {
 	r, ok := m.state.At(rs.number)
 	if !ok || !r.Final() || !r.Accepted(member) {
@@ -112,7 +112,7 @@ func (rs *results) first(i coordinator.Member) (id wire.Hash, ok bool) {
 
 // vouched returns what selected does of a case without filters: the only known commitment, if a
 // quorum of those who attested it show it. If another one were accepted, an honest one of these
-// would have it, too. The own result is the one that was signed.
+// would have it, too. This member's result is the one that was signed.
 func (m *Machine) vouched(rs *results, cs *openCase) *candidate {
 	r, _ := m.attestedIn(cs.Round)
 	list := rs.known.Of(cs.Member)

@@ -24,9 +24,9 @@ type lineage struct {
 	step      coordinator.Step // 0: none yet
 	round     coordinator.Round
 	ancestors []ancestor         // by member, from first, once listed
-	first     coordinator.Member // 0, or the own
+	first     coordinator.Member // 0, or this member's
 	count     coordinator.Member // of the members when it was settled
-	all       bool               // ancestors are of all members, not only the own
+	all       bool               // ancestors are of all members, not only this member's
 	listed    bool
 	unnamed   int                  // how many are of that standing
 	open      bool                 // an accepted commitment is not known

@@ -95,7 +95,7 @@ type Machine struct {
 	reports []change.Reports  // of the state
 	filters change.Rebuilt    // that were made again of these
 
-	aheadMs int64 // of the own clock, before the ledger's
+	aheadMs int64 // of this machine's clock, before the ledger's
 	cases   []*openCase
 	duties  []*openCase // those in which this member may have to act
 	caseOf  map[Share]*openCase

@@ -30,7 +30,7 @@ type model struct {
 	heals    uint32 // how often they were asked for
 }
 
-// version is the hash that the own parameters had at the start of a round.
+// version is the hash that this member's parameters had at the start of a round.
 type version struct {
 	round coordinator.Round
 	hash  wire.Hash
@@ -49,7 +49,7 @@ func (v *model) set(round coordinator.Round, hash wire.Hash) {
 	v.history[round%historyLen] = version{round, hash}
 }
 
-// at returns the hash that the own parameters had at the start of a round.
+// at returns the hash that this member's parameters had at the start of a round.
 func (v *model) at(round coordinator.Round) (wire.Hash, bool) {
 	h := v.history[round%historyLen]
 	return h.hash, v.known && h.round == round && !h.hash.IsZero()
@@ -81,7 +81,8 @@ func (m *Machine) syncToAgreed() {
 	m.heal()
 }
 
-// disagrees reports whether the own parameters of the agreed round differ from the agreed ones.
+// disagrees reports whether this member's parameters of the agreed round differ from the agreed
+// ones.
 func (m *Machine) disagrees() bool {
 	agreed, round := m.state.Params()
 	own, ok := m.model.at(round)

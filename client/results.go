@@ -318,7 +318,7 @@ func (m *Machine) fetchOpen(rs *results) {
 		o := rs.open[0]
 		rs.open = rs.open[1:]
 		if int(o.k) >= len(rs.known.Of(o.member)) {
-			continue // replaced by the own result
+			continue // replaced by this member's result
 		}
 		c := &rs.known.Of(o.member)[o.k]
 		c.queued = false
@@ -377,7 +377,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 }
 
 // askMissing asks for the commitments of the wanted members, in order, each time after those named
-// last, so that members which hide theirs take no room from the others. After a crash the own one
+// last, so that members which hide theirs take no room from the others. After a crash this member's
 // may be among them.
 func (m *Machine) askMissing(rs *results, wanted func() []coordinator.Member) {
 	wait := m.exchange.patience(reAskMs, rs.passes)
@@ -459,7 +459,7 @@ func (m *Machine) fetched(ev PayloadFetched) {
 	}
 }
 
-// keepOwn records the own result.
+// keepOwn records this member's result.
 func (m *Machine) keepOwn() {
 	own := &dispute.Signed{Commitment: m.work.own}
 	c := &own.Commitment

@@ -16,11 +16,11 @@ type work struct {
 	running     coordinator.Round // round being trained, 0 if none
 	done        coordinator.Round // last round trained or given up
 	own         dispute.Commitment
-	before      dispute.Commitment // the own one before that
-	step        coordinator.Step   // of the round of the own commitment, 0 if not known
+	before      dispute.Commitment // this member's before that
+	step        coordinator.Step   // of the round of this member's commitment, 0 if not known
 	publishedAt uint64
 	published   uint32 // how often, after the first time
-	handed      uint32 // how often the own commitment was given to those who attest it
+	handed      uint32 // how often this member's commitment was given to those who attest it
 	handedAt    uint64
 	ahead       bool // the user was told that the chain went back
 }
@@ -46,7 +46,7 @@ func (m *Machine) resume(ev Loaded) {
 }
 
 // recognize takes a commitment of this member that it does not know it made: one from before a loss
-// of its records, or by another process with its key. It counts as the own one, because a second
+// of its records, or by another process with its key. It counts as this member's, because a second
 // one for its round is proof of a cheat.
 func (m *Machine) recognize(rs *results, s *dispute.Signed, id wire.Hash) {
 	c := s.Commitment
@@ -58,7 +58,7 @@ func (m *Machine) recognize(rs *results, s *dispute.Signed, id wire.Hash) {
 		m.cancelTraining()
 	}
 	if c.Round == m.work.own.Round {
-		m.replace(rs, c.Member) // the own one is not sent
+		m.replace(rs, c.Member) // this member's is not sent
 	} else {
 		m.work.before = m.work.own
 	}
@@ -148,9 +148,9 @@ func (m *Machine) trained(ev Trained) {
 	m.keepOwn()
 }
 
-// readers returns the members that the own commitment to a round is sent to: where members follow,
-// those elected in the round and those who attest it. Others ask these. nil means all members: a
-// few, drawn as witnesses, let all hear their losses.
+// readers returns the members that this member's commitment to a round is sent to: where members
+// follow, those elected in the round and those who attest it. Others ask these. nil means all
+// members: a few, drawn as witnesses, let all hear their losses.
 func (m *Machine) readers(round coordinator.Round) []key.Public {
 	rs := m.results(round)
 	r, ok := m.state.At(round)
@@ -182,8 +182,8 @@ func (m *Machine) elected(rs *results) []key.Public {
 	return list
 }
 
-// handOver sends the own commitment of the round before to those who attest it, who were elected
-// since it was made.
+// handOver sends this member's commitment of the round before to those who attest it, who were
+// elected since it was made.
 func (m *Machine) handOver(r coordinator.RoundState) {
 	own, a := &m.work.own, r.Attests()
 	if a == 0 || a == r.Number() || own.Round != a || m.work.handed > 0 && !m.reached(m.work.handedAt+republishMs<<min(m.work.handed-1, 4)) {

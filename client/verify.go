@@ -147,7 +147,7 @@ func (v *verification) begin(m *Machine, cs *openCase) {
 	m.do(Verify{Kept: Kept{task, cs.signed.Signature}, From: m.holders(cs), UntilMs: m.now + left/2, Urgent: urgent, Trace: trace})
 }
 
-// training reports whether the own share of the round is still to be computed.
+// training reports whether this member's share of the round is still to be computed.
 func (m *Machine) training() bool {
 	switch m.state.Phase() {
 	case coordinator.RoundTrain, coordinator.RoundWitness:

@@ -67,7 +67,7 @@ type buckets struct {
 	submitting map[wire.Hash]bool // commitments on their way to the ledger
 	putting    map[wire.Hash]bool // commitments being written, or written
 	asking     map[wire.Hash]bool // commitments being looked for
-	// The own commitments of the last two windows.
+	// This member's commitments of the last two windows.
 	newest, before dispute.Signed
 	healing        healing
 	tidied         coordinator.Round // window of the last clean-up
@@ -86,8 +86,8 @@ func newBuckets(n *Node, b *Bucket) *buckets {
 
 func (b *buckets) run() wire.Hash { return b.node.cfg.ID }
 
-// publish sends the own commitment to the ledger and writes it to the bucket, each until it has
-// succeeded.
+// publish sends this member's commitment to the ledger and writes it to the bucket, each until it
+// has succeeded.
 func (b *buckets) publish(_ coordinator.Round, a *gossip.Authored, _ []key.Public) {
 	n, signed, id := b.node, a.Signed, a.ID
 	if !b.submitting[id] {
@@ -97,7 +97,7 @@ func (b *buckets) publish(_ coordinator.Round, a *gossip.Authored, _ []key.Publi
 	b.write(signed)
 }
 
-// write writes the own commitment to the bucket unless that is done or under way.
+// write writes this member's commitment to the bucket unless that is done or under way.
 func (b *buckets) write(signed dispute.Signed) {
 	id := signed.Commitment.ID()
 	if b.putting[id] {
@@ -174,7 +174,7 @@ func (b *buckets) fetchPayload(_ context.Context, p *coming) {
 	})
 }
 
-// reveal writes the slice of the own result. It also writes the commitment if that has not
+// reveal writes the slice of this member's result. It also writes the commitment if that has not
 // succeeded yet: without it, no member looks for the reveal.
 func (b *buckets) reveal(a client.Reveal, body []byte, done func(error)) {
 	for _, signed := range []dispute.Signed{b.newest, b.before} {
@@ -270,7 +270,7 @@ func (b *buckets) track(start func(ended func()) (stop func())) {
 	b.stops[id] = start(func() { delete(b.stops, id) })
 }
 
-// put writes an own object; what says what that is for.
+// put writes an object of this member; what says what that is for.
 func (b *buckets) put(what string, round coordinator.Round, kind bucket.Kind, content wire.Hash, body []byte, done func(error)) {
 	b.track(func(ended func()) func() {
 		return b.x.Put(b.x.Name(b.run(), round, kind, content), body, putFor, func(err error) {
@@ -315,8 +315,8 @@ func (b *buckets) entered(round coordinator.Round) {
 	}
 }
 
-// tidy removes the own objects of all windows but the newest, and those that lead from the last
-// whole models to the newest parameters.
+// tidy removes this member's objects of all windows but the newest, and those that lead from the
+// last whole models to the newest parameters.
 func (b *buckets) tidy(keep coordinator.Round) {
 	round := b.node.state.Round()
 	if round <= keep {
@@ -337,7 +337,7 @@ func (b *buckets) tidy(keep coordinator.Round) {
 	b.remove(round-keep, kept, func() {})
 }
 
-// remove removes the own objects of windows before one, except those that are kept.
+// remove removes this member's objects of windows before one, except those that are kept.
 func (b *buckets) remove(before coordinator.Round, kept func(bucket.Name) bool, done func()) {
 	b.track(func(ended func()) func() {
 		return b.x.DeleteBefore(b.run(), before, kept, putFor, func(deleted int, err error) {

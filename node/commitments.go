@@ -40,7 +40,8 @@ func (n *Node) take(a *gossip.Authored, from key.Public, fresh bool) {
 	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID, From: from})
 }
 
-// unsaved is an own commitment that is not saved yet, and so not published, and whom it is for.
+// unsaved is a commitment of this member that is not saved yet, and so not published, and whom it
+// is for.
 type unsaved struct {
 	dispute.Signed
 	to []key.Public
@@ -55,9 +56,9 @@ func (n *Node) commit(a client.Commit) {
 	n.republish(c.Round, a.To)
 }
 
-// republish publishes the own commitment of a round again. If it could not be saved, saving is
-// tried again: after a crash this member would not know that it had signed it, and two commitments
-// for one round are proof of a cheat.
+// republish publishes this member's commitment of a round again. If it could not be saved, saving
+// is tried again: after a crash this member would not know that it had signed it, and two
+// commitments for one round are proof of a cheat.
 func (n *Node) republish(round coordinator.Round, to []key.Public) {
 	if s := n.unsaved; s != nil && s.Commitment.Round == round {
 		switch {

@@ -31,11 +31,11 @@ type connections struct {
 // peersEvery is how often the addresses are compared with the ledger's.
 const peersEvery = 2 * time.Second
 
-// againAfter is how soon after the own announcement appeared it is looked at again: the first
+// againAfter is how soon after this member's announcement appeared it is looked at again: the first
 // commitment of a new member waits for that.
 const againAfter = 500 * time.Millisecond
 
-// keepConnected announces the own addresses and connects to the other members.
+// keepConnected announces this member's addresses and connects to the other members.
 func (n *Node) keepConnected() {
 	if n.untilConnecting() > 0 {
 		return

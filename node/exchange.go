@@ -22,8 +22,8 @@ import (
 // its ID on the ledger; a payload by the root in its commitment; a model by the hash that the run
 // agreed on.
 type exchange interface {
-	// publish shows the own commitment of a round, as gossip carries it, to some members, or to all if
-	// to is nil. It may be called again.
+	// publish shows this member's commitment of a round, as gossip carries it, to some members, or
+	// to all if to is nil. It may be called again.
 	publish(round coordinator.Round, a *gossip.Authored, to []key.Public)
 
 	// askCommitments looks for commitments of others and passes those it finds to Node.received.
@@ -73,7 +73,7 @@ type asker interface {
 
 // publisher is an exchange whose members upload what others may need, for them to fetch later.
 type publisher interface {
-	// reveal uploads the slice of the own result.
+	// reveal uploads the slice of this member's result.
 	reveal(a client.Reveal, body []byte, done func(error))
 
 	// applied uploads what an accepted set made of the parameters.

@@ -43,8 +43,8 @@ const (
 	fullWait  = 30 * time.Second // until a member that left tries its bucket again
 )
 
-// wrote takes the outcome of writing an own object. It notes each kind of failure once until a
-// result is revealed again.
+// wrote takes the outcome of writing an object of this member. It notes each kind of failure once
+// until a result is revealed again.
 func (b *buckets) wrote(what string, err error) {
 	var e *bucket.Error
 	if !errors.As(err, &e) {
@@ -71,7 +71,7 @@ func (b *buckets) show(a client.Reveal, body []byte, done func(error)) {
 				if errors.Is(err, bucket.ErrForbidden) {
 					err = nil // its name leads to a private address here, and elsewhere to another
 				}
-				b.wrote("reading the own result as others do, with what --bucket-read announced", err)
+				b.wrote("reading this member's result as others do, with what --bucket-read announced", err)
 				done(err)
 			})
 		} else {

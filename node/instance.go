@@ -65,8 +65,8 @@ type instance struct {
 	addr     string    // announced beside the addresses
 	prior    bool      // the key was a member when this node began
 	doubt    bool      // another process may have signed for the round that was open then
-	since    time.Time // when the own announcement was first seen on the ledger
-	polls    int       // answers of the ledger with the own announcement
+	since    time.Time // when this member's announcement was first seen on the ledger
+	polls    int       // answers of the ledger with this member's announcement
 	own      bool      // the last answer had it
 	replaced int
 	asking   bool

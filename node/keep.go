@@ -15,7 +15,7 @@ type SavedCase struct {
 	State  []float32 // nil for the fresh one
 }
 
-// keep writes down what it takes to argue about an own share that is checked.
+// keep writes down what it takes to argue about a share of this member that is checked.
 func (n *Node) keep(a client.Keep) {
 	c := a.Commitment
 	in := input{params: n.params.Find(c.Params)}

@@ -12,15 +12,15 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// An own result is on disk before its commitment is public. So a member that was killed signs no
-// other one for the round, and still has what it committed to: if all who fetched it lost power
-// too, nobody else does.
+// A result of this member is on disk before its commitment is public. So a member that was killed
+// signs no other one for the round, and still has what it committed to: if all who fetched it lost
+// power too, nobody else does.
 //
 // A check of it needs the optimizer state that it began from, which only this member has, and a
 // state that is served to nobody costs a part of the stake. So that one is kept too, written
 // while the round is trained: it has the size of the model.
 
-// OwnResult is an own commitment and the update that it commits to.
+// OwnResult is a commitment of this member and the update that it commits to.
 type OwnResult struct {
 	Round  coordinator.Round
 	Signed []byte    // the signed commitment
@@ -38,7 +38,7 @@ func (n *Node) ownKept() coordinator.Round {
 	return coordinator.Round(n.state.Config().Overlap) + 2
 }
 
-// ownUpdate returns the update of an own result that is about to be public.
+// ownUpdate returns the update of a result of this member that is about to be public.
 func (n *Node) ownUpdate(c dispute.Commitment) []byte {
 	if update, ok := n.sealed[c.Round]; ok {
 		return update
@@ -47,8 +47,8 @@ func (n *Node) ownUpdate(c dispute.Commitment) []byte {
 	return update
 }
 
-// saveBegun keeps the optimizer state from which the own training of a round begins, nil for the
-// fresh one, if others may check the result.
+// saveBegun keeps the optimizer state from which this member's training of a round begins, nil for
+// the fresh one, if others may check the result.
 func (n *Node) saveBegun(round coordinator.Round, v *blobs.Version) {
 	if n.cfg.Store == nil || n.stateless() || v == nil || n.state.Config().VerificationPercent == 0 || n.roster.Present() <= 1 {
 		return
@@ -66,15 +66,16 @@ func (n *Node) saveBegun(round coordinator.Round, v *blobs.Version) {
 	})
 }
 
-// ownResult is an own result that was read back. update and begun are nil if they are not there.
+// ownResult is a result of this member that was read back. update and begun are nil if they are not
+// there.
 type ownResult struct {
 	dispute.Signed
 	update []byte
 	begun  *blobs.Version
 }
 
-// loadOwn reads back the own results in the order of their rounds, off the loop. doubt reports
-// whether one cannot be read: this member may have signed something that it does not know.
+// loadOwn reads back this member's results in the order of their rounds, off the loop. doubt
+// reports whether one cannot be read: this member may have signed something that it does not know.
 func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 	saved, unread := n.cfg.Store.LoadOwn()
 	doubt = unread != nil
@@ -101,8 +102,8 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 	return list, doubt, errors.Join(unread, err)
 }
 
-// takeBackOwn serves the own results again, and returns their commitments. state is the optimizer
-// state that this member still has.
+// takeBackOwn serves this member's results again, and returns their commitments. state is the
+// optimizer state that this member still has.
 func (n *Node) takeBackOwn(list []ownResult, state wire.Hash) (signed []dispute.Signed) {
 	for _, o := range list {
 		c := o.Commitment
@@ -118,9 +119,9 @@ func (n *Node) takeBackOwn(list []ownResult, state wire.Hash) (signed []dispute.
 	return signed
 }
 
-// answersFor reports whether this member can still answer for an own result from before its start.
-// If not it does not serve the update: what is not accepted, because no other member has it either,
-// costs a round, and is not checked.
+// answersFor reports whether this member can still answer for a result of this member from before
+// its start. If not it does not serve the update: what is not accepted, because no other member has
+// it either, costs a round, and is not checked.
 func (n *Node) answersFor(o ownResult, state wire.Hash) bool {
 	cfg, prev := n.state.Config(), o.Commitment.Prev
 	return n.stateless() || cfg.VerificationPercent == 0 || n.roster.Present() <= 1 || prev == cfg.StateHash || prev == state || o.begun != nil

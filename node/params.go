@@ -32,11 +32,12 @@ func (n *Node) setCurrent(v *blobs.Version) {
 // prune drops the parameters and optimizer states that are no longer needed.
 //
 // What stays is the current parameters and the ones before, the agreed ones, the optimizer state to
-// continue from, and what the machine retains (client.Retain): the parameters and the own states of
-// the last Overlap+2 rounds, whose checks are not drawn yet, and those of the checks and disputes
-// this member is in. Each blob is of the size of the model. There are at most 2*(Overlap+3) of
-// them, two more for each check or dispute, usually none or one at a time, and a buffer of each
-// kind for what comes next. Without verification there are three sets of parameters and one state.
+// continue from, and what the machine retains (client.Retain): the parameters and this member's
+// states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the checks and
+// disputes this member is in. Each blob is of the size of the model. There are at most
+// 2*(Overlap+3) of them, two more for each check or dispute, usually none or one at a time, and a
+// buffer of each kind for what comes next. Without verification there are three sets of parameters
+// and one state.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
 	n.params.Prune(func(age int, v *blobs.Version) bool {

@@ -61,7 +61,7 @@ func (n *Node) put(round coordinator.Round, update []byte) {
 	n.blobs.PutPayload(round, update)
 }
 
-// reveal uploads the slice that the window's seed draws of the own update.
+// reveal uploads the slice that the window's seed draws of this member's update.
 func (n *Node) reveal(a client.Reveal) {
 	update, ok := n.sealed[a.Round]
 	if !ok {

@@ -23,7 +23,7 @@ import (
 // step, and those that others committed to while they are being checked.
 type optimizer struct {
 	blobs.Versions
-	// after the own step made last, or as it was saved, or the fresh one; nil before loading
+	// after this member's step made last, or as it was saved, or the fresh one; nil before loading
 	last *blobs.Version
 }
 

@@ -79,8 +79,8 @@ func (t *Table) count(i coordinator.Member, by uint16) {
 	}
 }
 
-// Held reports whether a quorum of each group shows the author's commitment with this ID. Of the
-// own group no member has to: who asks holds the range itself.
+// Held reports whether a quorum of each group shows the author's commitment with this ID. Of this
+// member's group no member has to: who asks holds the range itself.
 func (t *Table) Held(author coordinator.Member, id wire.Hash) bool {
 	if t.ids[author] != id {
 		t.recount(author, id)

@@ -22,7 +22,7 @@ type Store struct {
 	byRoot map[wire.Hash]Blob
 	// updates names the updates made here, by the round of their payloads. They are among byRoot.
 	updates map[coordinator.Round]client.Update
-	// In a run of slices: pieces of payloads, the own slices of updates, and what is held.
+	// In a run of slices: pieces of payloads, this member's slices of updates, and what is held.
 	sections map[Range]keptSection
 	slices   map[coordinator.Round]client.Update
 	shown    map[coordinator.Round][]byte
@@ -49,8 +49,8 @@ type Blob struct {
 type described struct {
 	leaves []wire.Hash
 	floats engine.Vector
-	// The own payload in a run of slices has leaves of its pieces in place of leaves, and sections is
-	// how many of its sections are kept.
+	// This member's payload in a run of slices has leaves of its pieces in place of leaves, and
+	// sections is how many of its sections are kept.
 	pieces   []wire.Hash
 	sections int
 }

@@ -80,13 +80,13 @@ func ParseSection(answer []byte, r Range, size int) (s Section, err error) {
 	return s, nil
 }
 
-// PutPieces keeps the own payload for questions for its pieces.
+// PutPieces keeps this member's payload for questions for its pieces.
 func (s *Store) PutPieces(round coordinator.Round, payload []byte) {
 	pieces := merkle.PieceLeaves(payload, codec.PieceBytes)
 	s.Put(merkle.Root(pieces), &Blob{round, payload, &described{pieces: pieces}})
 }
 
-// Section returns pieces of a payload that are here: of the own one, or those that were asked for
+// Section returns pieces of a payload that are here: of this member's, or those that were asked for
 // before.
 func (s *Store) Section(r Range) (found Section, ok bool) {
 	s.mu.RLock()
@@ -138,8 +138,8 @@ func (s *Store) KeepSection(round coordinator.Round, r Range) bool {
 	return ok
 }
 
-// NameSlice has questions for the own slice of a round answered, and ShowHeld those for what is
-// held.
+// NameSlice has questions for this member's slice of a round answered, and ShowHeld those for what
+// is held.
 func (s *Store) NameSlice(round coordinator.Round, u client.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func appendOwn(dst []byte, o node.OwnResult) []byte {
 	return append(append(append(dst, ownMagic...), sum[:]...), head...)
 }
 
-// parseOwn reads the file of an own result.
+// parseOwn reads the file of a result of this member.
 func parseOwn(b []byte) (o node.OwnResult, err error) {
 	const front = len(ownMagic) + len(wire.Hash{})
 	if len(b) < front || !bytes.HasPrefix(b, []byte(ownMagic)) {
@@ -72,7 +72,7 @@ func parseOwn(b []byte) (o node.OwnResult, err error) {
 	return o, nil
 }
 
-// saveSigned writes the file that Beside names: an own result without its update.
+// saveSigned writes the file that Beside names: a result of this member without its update.
 func (s *Store) saveSigned(o node.OwnResult) error {
 	if s.signed == "" {
 		return nil
@@ -102,13 +102,13 @@ func (s *Store) loadSigned(list []node.OwnResult) ([]node.OwnResult, error) {
 	return append(list, o), nil
 }
 
-// SaveOwn writes the file of an own result, in place of the one keep rounds before.
+// SaveOwn writes the file of a result of this member, in place of the one keep rounds before.
 func (s *Store) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
 	if err := s.saveSigned(o); err != nil {
 		return fmt.Errorf("file of the last signed result: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return fmt.Errorf("file of an own result: %w", err)
+		return fmt.Errorf("file of a result of this member: %w", err)
 	}
 	return atomicfile.Write(s.ownPath(o.Round%min(keep, ownMax)), 0o600, func(w io.Writer) error {
 		if _, err := w.Write(appendOwn(nil, o)); err != nil {
@@ -137,8 +137,8 @@ func (s *Store) loadBegun(place coordinator.Round) []float32 {
 	return state
 }
 
-// LoadOwn reads the own results that are kept. It leaves out those that cannot be read, and reports
-// them in the error.
+// LoadOwn reads this member's results that are kept. It leaves out those that cannot be read, and
+// reports them in the error.
 func (s *Store) LoadOwn() (list []node.OwnResult, err error) {
 	var errs []error
 	for place := range coordinator.Round(ownMax) {
@@ -146,7 +146,7 @@ func (s *Store) LoadOwn() (list []node.OwnResult, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			errs = append(errs, fmt.Errorf("file of an own result %q: %w", s.ownPath(place), err))
+			errs = append(errs, fmt.Errorf("file of a result of this member %q: %w", s.ownPath(place), err))
 		default:
 			o.Begun = s.loadBegun(place)
 			list = append(list, o)
