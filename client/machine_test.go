@@ -103,6 +103,32 @@ func TestAStaleMemberHealsDuringTheEpoch(t *testing.T) {
 	}
 }
 
+// Nearly all crash when an epoch has ended, and have the parameters of some rounds before on disk. Nobody
+// has the results that lead on, and one has the agreed parameters.
+func TestMembersDoNotWaitForeverForResultsThatNobodyHas(t *testing.T) {
+	for overlap := range uint8(2) {
+		net := newNetwork(t, 5, overlap, 300, 6)
+		net.run(60_000, func() bool { return net.state.Draining() > 0 })
+		var before []Loaded
+		for _, p := range net.peers {
+			before = append(before, p.saved)
+		}
+		net.run(60_000, func() bool { return net.state.Phase() == coordinator.Cooldown })
+		for i, p := range net.peers[1:] {
+			p.crash()
+			before[i+1].Committed = p.saved.Committed
+			p.saved = before[i+1]
+			p.start()
+		}
+		clear(net.peers[0].held)
+		step := net.state.Step()
+		net.run(20_000, func() bool { return net.state.Step() > step+2 })
+		if net.peers[1].heals != 1 {
+			t.Errorf("overlap %d: it healed %d times", overlap, net.peers[1].heals)
+		}
+	}
+}
+
 func TestAMemberThatComesLateTakesPartInTheNextEpoch(t *testing.T) {
 	net := newNetwork(t, 4, 0, 200, 5)
 	net.run(60_000, func() bool { return net.state.Step() == 5 })

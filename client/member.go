@@ -82,14 +82,9 @@ func (m *Machine) expel() {
 
 // decideReady reports in warmup that this member holds the agreed parameters.
 func (m *Machine) decideReady() {
-	if !m.member.known || m.stopping || !m.atAgreed() {
-		return
-	}
 	epoch := m.state.Epoch()
-	if m.state.Member(m.member.index).Status != coordinator.StatusWaiting || m.member.readyFor == epoch {
-		return
-	}
-	if m.due(&m.member.readyAt, reReadyMs) {
+	if m.member.known && !m.stopping && m.atAgreed() && m.state.Member(m.member.index).Status == coordinator.StatusWaiting &&
+		m.member.readyFor != epoch && m.due(&m.member.readyAt, reReadyMs) {
 		m.do(Submit{coordinator.Ready{Epoch: epoch, Params: m.model.hash}})
 	}
 }

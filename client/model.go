@@ -16,8 +16,9 @@ const healFrom = 256
 
 // model is the parameters that the driver holds.
 type model struct {
-	started  bool // Loaded has come
-	known    bool // there are parameters
+	started  bool   // Loaded has come
+	known    bool   // there are parameters
+	behindMs uint64 // since when sets that lead to the agreed ones are waited for, between epochs
 	round    coordinator.Round
 	hash     wire.Hash
 	history  [historyLen]version
@@ -45,7 +46,7 @@ func (v *model) loaded(ev Loaded) {
 }
 
 func (v *model) set(round coordinator.Round, hash wire.Hash) {
-	v.known, v.round, v.hash, v.changed = true, round, hash, true
+	v.known, v.round, v.hash, v.changed, v.behindMs = true, round, hash, true, 0
 	v.history[round%historyLen] = version{round, hash}
 }
 
@@ -73,10 +74,15 @@ func (m *Machine) syncToAgreed() {
 		return
 	}
 	// The last sets of the epoch may still be at hand and cheaper than the model. After an epoch that
-	// was rolled back they lead on from it.
+	// was rolled back they lead on from it. If nobody has them, no round opens that ends the waiting.
+	if m.model.behindMs == 0 {
+		m.model.behindMs = max(m.now, 1)
+	}
 	if _, agreed := m.state.Params(); m.model.known && m.model.round < agreed && !m.disagrees() && m.reachable() {
 		m.catchUp()
-		return
+		if m.model.applying || !m.reached(m.model.behindMs+m.run.WarmupMs/2) {
+			return
+		}
 	}
 	m.heal()
 }
