@@ -42,9 +42,10 @@ seed: the same seed gives the same history and the same log hash on every machin
 
 After every event it checks that honest participants at the same round hold the same parameters,
 that nothing is accepted twice, that points match the accepted work, that tokens add up, that no
-honest participant is convicted, and that the run finishes; with more than 128 clients, which use
-all processors, after every 30 ms of virtual time. A broken invariant ends the command with
-an error that names the seed; run that seed with --verbose to see the history.
+honest participant is convicted, that the run goes on soon after the last fault, and that it
+finishes; with more than 128 clients, which use all processors, after every 30 ms of virtual time. A
+broken invariant ends the command with an error that names the seed; run that seed with --verbose to
+see the history.
 
 With --adversaries N, N participants cheat, each in its way. There are then no other faults unless
 you ask for them. With at most 128 clients, each seed is trained twice more, by the same members all

@@ -20,6 +20,7 @@ var (
 	aggregators = flag.Int("aggregators", 0, "least members that sum a slice of the results there")
 	pace        = flag.Duration("pace", 5*time.Second, "mean time of a share there")
 	last        = flag.Duration("for", 0, "time after which its run over libp2p ends, by the clock of the bubble")
+	seed        = flag.Uint64("seed", 1, "the seed of its moves")
 	followers   = flag.Bool("followers", false, "have members that are no witnesses apply updates there")
 )
 
@@ -28,7 +29,7 @@ var (
 func TestAMemberSendsWhatTheSimulationSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := max(1, *members/32)
-		cfg := NewConfig(1, *members, few, few, uint32(*steps), *pace)
+		cfg := NewConfig(*seed, *members, few, few, uint32(*steps), *pace)
 		cfg.Memory, cfg.For = true, *last
 		cfg.Aggregate(*followers, uint16(*aggregators))
 		cfg.Observe = func(r Record) {

@@ -147,20 +147,20 @@ func (r *real) follow(ctx context.Context) (list []Record, err error) {
 			if s.Phase() == coordinator.Finished {
 				return list, nil
 			}
-			if len(list) > 0 && s.Round() <= list[len(list)-1].Round || s.Round() == 0 {
-				continue
+			if s.Round() > 0 && (len(list) == 0 || s.Round() > list[len(list)-1].Round) {
+				now := record(s, time.Since(r.began), r.count)
+				now.Carried = r.carried()
+				list = append(list, now)
+				if r.cfg.Observe != nil {
+					r.cfg.Observe(now)
+				}
 			}
-			now := record(s, time.Since(r.began), r.count)
-			now.Carried = r.carried()
-			list = append(list, now)
-			if r.cfg.Observe != nil {
-				r.cfg.Observe(list[len(list)-1])
-			}
-			for len(r.moves) > 0 && r.moves[0].Round <= s.Round() {
-				if err := r.members[r.moves[0].Client].do(ctx, r.moves[0].Do); err != nil {
+			due, later := sim.Due(r.moves, s)
+			r.moves = later
+			for _, m := range due {
+				if err := r.members[m.Client].do(ctx, m.Do); err != nil {
 					return list, err
 				}
-				r.moves = r.moves[1:]
 			}
 		}
 	}

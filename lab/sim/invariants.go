@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"sort"
+	"time"
 
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/coordinator"
@@ -28,6 +29,8 @@ type invariants struct {
 	points   uint64 // sequences of accepted results in rounds with agreed parameters,
 	ejected  uint64 // and those of members that were ejected when the agreement was seen
 	rollback uint32
+	agreed   coordinator.Round // of the parameters agreed on last
+	movedAt  time.Time         // of that agreement, or of a fault since
 }
 
 // inspect checks all invariants after an event, in a crowd after those of a window.
@@ -79,8 +82,19 @@ func (n *network) inspectRun() {
 		m := v.State.Member(i)
 		sum.points, sum.tokens = sum.points+m.Points, sum.tokens+m.Stake+m.Balance
 	}
+	if _, agreed := v.State.Params(); agreed != c.agreed {
+		c.agreed, c.movedAt = agreed, n.clock.Now()
+	}
 	n.inspectState(v.State, sum)
 	n.inspectTrust(v.State, sum)
+}
+
+// patience is the longest time without an agreement and without a fault: of three rounds, after
+// which the epoch drains, ends three rounds later than it should, and returns to older parameters;
+// of three warmups, after which these count as lost; and of the first two rounds of the next epoch.
+func (n *network) patience() time.Duration {
+	t := n.spec.Times
+	return time.Duration(t.RoundTrain+t.RoundWitness)*time.Duration(n.cfg.Overlap+10) + time.Duration(t.Cooldown+3*(t.Waiting+t.Warmup))
 }
 
 // totals is what all members have together.

@@ -52,29 +52,55 @@ func (c Config) Later(client int) bool {
 // move makes the moves that are due.
 func (n *network) move(ctx context.Context) {
 	s := n.state()
-	if s.Round() <= n.round {
-		return
+	if s.Round() > n.round {
+		n.round = s.Round()
+		if n.cfg.Entered != nil {
+			n.cfg.Entered(s, n.clock.Now().Sub(n.start))
+		}
 	}
-	n.round = s.Round()
-	if n.cfg.Entered != nil {
-		n.cfg.Entered(s, n.clock.Now().Sub(n.start))
-	}
-	for len(n.moves) > 0 && n.moves[0].Round <= n.round {
-		p := n.members[n.moves[0].Client]
-		switch n.moves[0].Do {
+	due, left := Due(n.moves, s)
+	n.moves = left
+	for _, m := range due {
+		n.check.movedAt = n.clock.Now()
+		p := n.members[m.Client]
+		switch m.Do {
 		case Come:
-			if p.node == nil {
+			if p.comes = p.node != nil; !p.comes {
 				p.begin(ctx)
 			}
 		case Leave:
 			if left := p.node; left != nil {
-				left.Stop(leavePatience, p.end)
+				p.comes = false
+				left.Stop(leavePatience, func() {
+					p.end()
+					if p.comes {
+						p.begin(ctx)
+					}
+				})
 			}
 		case Crash:
 			p.crash()
 		}
-		n.moves = n.moves[1:]
 	}
+}
+
+// Due splits moves that are left into those to make in a state of the run and later ones. No round
+// opens while too few members are present: then those that are away come before their round.
+func Due(moves []Move, s coordinator.State) (due, later []Move) {
+	few := s.Round() > 0 && s.Phase() == coordinator.WaitingForMembers && s.Present() < s.Config().StartMembers
+	if len(moves) == 0 || moves[0].Round > s.Round() && !few {
+		return nil, moves
+	}
+	seen := map[int]bool{}
+	for _, m := range moves {
+		if m.Round <= s.Round() || few && m.Do == Come && !seen[m.Client] {
+			due = append(due, m)
+		} else {
+			later = append(later, m)
+		}
+		seen[m.Client] = true
+	}
+	return due, later
 }
 
 // Cost returns the time that a job takes on a client's machine.

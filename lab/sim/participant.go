@@ -26,6 +26,7 @@ type participant struct {
 	skew     time.Duration // by which its clock is wrong
 	disk     disk.Disk
 	crashed  bool // at some time
+	comes    bool // once it has left
 
 	node   *node.Node
 	scope  *loop.Scope
@@ -145,6 +146,7 @@ func (p *participant) leave(because error, later time.Duration) {
 // again begins the node unless it runs.
 func (p *participant) again() {
 	if p.node == nil {
+		p.network.check.movedAt = p.network.clock.Now()
 		p.begin(context.Background())
 	}
 }
@@ -189,26 +191,34 @@ func (n *network) scheduleFaults() {
 	for range n.cfg.Crashes {
 		p := next()
 		down := at(10*time.Second, 60*time.Second)
-		n.clock.After(down, p.crash)
-		n.clock.After(down+at(time.Second, 30*time.Second), p.again)
+		n.after(down, p.crash)
+		n.after(down+at(time.Second, 30*time.Second), p.again)
 	}
 	for range n.cfg.Partitions {
 		from := at(15*time.Second, 70*time.Second)
 		size := 1 + int(n.random.Uint64n(uint64(max(1, len(n.members)/3))))
-		n.clock.After(from, func() { n.split(size) })
-		n.clock.After(from+at(5*time.Second, 25*time.Second), n.mend)
+		n.after(from, func() { n.split(size) })
+		n.after(from+at(5*time.Second, 25*time.Second), n.mend)
 	}
 	for range n.cfg.Jumps {
 		p := next()
 		skew := at(-time.Hour, time.Hour)
-		n.clock.After(at(5*time.Second, 60*time.Second), func() { p.skew = skew })
+		n.after(at(5*time.Second, 60*time.Second), func() { p.skew = skew })
 	}
 	n.scheduleSlips(at, next)
 	for range n.cfg.Outages {
 		from := at(15*time.Second, 70*time.Second)
-		n.clock.After(from, func() { n.chain.Outage(true) })
-		n.clock.After(from+at(2*time.Second, 15*time.Second), func() { n.chain.Outage(false) })
+		n.after(from, func() { n.chain.Outage(true) })
+		n.after(from+at(2*time.Second, 15*time.Second), func() { n.chain.Outage(false) })
 	}
+}
+
+// after has a fault begin or end later. From then the run has its time to take a step.
+func (n *network) after(d time.Duration, f func()) {
+	n.clock.After(d, func() {
+		n.check.movedAt = n.clock.Now()
+		f()
+	})
 }
 
 // scheduleSlips draws what operators and the owner do: who leaves and comes back, restores an old
@@ -217,17 +227,17 @@ func (n *network) scheduleSlips(at func(from, to time.Duration) time.Duration, n
 	for range n.cfg.Leaves {
 		p := next()
 		away := at(time.Second, 40*time.Second)
-		n.clock.After(at(5*time.Second, 80*time.Second), func() { p.leave(nil, away) })
+		n.after(at(5*time.Second, 80*time.Second), func() { p.leave(nil, away) })
 	}
 	for k := range n.cfg.Restores {
 		p := next()
 		backup := disk.Disk{Shares: p.disk.Shares}
 		down := at(10*time.Second, 60*time.Second)
 		if k%2 == 0 {
-			n.clock.After(at(0, down), func() { backup = p.disk.Backup() })
+			n.after(at(0, down), func() { backup = p.disk.Backup() })
 		}
-		n.clock.After(down, p.crash)
-		n.clock.After(down+at(50*time.Millisecond, 5*time.Second), func() { // at times within the round
+		n.after(down, p.crash)
+		n.after(down+at(50*time.Millisecond, 5*time.Second), func() { // at times within the round
 			if p.node == nil {
 				p.disk = backup
 				p.again()
@@ -237,13 +247,13 @@ func (n *network) scheduleSlips(at func(from, to time.Duration) time.Duration, n
 	for range n.cfg.FullDisks {
 		p := next()
 		from := at(5*time.Second, 70*time.Second)
-		n.clock.After(from, func() { p.disk.Full = true })
-		n.clock.After(from+at(time.Second, 40*time.Second), func() { p.disk.Full = false })
+		n.after(from, func() { p.disk.Full = true })
+		n.after(from+at(time.Second, 40*time.Second), func() { p.disk.Full = false })
 	}
 	for range n.cfg.Pauses {
 		from := at(5*time.Second, 70*time.Second)
-		n.clock.After(from, func() { n.order(coordinator.Pause{}) })
-		n.clock.After(from+at(time.Second, 30*time.Second), func() { n.order(coordinator.Resume{}) })
+		n.after(from, func() { n.order(coordinator.Pause{}) })
+		n.after(from+at(time.Second, 30*time.Second), func() { n.order(coordinator.Resume{}) })
 	}
 }
 

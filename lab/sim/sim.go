@@ -12,6 +12,8 @@
 //     may be misled, those that differ are counted once the round's are agreed on);
 //   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
 //     the accepted work;
+//   - parameters are agreed on after the ones before, or the last fault, within the time that a
+//     rollback and three warmups take;
 //   - the run finishes within its virtual time.
 package sim
 
@@ -208,6 +210,9 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 				break
 			}
 		}
+		if still := n.clock.Now().Sub(n.check.movedAt); still > n.patience() && !n.check.finished {
+			n.fail("no parameters were agreed on for %v: %s, round %d, step %d", still, n.state().Phase(), n.state().Round(), n.state().Step())
+		}
 		if n.clock.Now().After(deadline) {
 			n.fail("not finished in time: %s, round %d, step %d of %d", n.state().Phase(), n.state().Round(), n.state().Step(), cfg.Steps)
 		}
@@ -306,7 +311,7 @@ func assemble(ctx context.Context, cfg Config) (*network, error) {
 		cfg: cfg, moves: cfg.Moves, seed: seed, spec: s, start: start, clock: loop.NewVirtual(start), random: prng.New(seed, "faults"), log: sha256.New(),
 		owner:   key.FromSeed(wire.Sum("entrain/sim/owner")),
 		clients: map[key.Public]int{}, common: newCommon(cfg), sharing: newSharing(),
-		check: invariants{params: map[coordinator.Round]wire.Hash{}, claims: map[coordinator.Round]map[int]wire.Hash{},
+		check: invariants{movedAt: start, params: map[coordinator.Round]wire.Hash{}, claims: map[coordinator.Round]map[int]wire.Hash{},
 			settled: map[coordinator.Round]bool{}, paid: map[coordinator.Round]bool{}},
 	}
 	n.ledger = n.clock
