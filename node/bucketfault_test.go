@@ -153,6 +153,28 @@ func TestOldWindowsAreRemoved(t *testing.T) {
 	}
 }
 
+// A miner that comes back with what it signed and without its state directory, as on another
+// machine, loses the open windows and no more.
+func TestAMinerGoesOnWithoutItsSealedUpdates(t *testing.T) {
+	w := newBucketWorld(t, 20, 2)
+	for i := range 3 {
+		w.mine(i)
+	}
+	w.until(10*time.Minute, func() bool { return w.results(2) >= 3 })
+	had := w.results(2)
+	w.crash(2)
+	for i := range w.hosts[2].store.own {
+		w.hosts[2].store.own[i].Update = nil
+	}
+	w.hosts[2].store.ok = false
+	w.mine(2)
+	w.until(30*time.Minute, w.finished)
+	w.agree(0, 1, 2)
+	if got := w.results(2); got < had+3 {
+		t.Errorf("%d of its results were accepted before, and %d in the end", had, got)
+	}
+}
+
 // Once a run has finished, a miner that leaves keeps the final parameters in its bucket and nothing
 // else: a member that was away takes them from there.
 func TestAfterARunOnlyItsModelStaysInBuckets(t *testing.T) {

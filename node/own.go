@@ -91,9 +91,11 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 					r.begun = v
 				}
 			}
-			if root, _ := n.promise(o.Update); o.Update != nil && root != signed.Commitment.Payload {
-				r.update = nil
-				err = fmt.Errorf("the update of round %d that was kept is not the one that was committed to", o.Round)
+			if o.Update != nil { // beside the key there is what was signed, no more
+				if root, _ := n.promise(o.Update); root != signed.Commitment.Payload {
+					r.update = nil
+					err = fmt.Errorf("the update of round %d that was kept is not the one that was committed to", o.Round)
+				}
 			}
 			list = append(list, r)
 		}
