@@ -106,7 +106,7 @@ func checkContent(n Name, body []byte) error {
 			return errors.New("the hash of the part does not match the name")
 		}
 	case KindScore:
-		if ScoreContent(body) != n.Content {
+		if scoreContent(body) != n.Content {
 			return errors.New("the hash of the notes does not match the name")
 		}
 	}

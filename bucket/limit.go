@@ -6,13 +6,13 @@ const (
 	// LocationBytesMax bounds what a member can register on the chain: ledger.AddrBytesMax.
 	LocationBytesMax = 256
 
-	// CredentialBytesMax bounds an access key and a secret. S3 providers give 20 and 40 characters,
+	// credentialBytesMax bounds an access key and a secret. S3 providers give 20 and 40 characters,
 	// some twice as much.
-	CredentialBytesMax = 128
+	credentialBytesMax = 128
 
-	// PrefixBytesMax bounds the prefix before an object's name: an S3 key has at most 1024 bytes, a
+	// prefixBytesMax bounds the prefix before an object's name: an S3 key has at most 1024 bytes, a
 	// name at most 240.
-	PrefixBytesMax = 512
+	prefixBytesMax = 512
 
 	// ObjectBytesMax bounds the body of one object. The largest are slices of large models: 1 GiB
 	// is 1 % of 50 billion parameters in 16 bits.
@@ -21,9 +21,9 @@ const (
 	// LackBytesMax bounds the body of an object of kind lack, a bit for each member.
 	LackBytesMax = 2 << 10
 
-	// ListMax is the most objects that a listing returns: several for each of 256 members over
+	// listMax is the most objects that a listing returns: several for each of 256 members over
 	// several windows.
-	ListMax = 1 << 14
+	listMax = 1 << 14
 
 	// pageMax is the most keys that S3 returns at once.
 	pageMax = 1000

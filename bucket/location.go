@@ -163,8 +163,8 @@ func (l Location) Check() error {
 		return errors.New("the bucket's name must be 3 to 63 characters of a-z 0-9 . - that begin and end with a letter or digit")
 	case len(l.Region) > 64 || !within(l.Region, lower+upper+digits+"-_"):
 		return errors.New("the region must be a name such as eu-west-1")
-	case len(l.AccessKey) > CredentialBytesMax || len(l.SecretKey) > CredentialBytesMax:
-		return fmt.Errorf("the credentials are longer than %d bytes", CredentialBytesMax)
+	case len(l.AccessKey) > credentialBytesMax || len(l.SecretKey) > credentialBytesMax:
+		return fmt.Errorf("the credentials are longer than %d bytes", credentialBytesMax)
 	case !printable(string(l.AccessKey)) || !printable(string(l.SecretKey)) || strings.Contains(string(l.AccessKey), "/"):
 		return errors.New("the credentials have unexpected characters")
 	case (l.AccessKey == "") != (l.SecretKey == ""):
@@ -177,7 +177,7 @@ func checkPrefix(prefix string) error {
 	if prefix == "" {
 		return nil
 	}
-	if len(prefix) > PrefixBytesMax || !within(prefix, lower+upper+digits+"._-/") {
+	if len(prefix) > prefixBytesMax || !within(prefix, lower+upper+digits+"._-/") {
 		return errors.New("the prefix is too long or has characters other than a-z A-Z 0-9 . _ - /")
 	}
 	for part := range strings.SplitSeq(prefix, "/") {

@@ -109,8 +109,8 @@ func ParseName(path string) (Name, error) {
 	return n, nil
 }
 
-// ScoreContent returns the content in the name of a validator's notes.
-func ScoreContent(body []byte) wire.Hash { return wire.Sum(domain, body) }
+// scoreContent returns the content in the name of a validator's notes.
+func scoreContent(body []byte) wire.Hash { return wire.Sum(domain, body) }
 
 // parseWindow reads ten digits.
 func parseWindow(s string) (coordinator.Round, bool) {

@@ -132,7 +132,7 @@ func (r *Reader) Fetch(ctx context.Context, wants []Want, each func(i int, body 
 	work.Wait()
 }
 
-// List returns the names of at most max objects (0: ListMax) in a bucket that begin with a prefix
+// List returns the names of at most max objects (0: listMax) in a bucket that begin with a prefix
 // (see Name.Prefix, WindowPrefix, RunPrefix), in the order of their paths. It skips anything else
 // in the bucket. A store that lists what was not requested, or repeats itself endlessly, fails with
 // ErrLied. A listed name is no evidence that the object is valid.
@@ -141,12 +141,12 @@ func (r *Reader) List(ctx context.Context, l Location, prefix string, max int) (
 	if err != nil {
 		return nil, err
 	}
-	if max <= 0 || max > ListMax {
-		max = ListMax
+	if max <= 0 || max > listMax {
+		max = listMax
 	}
 	var names []Name
 	after := ""
-	for range ListMax/pageMax + 2 { // pages, some of which may hold no objects of the run
+	for range listMax/pageMax + 2 { // pages, some of which may hold no objects of the run
 		var page []Object
 		err := r.options.retry(ctx, passing, func() (err error) {
 			page, err = s.List(ctx, prefix, after, pageMax)

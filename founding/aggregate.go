@@ -31,7 +31,7 @@ func newAggregate(s spec.Spec, needs trainer.Sizes) *Aggregate {
 	if s.Buckets() || needs.Update == 0 {
 		return nil
 	}
-	c := NewTheft(s).Committee
+	c := newTheft(s).Committee
 	a := Aggregate{Members: c.Members, Witnesses: c.Witnesses, Chosen: s.Exchange.Aggregate}
 	a.None = uint64(a.Members-min(a.Members, 1)) * needs.Payload
 	a.Update = needs.Update

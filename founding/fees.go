@@ -22,7 +22,7 @@ type Fees struct {
 	NameRent uint64 `json:"name_rent"` // of its name and its vault, which nobody gets back
 	Member   uint64 `json:"member"`    // that a member must have to begin
 	// Of a round or window with Preview.Members members: all transactions, their fees, and what
-	// PriceStep for a compute unit adds to these.
+	// priceStep for a compute unit adds to these.
 	Transactions uint64 `json:"transactions"`
 	Round        uint64 `json:"round"`
 	Priority     uint64 `json:"priority"`
@@ -30,11 +30,11 @@ type Fees struct {
 	NoReferee    string `json:"no_referee,omitempty"` // why its checks of results cannot be judged
 }
 
-// PriceStep is a price of a compute unit, in millionths of a lamport.
-const PriceStep = 10_000
+// priceStep is a price of a compute unit, in millionths of a lamport.
+const priceStep = 10_000
 
-// NewFees computes what a run with some members costs, from the measured costs of messages.
-func NewFees(s spec.Spec, members uint32) (Fees, error) {
+// newFees computes what a run with some members costs, from the measured costs of messages.
+func newFees(s spec.Spec, members uint32) (Fees, error) {
 	if s.Data.Manifest == "" {
 		s.Data.Manifest = wire.Hash{}.String() // create names the data
 	}
@@ -77,7 +77,7 @@ func NewFees(s spec.Spec, members uint32) (Fees, error) {
 		units += sent * uint64(solana.Asked(solana.ReportUnits(n))) / windows
 	}
 	f.Round = f.Transactions * solana.SignatureFee
-	f.Priority = units * PriceStep / 1_000_000
+	f.Priority = units * priceStep / 1_000_000
 	return f, nil
 }
 
@@ -92,7 +92,7 @@ func (f Fees) write(out io.Writer, members uint32) error {
 		"which stay, and a member needs %.3f SOL to begin with. With %d members a round takes about\n"+
 		"%d transactions and %.6f SOL of fees, all members together, and for each\n"+
 		"%s micro-lamports that a compute unit costs while the network is busy another %.6f SOL.\n",
-		sol(f.Rent), sol(f.NameRent), sol(f.Member), members, f.Transactions, sol(f.Round), view.Thousands(PriceStep), sol(f.Priority))
+		sol(f.Rent), sol(f.NameRent), sol(f.Member), members, f.Transactions, sol(f.Round), view.Thousands(priceStep), sol(f.Priority))
 	if err == nil && f.Accuser > 0 {
 		_, err = fmt.Fprintf(out, "A member that finds a wrong result needs up to %.1f SOL to prove it. They come back when the dispute ends;\n"+
 			"a member that has less accuses nobody.\n", sol(f.Accuser))

@@ -5,7 +5,7 @@
 // the author left open, the hash of the data and the model of the checkpoint, and refuses what does
 // not fit together. The result is the text that Create publishes and that every participant reads.
 // A Dataset is prepared from files, and a Replica set up for a chain, as commands say.
-// NewPreview computes what a specification means, without a chain. Hosting makes a chain for one
+// newPreview computes what a specification means, without a chain. Hosting makes a chain for one
 // run and serves all that others need to join it.
 package founding
 
@@ -273,7 +273,7 @@ func (d Draft) Created(s spec.Spec, chain string) []string {
 	case alone:
 		words = append(words, "others need no --from: they get the model from members' buckets, so it begins once one that has the checkpoint takes part")
 	}
-	if text := Unfunded(s, 0); text != "" {
+	if text := unfunded(s, 0); text != "" {
 		words = append(words, text)
 	}
 	return words

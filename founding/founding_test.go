@@ -238,7 +238,7 @@ func TestPreviewsFollowTheCoordinator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPreview(s)
+	p, err := newPreview(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ type Groups struct {
 	Aggregators uint32 // of each slice, at most Members
 }
 
-// NewGroups returns the groups of a run that has as many members as it can have, 30 % of which
+// newGroups returns the groups of a run that has as many members as it can have, 30 % of which
 // collude. ok is false if its updates are not made in slices.
-func NewGroups(s spec.Spec) (g Groups, ok bool) {
+func newGroups(s spec.Spec) (g Groups, ok bool) {
 	n := s.Members.Capacity
 	return Groups{Members: n, Colluding: n * colludingPercent / 100, Aggregators: min(n, s.Aggregators())}, s.Slices()
 }
@@ -74,11 +74,11 @@ func (g Groups) Fault(rounds uint32) error {
 // weakness returns why a run should not be created: colluding members too easily settle parameters,
 // or invent slices.
 func weakness(s spec.Spec) error {
-	t := NewTheft(s)
+	t := newTheft(s)
 	if err := t.Fault(); err != nil {
 		return err
 	}
-	if g, ok := NewGroups(s); ok {
+	if g, ok := newGroups(s); ok {
 		return g.Fault(t.Rounds)
 	}
 	return nil

@@ -407,7 +407,7 @@ func (h Hosting) found(ctx context.Context, endpoint, chain string, ips []string
 	if err != nil {
 		return t, 0, err
 	}
-	if text := Unfunded(s, on.Snapshot.State.Treasury()); len(runs) == 0 && text != "" {
+	if text := unfunded(s, on.Snapshot.State.Treasury()); len(runs) == 0 && text != "" {
 		h.say("%s", text)
 	}
 	var at []string

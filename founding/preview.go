@@ -45,23 +45,23 @@ const PreviewStepsMax = 64
 func (d Draft) Preview(solana bool) (p Preview, err error) {
 	s, err := d.Read()
 	if err == nil {
-		p, err = NewPreview(s)
+		p, err = newPreview(s)
 	}
 	if err == nil && solana {
 		var fees Fees
-		fees, err = NewFees(s, p.Members)
+		fees, err = newFees(s, p.Members)
 		p.Solana = &fees
 	}
 	return p, err
 }
 
-// NewPreview computes what a specification means.
-func NewPreview(s spec.Spec) (p Preview, err error) {
+// newPreview computes what a specification means.
+func newPreview(s spec.Spec) (p Preview, err error) {
 	schedule, err := s.Schedule()
 	if err != nil {
 		return p, err
 	}
-	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start, Theft: NewTheft(s), weakness: weakness(s)}
+	p = Preview{Run: s.Name, Schedule: s.LearningRate.Schedule, Members: s.Members.Start, Theft: newTheft(s), weakness: weakness(s)}
 	if p.Needs, err = trainer.SizesOf(s); err != nil {
 		return p, err
 	}

@@ -58,7 +58,7 @@ func (s Sliced) Received() uint64 { return s.Slices + s.Ranges + s.Proofs + s.Co
 
 // sliced returns what a run of slices costs, and what it would with other numbers of aggregators.
 func sliced(s spec.Spec, z trainer.Sizes) (own Sliced, choices []Sliced) {
-	g, ok := NewGroups(s)
+	g, ok := newGroups(s)
 	if !ok {
 		return own, nil
 	}

@@ -27,9 +27,9 @@ type Theft struct {
 	Least       uint32  // least number of witnesses that suffices, as all above do; 33 if 32 do not
 }
 
-// NewTheft returns how likely theft is in a run that has as many members as it can have, 30 % of
+// newTheft returns how likely theft is in a run that has as many members as it can have, 30 % of
 // which collude.
-func NewTheft(s spec.Spec) Theft {
+func newTheft(s spec.Spec) Theft {
 	n, w := s.Members.Capacity, uint32(s.Members.Witnesses)
 	if s.Members.Slots > 0 {
 		n = s.Members.Slots

@@ -89,7 +89,7 @@ func TestTheftIsRefused(t *testing.T) {
 	} {
 		s := spec.Default(all.Kinds())
 		s.Members.Capacity, s.Members.Slots, s.Members.Witnesses, s.Steps = c.capacity, c.slots, c.witnesses, c.steps
-		theft := NewTheft(s)
+		theft := newTheft(s)
 		if refused := theft.Fault() != nil; refused != c.refused || theft.Least != c.least {
 			t.Errorf("%+v: %v, at least %d: %v", c, refused, theft.Least, theft.Fault())
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// Unfunded says what a run's treasury of some tokens lacks to pay for the whole run, and with which
+// unfunded says what a run's treasury of some tokens lacks to pay for the whole run, and with which
 // command it is filled; "" if it lacks nothing.
-func Unfunded(s spec.Spec, treasury uint64) string {
+func unfunded(s spec.Spec, treasury uint64) string {
 	var whole, sum uint64
 	pays := ""
 	steps := uint64(s.Steps - s.Before())

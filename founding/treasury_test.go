@@ -26,7 +26,7 @@ func TestWhatATreasuryLacksIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", v.text, err)
 		}
-		if got := Unfunded(s, v.treasury); got != v.want {
+		if got := unfunded(s, v.treasury); got != v.want {
 			t.Errorf("%s: %q, want %q", v.text, got, v.want)
 		}
 	}

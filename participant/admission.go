@@ -242,7 +242,7 @@ func (a Applicant) Conviction(st coordinator.State) string {
 // admitted returns an error if an obstacle does not pass by itself. It reports the others with
 // p.Say.
 func (p *Options) admitted(ctx context.Context, client ledger.Chain, on onchain.Run) error {
-	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: MemoryLimit(p.Memory, MemoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program, state: p.State, disk: DiskRoom(p.State), checkpoints: p.Checkpoints}
+	a := Applicant{Key: p.Key.Public(), stake: p.Stake, pool: p.Pool, memory: memoryLimit(p.Memory, MemoryFree()), Skew: onchain.ClockSkew(p.Endpoints), program: p.Program, state: p.State, disk: diskRoom(p.State), checkpoints: p.Checkpoints}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return err
@@ -262,9 +262,9 @@ func (p *Options) admitted(ctx context.Context, client ledger.Chain, on onchain.
 	return errors.Join(errs...)
 }
 
-// MemoryLimit returns the memory that may be taken: what was asked for, but no more than is free; 0
+// memoryLimit returns the memory that may be taken: what was asked for, but no more than is free; 0
 // if neither is known.
-func MemoryLimit(asked, free uint64) uint64 {
+func memoryLimit(asked, free uint64) uint64 {
 	if asked == 0 || free > 0 && asked > free {
 		return free
 	}

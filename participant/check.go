@@ -113,7 +113,7 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 	if o.Stake == 0 {
 		o.Stake = on.Spec.Trust.Stake
 	}
-	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: MemoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program, state: o.State, disk: DiskRoom(o.State), checkpoints: o.Checkpoints}
+	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: memoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program, state: o.State, disk: diskRoom(o.State), checkpoints: o.Checkpoints}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return r, err

@@ -11,9 +11,9 @@ import (
 	"github.com/entrain-network/entrain/view"
 )
 
-// DiskRoom returns the bytes that a state directory may take: what its disk has free and what the
+// diskRoom returns the bytes that a state directory may take: what its disk has free and what the
 // directory takes already; 0 if that is not known.
-func DiskRoom(state string) uint64 {
+func diskRoom(state string) uint64 {
 	if state == "" {
 		return 0
 	}

@@ -45,7 +45,7 @@ func TestAFullDiskIsRefusedFirst(t *testing.T) {
 // What a member has on the disk already is not needed a second time.
 func TestTheOwnFilesCountAsRoom(t *testing.T) {
 	dir := t.TempDir()
-	empty := DiskRoom(dir)
+	empty := diskRoom(dir)
 	if empty == 0 {
 		t.Skip("this system does not tell how much is free")
 	}
@@ -60,10 +60,10 @@ func TestTheOwnFilesCountAsRoom(t *testing.T) {
 	if err := os.Truncate(path, own); err != nil {
 		t.Skip(err)
 	}
-	if with := DiskRoom(dir); with < own {
+	if with := diskRoom(dir); with < own {
 		t.Errorf("%d bytes with the own files, %d without", with, empty)
 	}
-	if DiskRoom(filepath.Join(dir, "not", "yet")) == 0 || DiskRoom("") != 0 {
+	if diskRoom(filepath.Join(dir, "not", "yet")) == 0 || diskRoom("") != 0 {
 		t.Error("a directory that is not there yet has its parent's disk")
 	}
 }

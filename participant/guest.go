@@ -121,7 +121,7 @@ func (g *Guest) keepPeers(ctx context.Context) {
 // Close leaves the peers.
 func (g *Guest) Close() error {
 	g.stop()
-	ctx, cancel := context.WithTimeout(context.Background(), Farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	// If not, others' announcements push it out in time.
 	_ = onchain.Submit(ctx, g.own, host.Announce{Run: g.run})

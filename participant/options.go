@@ -54,7 +54,7 @@ func (o *ValidatorOptions) Check(ctx context.Context) (err error) {
 	if err = errors.Join(errs...); err != nil || o.NetUID == 0 || o.weigher != nil {
 		return err
 	}
-	if o.weigher, err = NewWeigher(ctx, o.Getenv, o.NetUID); err != nil {
+	if o.weigher, err = newWeigher(ctx, o.Getenv, o.NetUID); err != nil {
 		return fmt.Errorf("--bittensor %d: %w", o.NetUID, err)
 	}
 	o.weigher.Tell = o.Tell

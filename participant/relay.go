@@ -147,12 +147,12 @@ func (r *Relay) self() key.Public { return r.key }
 
 // withdraw takes the relay off the list. If that fails, later announcements push it out.
 func (r *Relay) withdraw(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	if err := onchain.Submit(ctx, r.own, host.Announce{Run: r.name}); err != nil {
 		r.log.Info("the chain was not told that the relay is gone", "error", err)
 	}
 }
 
-// Farewell is the time that a leaving peer waits for the chain to accept its withdrawal.
-const Farewell = 2 * time.Second
+// farewell is the time that a leaving peer waits for the chain to accept its withdrawal.
+const farewell = 2 * time.Second

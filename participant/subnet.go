@@ -68,9 +68,9 @@ type lockedRow struct {
 	due time.Time
 }
 
-// NewWeigher finds the hotkey and the node as btcli does, in the environment, and checks that the
+// newWeigher finds the hotkey and the node as btcli does, in the environment, and checks that the
 // hotkey is registered on the subnet.
-func NewWeigher(ctx context.Context, getenv func(string) string, netuid uint16) (*Weigher, error) {
+func newWeigher(ctx context.Context, getenv func(string) string, netuid uint16) (*Weigher, error) {
 	wallets := getenv("BT_WALLET_PATH")
 	if wallets == "" {
 		home, err := os.UserHomeDir()

@@ -23,8 +23,8 @@ type Reader struct {
 	err    error
 }
 
-// NewReader reads a log's file from its beginning. The name is for errors.
-func NewReader(in io.Reader, name string) *Reader {
+// newReader reads a log's file from its beginning. The name is for errors.
+func newReader(in io.Reader, name string) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, 64<<10), name: name}
 }
 
@@ -145,7 +145,7 @@ func (l *Log) open(s segment) error {
 	} else if info, err := f.Stat(); err == nil {
 		l.all += info.Size()
 	}
-	l.file, l.now, l.reader = f, s, NewReader(f, s.path)
+	l.file, l.now, l.reader = f, s, newReader(f, s.path)
 	return nil
 }
 

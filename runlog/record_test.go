@@ -196,7 +196,7 @@ func TestReaderRefusesWhatIsNoLog(t *testing.T) {
 		{"empty record", file(nil), "a record of 0 bytes"},
 		{"huge record", append([]byte(fileMagic), 255, 255, 255, 255, 0, 0, 0, 0), "a record of 4294967295 bytes"},
 	} {
-		r := NewReader(bytes.NewReader(x.file), "f")
+		r := newReader(bytes.NewReader(x.file), "f")
 		_, err := r.Next()
 		var format *FormatError
 		if !errors.As(err, &format) || !strings.Contains(err.Error(), x.want) {
@@ -208,7 +208,7 @@ func TestReaderRefusesWhatIsNoLog(t *testing.T) {
 	}
 	whole := file(body, body)
 	for n := range whole {
-		r := NewReader(bytes.NewReader(whole[:n]), "f")
+		r := newReader(bytes.NewReader(whole[:n]), "f")
 		var err error
 		records := -1
 		for ; err == nil; records++ {
@@ -252,7 +252,7 @@ func FuzzReader(f *testing.F) {
 	var c codec
 	f.Add(appendFrame([]byte(fileMagic), c.append(nil, Record{Event: event.Note{}})))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := NewReader(bytes.NewReader(b), "f")
+		r := newReader(bytes.NewReader(b), "f")
 		for {
 			if _, err := r.Next(); err != nil {
 				break

@@ -111,7 +111,7 @@ func mend(s segment, log *slog.Logger) (int64, error) {
 		return 0, fmt.Errorf("log: %w", err)
 	}
 	defer f.Close()
-	r := NewReader(f, s.path)
+	r := newReader(f, s.path)
 	for err == nil {
 		_, err = r.Next()
 	}

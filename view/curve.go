@@ -25,7 +25,7 @@ func (c Curve) Last() (v float64, ok bool) {
 	return c[len(c)-1].Mean, true
 }
 
-// curve collects values. When it has more buckets than CurveMax, neighbours are joined and new
+// curve collects values. When it has more buckets than curveMax, neighbours are joined and new
 // buckets cover twice the steps.
 type curve struct {
 	buckets Curve
@@ -66,7 +66,7 @@ func (c *curve) insert(at int, step coordinator.Step, tokens uint64, v float64) 
 	c.buckets = append(c.buckets, Bucket{})
 	copy(c.buckets[at+1:], c.buckets[at:])
 	c.buckets[at] = b
-	for len(c.buckets) > CurveMax { // steps that lie far apart may take several
+	for len(c.buckets) > curveMax { // steps that lie far apart may take several
 		c.halve()
 	}
 }

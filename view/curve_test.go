@@ -15,7 +15,7 @@ func TestCurveKeepsSpikesWhenItIsLong(t *testing.T) {
 		}
 		s.add(coordinator.Step(step), uint64(step), v)
 	}
-	if n := len(s.buckets); n > CurveMax || n < CurveMax/4 {
+	if n := len(s.buckets); n > curveMax || n < curveMax/4 {
 		t.Fatalf("%d buckets", n)
 	}
 	var values uint32

@@ -62,7 +62,7 @@ type sample struct {
 // what the log says of whose it is.
 func New(own string) *Fold {
 	return &Fold{
-		own: own, kept: RoundsKept, tellers: map[string]*Teller{}, passed: map[coordinator.Member]bool{}, called: map[string]string{}, keys: map[string]string{},
+		own: own, kept: roundsKept, tellers: map[string]*Teller{}, passed: map[coordinator.Member]bool{}, called: map[string]string{}, keys: map[string]string{},
 	}
 }
 
@@ -110,7 +110,7 @@ func (f *Fold) Run(now time.Time) Run {
 	r.Network.Transfers = slices.Clone(f.recent)
 	slices.Reverse(r.Network.Transfers)
 	r.Members = f.table()
-	r.Rounds = make([]Round, min(len(f.rounds), RoundsKept))
+	r.Rounds = make([]Round, min(len(f.rounds), roundsKept))
 	for i := range r.Rounds {
 		r.Rounds[len(r.Rounds)-1-i] = f.Round(i)
 	}
@@ -122,7 +122,7 @@ func (f *Fold) Run(now time.Time) Run {
 // be heard of.
 func (f *Fold) losses() Curve {
 	c := curve{buckets: f.loss.copy(), width: f.loss.width}
-	for _, r := range f.rounds[max(0, len(f.rounds)-RoundsKept):] {
+	for _, r := range f.rounds[max(0, len(f.rounds)-roundsKept):] {
 		if !r.inLine && r.Step > 0 && len(r.losses) > 0 {
 			low, mid, high := runlog.Quartiles(slices.Clone(r.losses))
 			c.spread(r.Step, f.run.Tokens, low, mid, high)
@@ -179,7 +179,7 @@ func (r *round) summary(newest bool) Round {
 	if !r.inLine {
 		_, s.Loss, _ = runlog.Quartiles(slices.Clone(r.losses))
 	}
-	if newest || len(r.marks) <= MarksMax {
+	if newest || len(r.marks) <= marksMax {
 		b := make([]byte, len(r.marks))
 		for i, m := range r.marks {
 			b[i] = byte(m)

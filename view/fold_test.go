@@ -200,10 +200,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		s.settle(7)
 	}
 	r := s.Run(moment(5e6))
-	if len(r.Rounds) != RoundsKept || len(r.Log) != LinesKept || len(r.Loss) > CurveMax || len(r.Network.Transfers) != transfersKept {
+	if len(r.Rounds) != roundsKept || len(r.Log) != LinesKept || len(r.Loss) > curveMax || len(r.Network.Transfers) != transfersKept {
 		t.Errorf("%d rounds, %d lines, %d buckets, %d transfers", len(r.Rounds), len(r.Log), len(r.Loss), len(r.Network.Transfers))
 	}
-	if first, last := r.Loss[0], r.Loss[len(r.Loss)-1]; first.From > 1 || last.To != 5000 || len(r.Loss) < CurveMax/2 {
+	if first, last := r.Loss[0], r.Loss[len(r.Loss)-1]; first.From > 1 || last.To != 5000 || len(r.Loss) < curveMax/2 {
 		t.Errorf("the curve goes from step %d to %d in %d buckets", first.From, last.To, len(r.Loss))
 	}
 	if len(s.pending) > pendingMax || len(s.progress) > samplesMax {
@@ -213,7 +213,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestCurveKeepsExtremesAndMeans(t *testing.T) {
 	var c curve
-	const n = 10 * CurveMax
+	const n = 10 * curveMax
 	for step := range uint32(n) {
 		c.add(coordinator.Step(step+1), uint64(step), float64(step%100))
 	}

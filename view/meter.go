@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MeterEvery is the time between two reports of a Meter.
-const MeterEvery = 2 * time.Second
+// meterEvery is the time between two reports of a Meter.
+const meterEvery = 2 * time.Second
 
 // Meter paces the progress reports of long work, and estimates the time that is left.
 type Meter struct {
@@ -20,7 +20,7 @@ func (m *Meter) Tick(done, of uint64) (left string, ok bool) {
 	if m.begun.IsZero() {
 		m.begun, m.last, m.from = now, now, done
 	}
-	if now.Sub(m.last) < MeterEvery {
+	if now.Sub(m.last) < meterEvery {
 		return "", false
 	}
 	m.last = now

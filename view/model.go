@@ -19,7 +19,7 @@ type task struct {
 func (f *Fold) scored(ev event.Scored) {
 	i, found := slices.BinarySearchFunc(f.tasks, ev.Task, func(t *task, name string) int { return strings.Compare(t.name, name) })
 	if !found {
-		if ev.Task == "" || len(f.tasks) == TasksKept {
+		if ev.Task == "" || len(f.tasks) == tasksKept {
 			return
 		}
 		f.tasks = slices.Insert(f.tasks, i, &task{name: ev.Task})
@@ -65,7 +65,7 @@ func (f *Fold) sample(s Sample) {
 			steps = append(steps, x.Step)
 		}
 	}
-	if len(steps) <= StepsKept {
+	if len(steps) <= stepsKept {
 		return
 	}
 	gone := 1

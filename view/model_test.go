@@ -22,21 +22,21 @@ func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 		}
 	}
 	r := f.Run(time.Unix(last, 0))
-	if len(r.Samples) != 2*StepsKept || r.Samples[0].Step != 10 || r.Samples[len(r.Samples)-1].Step != last {
+	if len(r.Samples) != 2*stepsKept || r.Samples[0].Step != 10 || r.Samples[len(r.Samples)-1].Step != last {
 		t.Fatalf("%d samples, of steps %d to %d", len(r.Samples), r.Samples[0].Step, r.Samples[len(r.Samples)-1].Step)
 	}
 	for i := 2; i < len(r.Samples); i += 2 {
 		if a, b := r.Samples[i], r.Samples[i+1]; a.Step != b.Step || a.Text != fmt.Sprint("a", a.Step) || b.Text != fmt.Sprint("b", b.Step) {
 			t.Errorf("samples %+v and %+v", a, b)
 		}
-		if gap := r.Samples[i].Step - r.Samples[i-2].Step; gap > 4*last/StepsKept {
+		if gap := r.Samples[i].Step - r.Samples[i-2].Step; gap > 4*last/stepsKept {
 			t.Errorf("nothing is kept of %d steps before step %d", gap, r.Samples[i].Step)
 		}
 	}
 	for i := range 2 * SamplesMax {
 		add(event.Sample{Step: last, Prompt: fmt.Sprint("another ", i)})
 	}
-	if n := len(f.samples) - 2*(StepsKept-1); n != SamplesMax {
+	if n := len(f.samples) - 2*(stepsKept-1); n != SamplesMax {
 		t.Errorf("%d samples of a step", n)
 	}
 }
@@ -44,12 +44,12 @@ func TestSamplesAreKeptAlongTheRun(t *testing.T) {
 func TestTasksHaveTheirCurves(t *testing.T) {
 	f := New("")
 	for step := range uint32(3) {
-		for i := range 2 * TasksKept {
+		for i := range 2 * tasksKept {
 			f.Add(runlog.Record{Event: event.Scored{Step: coordinator.Step(step) + 1, Task: fmt.Sprintf("t%02d", i), Items: 7, Acc: float64(step) / 4, AccNorm: 0.5}})
 		}
 	}
 	r := f.Run(time.Unix(9, 0))
-	if len(r.Tasks) != TasksKept {
+	if len(r.Tasks) != tasksKept {
 		t.Fatalf("%d tasks", len(r.Tasks))
 	}
 	if x := r.Tasks[3]; x.Name != "t03" || x.Items != 7 || len(x.Acc) != 3 || x.Acc[2].Mean != 0.5 || x.Norm[0].Mean != 0.5 {

@@ -244,7 +244,7 @@ const lateMs = 5000
 // close tells rounds that are over when they ended, puts what is settled of them into curves, and
 // forgets the oldest.
 func (f *Fold) close() {
-	for i := max(0, len(f.rounds)-RoundsKept-1); i < len(f.rounds); i++ {
+	for i := max(0, len(f.rounds)-roundsKept-1); i < len(f.rounds); i++ {
 		r := f.rounds[i]
 		last, gap := i+1 == len(f.rounds), i+1 < len(f.rounds) && f.rounds[i+1].Number != r.Number+1
 		if last && r.Number == f.run.Round && f.run.Phase == coordinator.RoundWitness.String() {
@@ -265,7 +265,7 @@ func (f *Fold) close() {
 			f.seconds.add(r.Step, f.run.Tokens, float64(r.ClosedMs-r.OpenedMs)/1000)
 			f.size.add(r.Step, f.run.Tokens, float64(r.Active))
 		}
-		settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < len(f.rounds)-RoundsKept
+		settled := r.Committed >= r.Expected || f.run.StateMs > r.ClosedMs+lateMs || i < len(f.rounds)-roundsKept
 		if settled && !r.inLine {
 			r.inLine = true
 			if len(r.losses) > 0 {

@@ -12,17 +12,17 @@ import (
 
 // Limits of what is kept of disputes and convictions, and of the moves of one dispute.
 const (
-	DisputesKept    = 64
-	ConvictionsKept = 256
-	MovesKept       = 64
+	disputesKept    = 64
+	convictionsKept = 256
+	movesKept       = 64
 )
 
 // Trust holds the checks, disputes, convictions and tokens of a run.
 type Trust struct {
 	runlog.TrustHead
 	Checks      []Check      `json:"checks"`      // open, in order of rounds and members
-	Disputes    []Dispute    `json:"disputes"`    // newest first, at most DisputesKept
-	Convictions []Conviction `json:"convictions"` // newest first, at most ConvictionsKept
+	Disputes    []Dispute    `json:"disputes"`    // newest first, at most disputesKept
+	Convictions []Conviction `json:"convictions"` // newest first, at most convictionsKept
 }
 
 // Check is a result that is being computed again.
@@ -55,7 +55,7 @@ type Dispute struct {
 	Traces     [2]string          `json:"traces"` // of the accused and the accuser
 	Nodes      [2]string          `json:"nodes"`  // where they differ
 	Votes      []Vote             `json:"votes"`
-	Moves      []Move             `json:"moves"` // oldest first, the last MovesKept
+	Moves      []Move             `json:"moves"` // oldest first, the last movesKept
 	OpenedMs   uint64             `json:"opened_ms"`
 	EndedMs    uint64             `json:"ended_ms"` // 0: it is open
 	Outcome    string             `json:"outcome,omitempty"`
@@ -193,7 +193,7 @@ func (f *Fold) convicted(ms uint64, c dispute.Conviction) {
 	row := newConviction(c)
 	row.Name = f.called[row.Key]
 	v.Convictions = slices.Insert(v.Convictions, 0, row)
-	v.Convictions = v.Convictions[:min(len(v.Convictions), ConvictionsKept)]
+	v.Convictions = v.Convictions[:min(len(v.Convictions), convictionsKept)]
 	if r := f.find(c.Round); r != nil && !row.Lesser {
 		r.Convicted++
 		*r.mark(c.Member) = Wrong
@@ -249,7 +249,7 @@ func (f *Fold) dispute(ms uint64, d dispute.Dispute) {
 	i := slices.IndexFunc(v.Disputes, func(o Dispute) bool { return o.ID == d.ID })
 	if i < 0 {
 		v.Disputes = slices.Insert(v.Disputes, 0, Dispute{ID: d.ID, OpenedMs: ms, Accuser: -1})
-		v.Disputes = v.Disputes[:min(len(v.Disputes), DisputesKept)]
+		v.Disputes = v.Disputes[:min(len(v.Disputes), disputesKept)]
 		i = 0
 		text := fmt.Sprintf("dispute %d: what member %d committed to in round %d is not what comes out", d.ID, d.Accused, d.Round)
 		if d.Unserved {
@@ -277,7 +277,7 @@ func (f *Fold) dispute(ms uint64, d dispute.Dispute) {
 	for _, text := range row.moves(before) {
 		row.Moves = append(row.Moves, Move{TimeMs: ms, Text: text})
 	}
-	row.Moves = row.Moves[max(0, len(row.Moves)-MovesKept):]
+	row.Moves = row.Moves[max(0, len(row.Moves)-movesKept):]
 }
 
 // nameOp says what the operation computes that a dispute has come down to.

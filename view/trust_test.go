@@ -88,7 +88,7 @@ func TestADisputeIsToldToItsEnd(t *testing.T) {
 func TestWhatIsKeptOfDisputesIsBounded(t *testing.T) {
 	s := newScript()
 	s.open(1000)
-	for id := uint32(1); id <= 3*DisputesKept; id++ {
+	for id := uint32(1); id <= 3*disputesKept; id++ {
 		d := dispute.Dispute{ID: id, Check: dispute.Check{Round: 1, Member: 2}, Accused: 2, Accuser: dispute.NoMember, Stage: dispute.StageDefending}
 		for op := range uint32(2) {
 			d.Op, d.Level = op, dispute.LevelOps
@@ -98,7 +98,7 @@ func TestWhatIsKeptOfDisputesIsBounded(t *testing.T) {
 		s.trusting(uint64(id)*1000+9, runlog.Trust{TrustHead: runlog.TrustHead{Percent: 5}, Ended: []uint32{id}})
 	}
 	v := s.Run(moment(1e6)).Trust
-	if len(v.Disputes) != DisputesKept || len(v.Convictions) != ConvictionsKept || v.Disputes[0].ID != 3*DisputesKept {
+	if len(v.Disputes) != disputesKept || len(v.Convictions) != convictionsKept || v.Disputes[0].ID != 3*disputesKept {
 		t.Errorf("%d disputes from %d, %d convictions", len(v.Disputes), v.Disputes[0].ID, len(v.Convictions))
 	}
 }

@@ -25,13 +25,13 @@ import (
 
 // Limits of what is kept.
 const (
-	RoundsKept = 64  // finished rounds, the newest
+	roundsKept = 64  // finished rounds, the newest
 	LinesKept  = 400 // of the log
-	CurveMax   = 512 // buckets of a curve: about what a wide window has columns for, twice
-	TasksKept  = 16  // of evaluations; names beyond are left out
-	StepsKept  = 48  // with samples: the newest, and the others about evenly along the run
+	curveMax   = 512 // buckets of a curve: about what a wide window has columns for, twice
+	tasksKept  = 16  // of evaluations; names beyond are left out
+	stepsKept  = 48  // with samples: the newest, and the others about evenly along the run
 	SamplesMax = 8   // of a step
-	MarksMax   = 256 // members of a finished round that keeps its marks
+	marksMax   = 256 // members of a finished round that keeps its marks
 )
 
 // Run is a run at a moment.
@@ -64,7 +64,7 @@ type Run struct {
 	Own     *Own     `json:"own,omitempty"`     // the participant that watches, if one does
 	Network Network  `json:"network,omitzero"`
 	Members []Member `json:"members,omitempty"` // by index
-	Rounds  []Round  `json:"rounds,omitempty"`  // oldest first, at most RoundsKept
+	Rounds  []Round  `json:"rounds,omitempty"`  // oldest first, at most roundsKept
 	Log     []Line   `json:"log,omitempty"`     // oldest first, at most LinesKept
 	Logged  uint64   `json:"logged"`            // lines there have been in all
 }

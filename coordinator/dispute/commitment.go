@@ -49,8 +49,8 @@ func (c Commitment) Append(dst []byte) []byte {
 	return wire.AppendU32(dst, c.Loss)
 }
 
-// ReadCommitment takes a commitment off a reader.
-func ReadCommitment(r *wire.Reader) Commitment {
+// readCommitment takes a commitment off a reader.
+func readCommitment(r *wire.Reader) Commitment {
 	return Commitment{
 		Run: r.Hash(), Epoch: record.Epoch(r.U32()), Round: record.Round(r.U32()), Member: record.Member(r.U32()), Share: r.Hash(),
 		Payload: r.Hash(), PayloadBytes: r.U32(), Prev: r.Hash(), State: r.Hash(), Work: r.Hash(), Params: r.Hash(), Loss: r.U32(),
@@ -61,7 +61,7 @@ func ReadCommitment(r *wire.Reader) Commitment {
 // commitment.
 func ParseCommitment(b []byte) (Commitment, error) {
 	r := wire.NewReader(b)
-	c := ReadCommitment(&r)
+	c := readCommitment(&r)
 	if err := r.Done().OrNil(); err != nil {
 		return Commitment{}, err
 	}
@@ -83,7 +83,7 @@ func (s Signed) Append(dst []byte) []byte { return append(s.Commitment.Append(ds
 
 // ReadSigned takes a signed commitment off a reader.
 func ReadSigned(r *wire.Reader) Signed {
-	s := Signed{Commitment: ReadCommitment(r)}
+	s := Signed{Commitment: readCommitment(r)}
 	copy(s.Signature[:], r.Bytes(len(s.Signature)))
 	return s
 }

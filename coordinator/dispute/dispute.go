@@ -35,7 +35,7 @@ func (d dispute) deadline() uint64       { return d.b.DeadlineMs() }
 
 func (d dispute) commitment() Commitment {
 	r := wire.NewReader(d.b.Commitment())
-	return ReadCommitment(&r)
+	return readCommitment(&r)
 }
 
 // subject returns the dispute as the referee sees it.

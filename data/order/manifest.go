@@ -31,14 +31,14 @@ func MixSeed(seed wire.Hash, set int) wire.Hash {
 	return wire.Sum("entrain/mix", seed[:], wire.AppendU32(nil, uint32(set)))
 }
 
-// ManifestBytesMax is the most bytes of a manifest.
-const ManifestBytesMax = 16 << 20
+// manifestBytesMax is the most bytes of a manifest.
+const manifestBytesMax = 16 << 20
 
 // Proven is data.Proven for a host that cannot parse JSON: it reads the manifest line by line, and
 // relies on the hash being that of canonical bytes, as members do that parse them when they join.
 func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	r := wire.NewReader(proof)
-	text := r.Var(ManifestBytesMax)
+	text := r.Var(manifestBytesMax)
 	if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
 		return Error("the proof is of another data set")
 	}
@@ -46,7 +46,7 @@ func Proven(dst []uint32, want, seed wire.Hash, i uint64, proof []byte) error {
 	if len(mix) > 0 {
 		n, k := mix.Pick(seed, i)
 		want, seed, i = mix[n].Manifest, MixSeed(seed, n), k
-		text = r.Var(ManifestBytesMax)
+		text = r.Var(manifestBytesMax)
 		if got := wire.SHA256(text); r.Err() != wire.OK || got != want {
 			return Error("the proof is of another data set")
 		}

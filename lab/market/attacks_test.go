@@ -105,7 +105,7 @@ func TestTwoValidatorsOneOfWhichLies(t *testing.T) {
 			t.Errorf("miner %d: %+v", i, e)
 		}
 	}
-	if v, _ := m.State().Validator(JudgeKey(0).Public()); v.Trust <= 64 {
+	if v, _ := m.State().Validator(judgeKey(0).Public()); v.Trust <= 64 {
 		t.Errorf("the honest validator ends with trust %d", v.Trust)
 	}
 }
@@ -364,8 +364,8 @@ func TestALyingMinorityMovesNothing(t *testing.T) {
 			t.Errorf("%s: who lies was paid %d with 1.5 times the stake, the honest %d and %d", kind, r.Paid[2], r.Paid[0], r.Paid[1])
 		}
 		if s := m.State(); kind != "silent" {
-			liar, _ := s.Validator(JudgeKey(2).Public())
-			honest, _ := s.Validator(JudgeKey(0).Public())
+			liar, _ := s.Validator(judgeKey(2).Public())
+			honest, _ := s.Validator(judgeKey(0).Public())
 			if liar.Trust >= 60 || liar.Trust >= honest.Trust {
 				t.Errorf("%s: its trust is %d, that of an honest one %d", kind, liar.Trust, honest.Trust)
 			}
@@ -395,7 +395,7 @@ func TestValidatorsThatCopy(t *testing.T) {
 // TestOthersScoresCannotBeCommittedTo has a validator take over the hash of another's scores, and
 // show them when they are shown.
 func TestOthersScoresCannotBeCommittedTo(t *testing.T) {
-	run, a, b := wire.Sum("run"), JudgeKey(0).Public(), JudgeKey(1).Public()
+	run, a, b := wire.Sum("run"), judgeKey(0).Public(), judgeKey(1).Public()
 	said := coordinator.RevealScores{Period: 3, Salt: wire.Sum("salt"), Scores: []scores.Score{{Member: 1, Value: 100}}}
 	hash := coordinator.ScoresHash(run, a, said)
 	if coordinator.ScoresHash(run, b, said) == hash {

@@ -130,13 +130,13 @@ func (m *Market) revive(i int) error {
 		if registered, err = at.Registered(); err != nil {
 			return err
 		}
-		writer = bucket.NewWriter(store, JudgeKey(i), bucket.Options{})
+		writer = bucket.NewWriter(store, judgeKey(i), bucket.Options{})
 	}
 	exchange := bucket.NewExchange(x.scope, writer, bucket.NewReader(m.Buckets.Open, bucket.Options{}), bucket.ExchangeOptions{Simulated: true})
 	initial := func() []float32 { return append([]float32(nil), m.initial...) }
 	visitor := node.NewBucketReader(m.State().ID(), x.scope, m.engine, exchange, initial, nil)
 	cfg := live.Config{
-		Run: runName, ID: m.State().ID(), Key: JudgeKey(i), Ledger: m.Chain.Client().As(JudgeKey(i)), Loop: x.scope, Engine: m.engine, Tensors: len(m.cfg.Model.Layout().Tensors()),
+		Run: runName, ID: m.State().ID(), Key: judgeKey(i), Ledger: m.Chain.Client().As(judgeKey(i)), Loop: x.scope, Engine: m.engine, Tensors: len(m.cfg.Model.Layout().Tensors()),
 		Exchange: exchange, Registered: registered, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
 		Store: x.store, Stake: who.stake(), Inexact: m.cfg.Inexact,
 		Validator: validator.Config{Rules: score.Default(), Sample: who.Sample, Losses: losses, Register: true, Say: who.Say},

@@ -106,7 +106,7 @@ func (c *Config) fill() {
 // The emission of a period, and the validators' part of it.
 const (
 	Emission         = 1_000_000
-	ValidatorPercent = 20
+	validatorPercent = 20
 )
 
 // Model is small, so that hundreds of windows take seconds.
@@ -224,8 +224,8 @@ func (m *Market) Close() {
 // MinerKey returns a miner's key.
 func MinerKey(i int) key.Private { return key.FromSeed([32]byte{1, byte(i), byte(i >> 8)}) }
 
-// JudgeKey returns a validator's key.
-func JudgeKey(i int) key.Private { return key.FromSeed([32]byte{2, byte(i), byte(i >> 8)}) }
+// judgeKey returns a validator's key.
+func judgeKey(i int) key.Private { return key.FromSeed([32]byte{2, byte(i), byte(i >> 8)}) }
 
 var owner = key.FromSeed([32]byte{3})
 
@@ -234,7 +234,7 @@ func (m *Market) found() (err error) {
 	cfg := m.cfg
 	accounts := []host.Allocation{{Key: owner.Public(), Amount: treasury}}
 	for i, j := range cfg.Validators {
-		accounts = append(accounts, host.Allocation{Key: JudgeKey(i).Public(), Amount: j.stake()})
+		accounts = append(accounts, host.Allocation{Key: judgeKey(i).Public(), Amount: j.stake()})
 	}
 	if cfg.Verification > 0 {
 		for i := range cfg.Miners {
@@ -256,7 +256,7 @@ func (m *Market) found() (err error) {
 		Name: runName, MinMembers: 1, StartMembers: cfg.Start, Witnesses: uint16(min(n, 8)), WaitingMs: 1000, WarmupMs: 30_000, RoundTrainMs: 6000, RoundWitnessMs: 1000,
 		CooldownMs: 1000, EpochMs: epochMs, TotalSteps: coordinator.Step(cfg.Steps), BatchStart: n * cfg.Share, BatchEnd: n * cfg.Share, SequenceTokens: sequence, MissedMax: 3,
 		Overlap: 1, Exchange: coordinator.Buckets, WindowBlocks: windowBlocks, Validators: uint16(len(cfg.Validators)), ScoreWindows: cfg.Period,
-		Emission: Emission, ValidatorPercent: ValidatorPercent, Penalty: 100, Sharing: cfg.Sharing,
+		Emission: Emission, ValidatorPercent: validatorPercent, Penalty: 100, Sharing: cfg.Sharing,
 		ModelHash: merkle.Root(m.engine.Leaves(cpu.Floats(m.initial))), SpecHash: host.SpecHash(m.text), Owner: owner.Public(),
 		StateHash: merkle.Root(m.engine.Leaves(cpu.Floats(make([]float32, m.engine.StateLen())))),
 	}

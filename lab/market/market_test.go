@@ -133,7 +133,7 @@ func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
 		if !ok {
 			return scores.ValidatorScores{}, 0, false
 		}
-		i := slices.IndexFunc(got.Validators, func(v scores.ValidatorScores) bool { return v.Key == JudgeKey(1).Public() })
+		i := slices.IndexFunc(got.Validators, func(v scores.ValidatorScores) bool { return v.Key == judgeKey(1).Public() })
 		if i < 0 {
 			return scores.ValidatorScores{}, period, false
 		}
@@ -236,7 +236,7 @@ func TestValidatorsArePaidAtTheEnd(t *testing.T) {
 		t.Fatalf("seats are still held: %+v; notes %v", m.State().Validators(), m.JudgeNotes(0))
 	}
 	for i, stake := range []uint64{1000, 2000} {
-		if got := m.Chain.Host().Balance(JudgeKey(i).Public()); r.Paid[i] == 0 || got != stake+r.Paid[i] {
+		if got := m.Chain.Host().Balance(judgeKey(i).Public()); r.Paid[i] == 0 || got != stake+r.Paid[i] {
 			t.Errorf("validator %d has %d tokens; its stake was %d, and it earned %d", i, got, stake, r.Paid[i])
 		}
 	}

@@ -112,7 +112,7 @@ func (m *Market) result() (Result, error) {
 		}
 	}
 	for i := range m.cfg.Validators {
-		v, _ := s.Validator(JudgeKey(i).Public())
+		v, _ := s.Validator(judgeKey(i).Public())
 		r.Paid = append(r.Paid, v.Earned)
 	}
 	r.Bytes = bytes / uint64(len(m.cfg.Miners)) / uint64(max(1, s.Round()))

@@ -26,8 +26,8 @@ type Behaviour struct {
 	Percent int    // part of its share that it trains on; 0: all
 }
 
-// Behaviours returns the measured behaviours.
-func Behaviours() []Behaviour {
+// behaviours returns the measured behaviours.
+func behaviours() []Behaviour {
 	return []Behaviour{
 		{Name: "honest"},
 		{Name: "three quarters of the data", Percent: 75},
@@ -86,7 +86,7 @@ type Rewards struct {
 func MeasureRewards(ctx context.Context, o RewardsOptions) (Rewards, error) {
 	o.fill()
 	r := Rewards{Honest: o.Honest, Validators: o.Validators, Windows: o.Steps, Seeds: o.Seeds, Params: Model.Layout().Len()}
-	for _, b := range Behaviours() {
+	for _, b := range behaviours() {
 		row := Reward{Behaviour: b.Name, Verdicts: map[score.Verdict]int{}}
 		for seed := range o.Seeds {
 			o.Progress(fmt.Sprintf("%s, run %d of %d", b.Name, seed+1, o.Seeds))

@@ -25,8 +25,8 @@ const (
 	Drift Attack = "drift"
 )
 
-// Attacks lists the measured attacks.
-func Attacks() []Attack { return []Attack{Flip, Scale, Random, Together, Spread, Drift} }
+// attacks lists the measured attacks.
+func attacks() []Attack { return []Attack{Flip, Scale, Random, Together, Spread, Drift} }
 
 // change replaces the gradients of the first members by what they send.
 func (a Attack) change(grads [][]float32, attackers, step int) {

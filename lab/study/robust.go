@@ -112,7 +112,7 @@ func (o *RobustOptions) fill() {
 		o.Rules = Rules()
 	}
 	if o.Attacks == nil {
-		o.Attacks = Attacks()
+		o.Attacks = attacks()
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}

@@ -32,7 +32,7 @@ func TestAttackersAreHeldDownByTheRule(t *testing.T) {
 
 func TestTheMeasurementIsAFunctionOfItsOptions(t *testing.T) {
 	o := small
-	o.Steps, o.Attacks, o.Rules = 10, Attacks(), Rules()[2:3]
+	o.Steps, o.Attacks, o.Rules = 10, attacks(), Rules()[2:3]
 	a, err := MeasureRobust(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,10 @@ import (
 // Defaults of Options.
 const (
 	DefaultAPI            = "127.0.0.1:7370"
-	DefaultPeering        = "127.0.0.1:0"
+	defaultPeering        = "127.0.0.1:0"
 	DefaultBlock          = 200 * time.Millisecond
-	DefaultKeepBlocks     = 10_000
-	DefaultSnapshotBlocks = 50
+	defaultKeepBlocks     = 10_000
+	defaultSnapshotBlocks = 50
 )
 
 // Options configures Init. Chain or Genesis must be given; the zero value of each other field means
@@ -46,12 +46,12 @@ type Options struct {
 	Sync    []string // endpoints to fetch the state from, instead of replaying all blocks
 
 	API     string // TCP address of the API for clients; DefaultAPI
-	Peering string // TCP address for other replicas; DefaultPeering: this machine only, any free port
+	Peering string // TCP address for other replicas; defaultPeering: this machine only, any free port
 	Public  string // the address where others reach Peering, if it is another
 
 	Block          time.Duration // between blocks: the resolution of deadlines; DefaultBlock
-	KeepBlocks     uint64        // older blocks are deleted; DefaultKeepBlocks
-	SnapshotBlocks uint64        // blocks between two writes of the state; DefaultSnapshotBlocks
+	KeepBlocks     uint64        // older blocks are deleted; defaultKeepBlocks
+	SnapshotBlocks uint64        // blocks between two writes of the state; defaultSnapshotBlocks
 }
 
 // settings is the content of chain.json: the part of Options that may be edited between two runs of
@@ -84,7 +84,7 @@ func (o Options) settings() settings {
 		s.API = DefaultAPI
 	}
 	if s.Peering == "" {
-		s.Peering = DefaultPeering
+		s.Peering = defaultPeering
 	}
 	if s.Peers == nil {
 		s.Peers = []string{}
@@ -93,10 +93,10 @@ func (o Options) settings() settings {
 		s.BlockMs = uint64(DefaultBlock.Milliseconds())
 	}
 	if s.KeepBlocks == 0 {
-		s.KeepBlocks = DefaultKeepBlocks
+		s.KeepBlocks = defaultKeepBlocks
 	}
 	if s.SnapshotBlocks == 0 {
-		s.SnapshotBlocks = DefaultSnapshotBlocks
+		s.SnapshotBlocks = defaultSnapshotBlocks
 	}
 	return s
 }

@@ -5,9 +5,9 @@ import "encoding/binary"
 // Codes are in a stream of bits: bit i of the stream is bit i%8 of byte i/8, and numbers are least
 // significant bit first.
 
-// ReadNumber reads the number of n bits at bit offset of b into the first words words of v, and
+// readNumber reads the number of n bits at bit offset of b into the first words words of v, and
 // clears the others. It panics if b is too short.
-func ReadNumber(v *Number, b []byte, offset, n int, words int) {
+func readNumber(v *Number, b []byte, offset, n int, words int) {
 	clear(v[words:])
 	for i := range v[:words] {
 		v[i] = ReadBits(b, offset+64*i, min(64, n-64*i))

@@ -32,7 +32,7 @@ func (g *guide) below(length int, highest uint64) int {
 
 // belowNumber is below for a Number.
 func (g *guide) belowNumber(r *Number) int {
-	for w := NumberWords; w > 1; w-- {
+	for w := numberWords; w > 1; w-- {
 		if r[w-1] != 0 {
 			return g.below(leading(r[w-1], r[w-2], w))
 		}

@@ -5,16 +5,16 @@ import (
 	"math/bits"
 )
 
-// NumberWords is the number of words of the longest code, 664 bits for KMax of 1<<14 positions.
-const NumberWords = 11
+// numberWords is the number of words of the longest code, 664 bits for KMax of 1<<14 positions.
+const numberWords = 11
 
 // A Number is an unsigned integer, least significant word first. Functions take the number of words
 // in use; the others are zero.
-type Number [NumberWords]uint64
+type Number [numberWords]uint64
 
 // bitLen returns the number of bits up to the highest set bit.
 func (a *Number) bitLen() int {
-	for i := NumberWords - 1; i >= 0; i-- {
+	for i := numberWords - 1; i >= 0; i-- {
 		if a[i] != 0 {
 			return 64*i + bits.Len64(a[i])
 		}
@@ -25,7 +25,7 @@ func (a *Number) bitLen() int {
 // float returns a, approximately.
 func (a *Number) float() float64 {
 	var v float64
-	for i := NumberWords - 1; i >= 0; i-- {
+	for i := numberWords - 1; i >= 0; i-- {
 		v = float64(v*(1<<64)) + float64(a[i])
 	}
 	return v

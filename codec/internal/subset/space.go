@@ -42,7 +42,7 @@ func NewSpace(n, k int, table Table) Space {
 	for j := range s.K + 1 {
 		s.first = append(s.first, s.Total)
 		sets := table.choose(n, j)
-		sets.shl(uint(j), NumberWords)
+		sets.shl(uint(j), numberWords)
 		s.Total.add(sets[:])
 	}
 	highest := s.Total
@@ -52,7 +52,7 @@ func NewSpace(n, k int, table Table) Space {
 	s.lead = min(64, s.Bits)
 	lead := s.Total
 	for n := s.Bits - s.lead; n > 0; n -= 64 {
-		lead.shr(uint(min(64, n)), NumberWords)
+		lead.shr(uint(min(64, n)), numberWords)
 	}
 	s.totalLead = lead[0]
 	return s
@@ -95,7 +95,7 @@ func (s *Space) Decode(loop *vec.Kernel, readings []Reading) {
 
 // Read reads a code at bit offset of b into r.Rest, for Decode.
 func (s *Space) Read(r *Reading, b []byte, offset int) {
-	ReadNumber(&r.Rest, b, offset, s.Bits, s.Words)
+	readNumber(&r.Rest, b, offset, s.Bits, s.Words)
 }
 
 // Valid reports whether the number at bit offset of b is a code.
@@ -105,6 +105,6 @@ func (s *Space) Valid(b []byte, offset int) bool {
 		return true
 	}
 	var code Number
-	ReadNumber(&code, b, offset, s.Bits, s.Words)
+	readNumber(&code, b, offset, s.Bits, s.Words)
 	return code.less(&s.Total, s.Words)
 }

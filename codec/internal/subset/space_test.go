@@ -14,7 +14,7 @@ import (
 // big returns a as a big.Int.
 func (a Number) big() *big.Int {
 	v := new(big.Int)
-	for i := NumberWords - 1; i >= 0; i-- {
+	for i := numberWords - 1; i >= 0; i-- {
 		v.Lsh(v, 64)
 		v.Or(v, new(big.Int).SetUint64(a[i]))
 	}
@@ -118,7 +118,7 @@ func TestCodesAgreeWithBigIntegers(t *testing.T) {
 		for j := range s.K + 1 {
 			total.Add(total, shifted(binomial(s.N, j), j))
 		}
-		if s.Total.big().Cmp(total) != 0 || s.Bits != new(big.Int).Sub(total, big.NewInt(1)).BitLen() || s.Words > NumberWords {
+		if s.Total.big().Cmp(total) != 0 || s.Bits != new(big.Int).Sub(total, big.NewInt(1)).BitLen() || s.Words > numberWords {
 			t.Errorf("%d positions have %v codes of %d bits in %d words, want %v", s.N, s.Total.big(), s.Bits, s.Words, total)
 		}
 	}
@@ -156,7 +156,7 @@ func shifted(v *big.Int, n int) *big.Int { return new(big.Int).Lsh(v, uint(n)) }
 
 func TestBitsComeBackFromAnyOffset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		widths := rapid.SliceOfN(rapid.IntRange(0, 64*NumberWords), 1, 8).Draw(t, "widths")
+		widths := rapid.SliceOfN(rapid.IntRange(0, 64*numberWords), 1, 8).Draw(t, "widths")
 		bits := 0
 		for _, w := range widths {
 			bits += w
@@ -177,7 +177,7 @@ func TestBitsComeBackFromAnyOffset(t *testing.T) {
 		offset = 0
 		for i, w := range widths {
 			got := Number{7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}
-			if ReadNumber(&got, b, offset, w, (w+63)/64); got != numbers[i] {
+			if readNumber(&got, b, offset, w, (w+63)/64); got != numbers[i] {
 				t.Fatalf("number %d of %d bits at bit %d is %x, want %x", i, w, offset, got, numbers[i])
 			}
 			offset += w
