@@ -235,6 +235,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 		f.over = m.affords(rs)
 		if late && !f.over {
 			*f = following{all: true, tries: min(f.tries+1, followTries)}
+			m.wakeAt = m.now
 		}
 		return wire.Hash{}, !f.over || m.slices()
 	case !f.fetching.IsZero():

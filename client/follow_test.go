@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ type followTest struct {
 	asks     map[*peer]int
 	slices   *sliceTest         // nil in a run without slices
 	tainted  map[wire.Hash]bool // parameters that the update wrongRoot made, and what was made of them
+	update   uint64             // Config.Update, if it is not testUpdateBytes
 }
 
 var wrongRoot = wire.Sum("wrong")
@@ -29,7 +31,7 @@ const testUpdateBytes = 4000 // that of four payloads
 
 func (f *followTest) config(c Config) Config {
 	if f != nil {
-		c.Update, c.UpdateMax = testUpdateBytes, 9*testUpdateBytes
+		c.Update, c.UpdateMax = cmp.Or(f.update, testUpdateBytes), 9*testUpdateBytes
 		if f.slices != nil {
 			c.Aggregators, c.SlicesMax, c.PayloadMax = f.slices.aggregators, 100, 100
 		}
@@ -251,6 +253,45 @@ func TestFollowersFallBackToPayloads(t *testing.T) {
 				t.Errorf("%s, overlap %d: %d payloads, a round takes %d ms", name, overlap, net.follow.payloads, perRound)
 			}
 		}
+	}
+}
+
+// If nobody names an epoch's last update, followers that cannot afford the payloads fetch the agreed
+// parameters before the next epoch: no round opens meanwhile by which they would fall behind.
+func TestFollowersHealBetweenEpochs(t *testing.T) {
+	for overlap := range uint8(2) {
+		net := newFollowers(t, overlap, 3)
+		net.follow.update = 500 // the model weighs less than a round's payloads
+		c := net.state.Config()
+		c.EpochMs = 6000
+		s, err := coordinator.New(net.state.Limits(), c, coordinator.Env{NowMs: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.state = s
+		for _, p := range net.peers {
+			p.start()
+		}
+		net.follow.names = func(_ *peer, _ coordinator.Round, u Update) (Update, bool) {
+			r, ok := net.state.At(net.state.Round())
+			phase := net.state.Phase()
+			return u, ok && r.Trains() && (phase == coordinator.RoundTrain || phase == coordinator.RoundWitness)
+		}
+		net.run(200_000, func() bool { return net.state.Epoch() == 2 && net.state.Phase() == coordinator.RoundTrain })
+		active, heals := 0, 0
+		for i := range net.state.Count() {
+			if net.state.Status(i) == coordinator.StatusActive {
+				active++
+			}
+		}
+		for _, p := range net.peers {
+			heals += p.heals
+		}
+		if active != len(net.peers) || heals == 0 {
+			t.Errorf("overlap %d: %d of %d members take part in the second epoch, after %d heals", overlap, active, len(net.peers), heals)
+		}
+		net.run(200_000, net.finished)
+		everybodyAgrees(t, net)
 	}
 }
 
