@@ -200,6 +200,8 @@ type member struct {
 	// answered.
 	second map[wire.Hash][]byte
 	asker  *key.Public
+	// news counts what may let the member copy a payload.
+	news int
 	// cheated lists the last rounds in which a kind that does not always cheat did.
 	cheated []coordinator.Round
 }
@@ -254,6 +256,9 @@ func (m *member) remember(author key.Public, s *dispute.Signed) {
 		m.seen[c.Round] = map[coordinator.Member]*dispute.Signed{}
 	}
 	m.seen[c.Round][c.Member] = s
+	if m.held[c.Payload] {
+		m.news++
+	}
 }
 
 // forget drops the commitments of old rounds: as a witness the member has heard those of all. Of

@@ -47,6 +47,7 @@ func (c chain) first(f func(ledger.Snapshot)) func(ledger.Snapshot) {
 			c.m.forget(s.State.Round())
 		}
 		c.m.state, c.m.hasState = s.State, true
+		c.m.news++
 		c.m.mu.Unlock()
 		c.m.look()
 		f(s)

@@ -16,6 +16,7 @@ func (m *member) holdBack(s dispute.Signed) []dispute.Signed {
 		return []dispute.Signed{other}
 	}
 	m.pending[r] = s
+	m.news++
 	for old := range m.pending {
 		if old+keepRounds < r {
 			delete(m.pending, old)
@@ -26,19 +27,34 @@ func (m *member) holdBack(s dispute.Signed) []dispute.Signed {
 }
 
 // copyFrom commits to another member's payload, as soon as it is there, as if it were the member's
-// own.
-func (m *member) copyFrom(from func(key.Public) bool) func() []dispute.Signed {
+// own: to that of one member, or of any if only is zero.
+func (m *member) copyFrom(only key.Public) func() []dispute.Signed {
+	looked, place := 0, coordinator.Member(0) // place is that of only
 	return func() (out []dispute.Signed) {
+		if looked == m.news { // most news is of commitments whose payload is not there yet
+			return nil
+		}
+		looked = m.news
+		if !only.IsZero() && (place >= m.state.Count() || m.state.Key(place) != only) {
+			place, _ = m.state.Find(only)
+		}
 		for _, round := range slices.Sorted(maps.Keys(m.pending)) {
-			own := m.pending[round]
+			own, seen := m.pending[round], m.seen[round]
 			if _, done := m.instead[round]; done || !m.hasState {
 				continue
 			}
 			copied, found := coordinator.Member(0), false // the first such member
-			for i, s := range m.seen[round] {
-				if i < m.state.Count() && (!found || i < copied) && m.held[s.Commitment.Payload] && from(m.state.Key(i)) {
-					copied, found = i, true
+			suits := func(i coordinator.Member, s *dispute.Signed) bool {
+				return i < m.state.Count() && (!found || i < copied) && m.held[s.Commitment.Payload] && m.state.Key(i) != m.self
+			}
+			if s := seen[place]; only.IsZero() {
+				for i, s := range seen {
+					if suits(i, s) {
+						copied, found = i, true
+					}
 				}
+			} else if s != nil && m.state.Key(place) == only {
+				copied, found = place, suits(place, s)
 			}
 			if !found {
 				continue

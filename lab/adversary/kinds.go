@@ -101,7 +101,7 @@ func trainers() []Kind {
 			return m.emptyStep, nil
 		})},
 		{Name: "copycat", Tries: "commits to the payload of another member of the same round as its own", make: func(m *member) (hooks, error) {
-			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k != m.self }), lies: aboutItself}, nil
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(key.Public{}), lies: aboutItself}, nil
 		}},
 		{Name: "wrong-data", Tries: "trains on the same sequences in every round instead of its share", make: wrong(func(m *member) (step, error) {
 			return m.favouriteStep, nil
@@ -119,7 +119,7 @@ func trainers() []Kind {
 			if m.self == m.o.Gang[0] {
 				return hooks{}, nil // the one that does the work
 			}
-			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(func(k key.Public) bool { return k == m.o.Gang[0] }), lies: aboutItself}, nil
+			return hooks{own: m.emptyStep, commit: m.holdBack, see: m.copyFrom(m.o.Gang[0]), lies: aboutItself}, nil
 		}},
 	}
 	for i := range kinds {

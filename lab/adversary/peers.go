@@ -74,6 +74,7 @@ func (n peers) Fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error))
 				clear(n.m.held)
 			}
 			n.m.held[f.Ref.Root] = true
+			n.m.news++
 			n.m.mu.Unlock()
 		}
 		done(data, err)
