@@ -52,7 +52,7 @@ func (s *alarms) pass() {
 func (s *alarms) arm() {
 	if !s.armed && len(s.queue) > 0 {
 		s.armed = true
-		s.part.loop.After(time.Unix(0, s.queue[0].at).Sub(s.part.loop.Now()), s.ring)
+		s.part.loop.After(s.part.until(s.queue[0].at), s.ring)
 	}
 }
 

@@ -24,58 +24,82 @@ func (a arrival) arrive() {
 	}
 }
 
-// arrivals are those at a peer at one time, in the order sent.
-type arrivals struct {
-	part *Part
-	at   *Peer
+// letters are arrivals that peers of one part have sent for one time, in nanoseconds since 1970.
+type letters struct {
+	time int64
 	list []arrival
-	run  func() // arrive
 }
 
-// due is arrivals at a peer, beside their time: of a large network's peers most memory is cold.
+// due is all that arrives at a part's peers at one time, in a list of each part that sent some. So
+// an event of the loop is a time, not an arrival.
 type due struct {
-	time int64 // in nanoseconds since 1970
-	*arrivals
+	part  *Part
+	time  int64
+	own   []arrival // from the part itself
+	lists [][]arrival
+	run   func() // arrive
 }
 
 // arrive has all arrive, and gives the memory back.
-func (e *arrivals) arrive() {
-	q := e.at
-	q.expected = slices.DeleteFunc(q.expected, func(o due) bool { return o.arrivals == e })
-	for _, a := range e.list {
-		a.arrive()
+func (d *due) arrive() {
+	p := d.part
+	p.expected = slices.DeleteFunc(p.expected, func(o *due) bool { return o == d })
+	d.lists = append(d.lists, d.own)
+	for i, list := range d.lists {
+		for _, a := range list {
+			a.arrive()
+		}
+		clear(list)
+		p.spare, d.lists[i] = append(p.spare, list[:0]), nil
 	}
-	clear(e.list)
-	e.at, e.list = nil, e.list[:0]
-	e.part.spare = append(e.part.spare, e)
+	d.own, d.lists = nil, d.lists[:0]
+	p.past = append(p.past, d)
 }
 
-// takeSpare returns memory for arrivals.
-func (p *Part) takeSpare() *arrivals {
-	last := len(p.spare) - 1
-	if last < 0 {
-		e := &arrivals{part: p}
-		e.run = e.arrive
-		return e
+// at returns what arrives at a time.
+func (p *Part) at(time int64) *due {
+	for _, d := range p.expected {
+		if d.time == time {
+			return d
+		}
 	}
-	e := p.spare[last]
-	p.spare = p.spare[:last]
-	return e
+	var d *due
+	if last := len(p.past) - 1; last >= 0 {
+		d, p.past = p.past[last], p.past[:last]
+	} else {
+		d = &due{part: p}
+		d.run = d.arrive
+	}
+	d.time = time
+	p.expected = append(p.expected, d)
+	p.loop.After(p.until(time), d.run)
+	return d
 }
 
-// expect has a arrive at a time, together with all that arrives at the same peer then.
-func (p *Part) expect(at time.Time, a arrival) {
-	q, time := a.at, at.UnixNano()
-	for i := len(q.expected) - 1; i >= 0; i-- {
-		if e := q.expected[i]; e.time == time {
-			e.list = append(e.list, a)
+// post has a arrive at a time.
+func (p *Part) post(time int64, a arrival) {
+	q := a.at.part
+	if q == p {
+		d := p.at(time)
+		d.own = append(p.memory(d.own), a)
+		return
+	}
+	to := p.sent[q.number]
+	for i := len(to) - 1; i >= 0; i-- { // there are as many as a link's delay has ticks, and some
+		if to[i].time == time {
+			to[i].list = append(to[i].list, a)
 			return
 		}
 	}
-	e := p.takeSpare()
-	e.at, e.list = q, append(e.list, a)
-	q.expected = append(q.expected, due{time, e})
-	p.loop.After(at.Sub(p.loop.Now()), e.run)
+	p.sent[q.number] = append(to, letters{time, append(p.memory(nil), a)})
+}
+
+// memory returns list, or that of a past one if list is nil.
+func (p *Part) memory(list []arrival) []arrival {
+	if last := len(p.spare) - 1; list == nil && last >= 0 {
+		list, p.spare = p.spare[last], p.spare[:last]
+	}
+	return list
 }
 
 // sendInTicks is send with Config.Tick. It keeps nothing of a link.
@@ -92,7 +116,8 @@ func (m *Mesh) sendInTicks(p, q *Peer, stream bool, content letter) {
 	default:
 		d += time.Duration(part.random.Uint64n(uint64(l.Jitter) + 1))
 	}
-	part.expectAt(part.loop.Now().Add(d+m.config.Tick-1).Truncate(m.config.Tick), arrival{p, q, content})
+	at := part.loop.Now().UnixNano() + int64(d+m.config.Tick-1)
+	part.post(at-at%int64(m.config.Tick), arrival{p, q, content})
 }
 
 // mix is the finalizer of SplitMix64: equal bits in, unrelated ones out.

@@ -16,22 +16,19 @@ type Part struct {
 	loop   loop.Loop
 	random prng.Source
 	near   near
-	spare  []*arrivals // memory of past ones
+	// With Config.Tick: what is on its way, and memory of what was.
+	expected []*due
+	past     []*due
+	spare    [][]arrival
 	// late rings when a fetch waits for Late, lost when it has waited for Stall then, and
 	// stalled when an Ask has.
 	late, lost, stalled *alarms
 
 	// Of a divided mesh: what its peers sent to those of each part since the last Meet, what has been
 	// sent to them before it, by part, and changes of the mesh that wait for the next one.
-	sent    [][]expected
-	came    [][]expected
+	sent    [][]letters
+	came    [][]letters
 	changes []func()
-}
-
-// expected is an arrival and its time.
-type expected struct {
-	at time.Time
-	arrival
 }
 
 func (m *Mesh) newPart(l loop.Loop, label string) *Part {
@@ -59,7 +56,7 @@ func (m *Mesh) Divide(loops []loop.Loop) []*Part {
 		m.parts = append(m.parts, m.newPart(l, fmt.Sprintf("entrain/p2p/mem/%d", i)))
 	}
 	for _, p := range m.parts {
-		p.sent, p.came = make([][]expected, len(loops)), make([][]expected, len(loops))
+		p.sent, p.came = make([][]letters, len(loops)), make([][]letters, len(loops))
 	}
 	return m.parts
 }
@@ -96,22 +93,17 @@ func (m *Mesh) Meet() {
 // after it.
 func (p *Part) Receive() {
 	for i, list := range p.came {
-		for _, e := range list {
-			p.expect(e.at, e.arrival)
+		for _, l := range list {
+			d := p.at(l.time)
+			d.lists = append(d.lists, l.list)
 		}
 		clear(list)
 		p.came[i] = list[:0]
 	}
 }
 
-// expectAt has a arrive at a time.
-func (p *Part) expectAt(at time.Time, a arrival) {
-	if q := a.at.part; q != p {
-		p.sent[q.number] = append(p.sent[q.number], expected{at, a})
-		return
-	}
-	p.expect(at, a)
-}
+// until returns the time until a time in nanoseconds since 1970.
+func (p *Part) until(at int64) time.Duration { return time.Unix(0, at).Sub(p.loop.Now()) }
 
 // change changes the mesh: now, on its loop, or with the next Meet.
 func (p *Part) change(f func()) {

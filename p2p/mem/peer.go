@@ -37,7 +37,6 @@ type Peer struct {
 	place    int           // in the mesh's knit
 	links    map[int]*link // to others, by their number
 	linksMax int           // of which some are forgotten
-	expected []due         // here, on their way
 	requests uint64        // so far
 	pending  []*request
 }
