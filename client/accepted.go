@@ -37,7 +37,7 @@ func (m *Machine) accepted(a coordinator.Round) (payloads []wire.Hash, complete 
 	there := func(i coordinator.Member) bool {
 		k := m.chosen(rs, i)
 		if k >= 0 && !rs.known.Of(i)[k].held {
-			if !m.follows(rs) || !m.fetchesFull() { // else a few are missing
+			if !m.follows(rs) || !m.fetchesFull(rs, true) { // else a few are missing
 				m.fetch(rs, &rs.known.Of(i)[k])
 			}
 			return false

@@ -214,6 +214,7 @@ type FetchPayload struct {
 	Slices       int
 	Author       key.Public   // the likeliest holder
 	From         []key.Public // others; many fetches share the list, which nobody changes
+	Bulk         key.Public   // if not zero, the only one to ask, for many payloads at once
 }
 
 // Apply makes the parameters of the start of round To from those of the round before, by the

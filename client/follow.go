@@ -234,8 +234,7 @@ func (m *Machine) update(a coordinator.Round) (root wire.Hash, ok bool) {
 	case late, f.split(), found && u.Bytes > min(m.cfg.UpdateMax, uint64(r.AcceptedCount())*uint64(m.cfg.PayloadMax)):
 		f.over = m.affords(rs)
 		if late && !f.over {
-			*f = following{all: true, tries: min(f.tries+1, followTries)}
-			m.wakeAt = m.now
+			*f, m.wakeAt = following{all: true, tries: min(f.tries+1, followTries)}, m.now
 		}
 		return wire.Hash{}, !f.over || m.slices()
 	case !f.fetching.IsZero():
@@ -313,20 +312,8 @@ func (f *following) split() bool {
 	return f.fetching.IsZero() && votes+len(f.order)-len(f.named) < f.quorum && (f.all || len(f.order) == 0)
 }
 
-// most returns the update that most witnesses name, and how many do.
 func (f *following) most() (u Update, votes int) {
-	for i := 0; votes < len(f.named)-i; i++ { // the rest could outvote it
-		same := 0
-		for _, o := range f.named[i:] {
-			if o.Update == f.named[i].Update {
-				same++
-			}
-		}
-		if same > votes {
-			u, votes = f.named[i].Update, same
-		}
-	}
-	return u, votes
+	return table.Most(f.named, func(n UpdateNamed) Update { return n.Update })
 }
 
 // updateNamed takes a witness's answer. If it differs from the others, all witnesses are asked.

@@ -23,6 +23,8 @@ type followTest struct {
 	slices   *sliceTest         // nil in a run without slices
 	tainted  map[wire.Hash]bool // parameters that the update wrongRoot made, and what was made of them
 	update   uint64             // Config.Update, if it is not testUpdateBytes
+	bulk     int                // payloads that were asked for together
+	noBulk   bool               // none of these come
 }
 
 var wrongRoot = wire.Sum("wrong")
@@ -251,6 +253,25 @@ func TestFollowersFallBackToPayloads(t *testing.T) {
 			everybodyAgrees(t, net)
 			if net.follow.payloads == 0 || perRound > 2000+1000 {
 				t.Errorf("%s, overlap %d: %d payloads, a round takes %d ms", name, overlap, net.follow.payloads, perRound)
+			}
+		}
+	}
+}
+
+// Who is elected asks one of those who attested the round before for its payloads, and the authors
+// for those that do not come.
+func TestWitnessesAskForManyPayloadsAtOnce(t *testing.T) {
+	for overlap := range uint8(2) {
+		for _, none := range []bool{false, true} {
+			net := newFollowers(t, overlap, 1)
+			net.follow.noBulk = none
+			net.run(200_000, net.finished)
+			everybodyAgrees(t, net)
+			if got, want := net.state.PointsTotal(), uint64(12*2*24); got != want {
+				t.Errorf("overlap %d: %d points, want %d", overlap, got, want)
+			}
+			if net.follow.bulk < 24*8 {
+				t.Errorf("overlap %d: %d payloads were asked for together", overlap, net.follow.bulk)
 			}
 		}
 	}

@@ -427,8 +427,15 @@ func (p *peer) ask(a AskCommitments) {
 }
 
 func (p *peer) fetch(a FetchPayload) {
-	ok := p.held[a.Payload]
-	for _, k := range append([]key.Public{a.Author}, a.From...) {
+	ok, from := p.held[a.Payload], append([]key.Public{a.Author}, a.From...)
+	if !a.Bulk.IsZero() {
+		from = []key.Public{a.Bulk}
+		p.follow.bulk++
+		if p.follow.noBulk {
+			from = nil
+		}
+	}
+	for _, k := range from {
 		if q := p.peer(k); q != nil && q.up && !q.silent && q.held[a.Payload] && !p.lose(p, q) {
 			ok = true
 		}

@@ -314,7 +314,7 @@ func (m *Machine) fetchOpen(rs *results) {
 	if m.reconsiders && len(rs.parked) > 0 {
 		rs.open, rs.parked = append(rs.parked, rs.open...), nil
 	}
-	for len(rs.open) > 0 && !m.fetchesFull() {
+	for len(rs.open) > 0 && !m.fetchesFull(rs, false) {
 		o := rs.open[0]
 		rs.open = rs.open[1:]
 		if int(o.k) >= len(rs.known.Of(o.member)) {
@@ -325,19 +325,22 @@ func (m *Machine) fetchOpen(rs *results) {
 		if c.held || c.refused || c.fetching != nil {
 			continue
 		}
-		if !m.valid(rs, c) || !m.fetch(rs, c) {
+		if !m.valid(rs, c) || c.tries > 0 && m.fetchesFull(rs, true) || !m.fetch(rs, c) {
 			c.queued = true
 			rs.parked = append(rs.parked, o)
 		}
 	}
 }
 
-// fetchesFull reports whether no more fetches should begin.
-func (m *Machine) fetchesFull() bool {
+// fetchesFull reports whether no more fetches should begin, of payloads that were tried or not.
+func (m *Machine) fetchesFull(rs *results, tried bool) bool {
 	m.fetches.Age(func(sinceMs uint64) bool { return m.reached(sinceMs + slowMs) })
-	most := fetchesMax
+	most, parts := fetchesMax, fetchParts
+	if !m.bulk(rs, tried).IsZero() {
+		parts = 1
+	}
 	if m.cfg.PayloadMax > 0 {
-		most = max(most, min(int(m.state.Count())/fetchParts, fetchBytes/int(m.cfg.PayloadMax)))
+		most = max(most, min(int(m.state.Count())/parts, fetchBytes/int(m.cfg.PayloadMax)))
 	}
 	return m.fetches.Recent >= most || m.fetches.Count >= slowFactor*most
 }
@@ -366,7 +369,7 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	}
 	f := FetchPayload{Round: rs.number, Member: c.commitment.Member, ID: c.id,
 		Payload: c.commitment.Payload, PayloadBytes: c.commitment.PayloadBytes, Seed: seed,
-		Author: m.state.Key(c.commitment.Member), From: m.others(rs, c.tries)}
+		Author: m.state.Key(c.commitment.Member), From: m.others(rs, c.tries), Bulk: m.bulk(rs, c.tries > 0)}
 	c.tries += 1 - c.tries>>7
 	c.fetching = m.fetches.Begin(m.now)
 	if m.aggregates(rs) {
@@ -374,6 +377,15 @@ func (m *Machine) fetch(rs *results, c *candidate) bool {
 	}
 	m.do(f)
 	return true
+}
+
+// bulk returns a member to ask for many payloads of a round at once, zero if there is none: one of
+// those that attested it, another for each asker. It could not send more than 64 MiB in time.
+func (m *Machine) bulk(rs *results, tried bool) (holder key.Public) {
+	if order := rs.follow.order; !tried && len(order) > 0 && !m.slices() && uint64(rs.Count)*uint64(m.cfg.PayloadMax) <= 64<<20 {
+		holder = order[0]
+	}
+	return holder
 }
 
 // askMissing asks for the commitments of the wanted members, in order, each time after those named

@@ -32,6 +32,7 @@ func (n *Node) heed() {
 	for _, a := range n.machine.Step(n.clock.Ms(n.cfg.Loop), events...) {
 		n.perform(a)
 	}
+	n.fetchBulk()
 	if clear(events); cap(events) <= spareMax {
 		n.spare = events[:0]
 	}

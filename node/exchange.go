@@ -55,10 +55,10 @@ type server interface {
 	askUpdate(a client.AskUpdate)
 
 	// askHeld asks aggregators what they hold of a round's payloads, and askSlices which slices they
-	// have summed. askRange asks one peer for pieces of a payload, which are not checked yet.
+	// have summed. ask asks one peer for parts of payloads, or for many, which are not checked yet.
 	askHeld(a client.AskHeld)
 	askSlices(a client.AskSlices)
-	askRange(ctx context.Context, to key.Public, r blobs.Range, done func(answer []byte, err error))
+	ask(ctx context.Context, to key.Public, question []byte, done func(answer []byte, err error))
 
 	// fetchBlob gets an optimizer state or parameters for a recomputation, or an update.
 	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))

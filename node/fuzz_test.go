@@ -61,8 +61,8 @@ func FuzzAnsweredSpans(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xff}, p2p.MaxAnswer))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		spans, ok := answeredSpans(answer)
-		if len(spans) > spansMax {
+		spans, ok := gossip.AnsweredSpans(answer)
+		if len(spans) > gossip.SpansMax {
 			t.Errorf("%d spans", len(spans))
 		}
 		if again := batch.Append(nil, spans); ok && !bytes.Equal(again, answer) {
@@ -85,7 +85,7 @@ func FuzzAnsweredCommitments(f *testing.F) {
 		var read readings
 		n := &Node{cfg: Config{ID: run, Read: read.read}}
 		taken := 0
-		answeredCommitments(answer, n.checked, func(a *gossip.Authored) {
+		gossip.Answered(answer, n.checked, func(a *gossip.Authored) {
 			if taken++; a.Signed.Commitment.Run != run || !a.Verified() || !a.Verify() {
 				t.Error("a commitment that is not signed, or of another run, is taken")
 			}

@@ -188,6 +188,7 @@ type Node struct {
 	unsaved  *unsaved // this member's commitment that is not published yet
 	self     key.Public
 	machine  *client.Machine
+	bulk     []*coming      // payloads to be asked for together
 	heard    []client.Event // events that the machine has not been given
 	spare    []client.Event // memory for more
 	limits   loop.Limits    // of requests under way

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/host"
@@ -33,14 +32,14 @@ import (
 //	question: u8 4 | author | signed commitment
 //	answer:   u8 1
 //
-// Questions of a run of slices are in ranges.go.
+// A question for many payloads begins with u8 8 (blobs.Store.AnswerBulk). Questions of a run of
+// slices are in ranges.go.
 
 const (
 	questionSpans  = 2
 	questionUpdate = 3
 	questionOffer  = 4
-	// spansMax bounds the spans of an answer, which are of one round.
-	spansMax = 64
+	questionBulk   = 8
 )
 
 // peers is the exchange of members that talk to each other.
@@ -60,7 +59,7 @@ func (p *peers) publish(round coordinator.Round, a *gossip.Authored, to []key.Pu
 		}
 		return
 	}
-	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+gossip.RoundsKept < round })
+	maps.DeleteFunc(p.taken, func(_ key.Public, of coordinator.Round) bool { return of+1 < round })
 	q := append(wire.AppendU8(nil, questionOffer), a.Bytes...)
 	for _, k := range to {
 		if p.taken[k] < round {
@@ -75,23 +74,7 @@ func (p *peers) askCommitments(a client.AskCommitments) {
 
 // answered takes an answer to a question for commitments.
 func (p *peers) answered(from key.Public, answer []byte) {
-	answeredCommitments(answer, p.node.checked, func(a *gossip.Authored) { p.node.take(a, from, false) })
-}
-
-// answeredCommitments reads the answer to a question for commitments, up to the first that is not
-// one of the run.
-func answeredCommitments(answer []byte, checked func([]byte) (*gossip.Authored, bool), take func(*gossip.Authored)) {
-	for r := wire.NewReader(answer); r.Len() > 0; {
-		b := r.Var(p2p.MaxGossip)
-		if r.Err() != wire.OK {
-			return
-		}
-		a, ok := checked(b)
-		if !ok {
-			return
-		}
-		take(a)
-	}
+	gossip.Answered(answer, p.node.checked, func(a *gossip.Authored) { p.node.take(a, from, false) })
 }
 
 // askOwn asks all at once: the one that holds a commitment may be among those slow to answer.
@@ -108,45 +91,34 @@ func (p *peers) askOwn(round coordinator.Round, member coordinator.Member, to []
 	}
 	stop := p.node.cfg.Loop.After(ownFor, end)
 	for _, k := range to {
-		p.network.Ask(ctx, k, q, func(answer []byte, err error) {
-			p.node.cfg.Loop.Post(func() {
-				if err == nil {
-					p.answered(k, answer)
-				}
-				heard = heard || err == nil || errors.Is(err, p2p.ErrRefused) // that it holds none
-				if open--; open == 0 {
-					stop()
-					end()
-				}
-			})
+		p.ask(ctx, k, q, func(answer []byte, err error) {
+			if err == nil {
+				p.answered(k, answer)
+			}
+			heard = heard || err == nil || errors.Is(err, p2p.ErrRefused) // that it holds none
+			if open--; open == 0 {
+				stop()
+				end()
+			}
 		})
 	}
 }
 
 func (p *peers) askSpans(a client.AskSpans) {
 	p.question(a.To, wire.AppendHash(wire.AppendU8(nil, questionSpans), a.Hash), func(answer []byte) {
-		if spans, ok := answeredSpans(answer); ok {
+		if spans, ok := gossip.AnsweredSpans(answer); ok {
 			p.node.step(client.SpansReceived{Spans: spans})
 		}
 	})
 }
 
-// answeredSpans reads the answer to a question for spans.
-func answeredSpans(answer []byte) ([]batch.Span, bool) {
-	r := wire.NewReader(answer)
-	spans := batch.Parse(&r, spansMax)
-	return spans, r.Done() == wire.OK
-}
-
 // question asks a peer. It does not call answered if no answer comes: the machine asks another peer
 // in time.
 func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
-	p.network.Ask(p.node.within(gossip.AskFor), to, q, func(answer []byte, err error) {
-		p.node.cfg.Loop.Post(func() {
-			if err == nil {
-				answered(answer)
-			}
-		})
+	p.ask(p.node.within(gossip.AskFor), to, q, func(answer []byte, err error) {
+		if err == nil {
+			answered(answer)
+		}
 	})
 }
 
@@ -321,6 +293,8 @@ func (h *handler) Answer(from key.Public, request []byte) []byte {
 		if round := r.U32(); r.Done() == wire.OK {
 			return h.AnswerSlice(coordinator.Round(round))
 		}
+	case questionBulk:
+		return h.AnswerBulk(&r)
 	case questionOffer:
 		if h.Gossip(from, request[1:]) == p2p.Accept {
 			return []byte{1}

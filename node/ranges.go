@@ -96,7 +96,7 @@ func (n *Node) fetchSections(x server, round coordinator.Round, payload wire.Has
 			end(false)
 		default:
 			within := n.within(gossip.AskFor + time.Duration(list[0].To-list[0].From)*codec.PieceBytes*fetchForByte)
-			x.askRange(within, left[0], list[0], func(answer []byte, err error) {
+			x.ask(within, left[0], list[0].AppendQuestion(wire.AppendU8(nil, questionRange)), func(answer []byte, err error) {
 				var s blobs.Section
 				if err == nil {
 					s, err = blobs.ParseSection(answer, list[0], n.cfg.Engine.PayloadMax())
@@ -225,10 +225,8 @@ func (n *Node) join(roots []wire.Hash) ([]byte, error) {
 	return n.follower.JoinUpdate(nil, parts)
 }
 
-func (p *peers) askRange(ctx context.Context, to key.Public, r blobs.Range, done func([]byte, error)) {
-	q := wire.AppendHash(wire.AppendU8(nil, questionRange), r.Payload)
-	q = wire.AppendU32(wire.AppendU32(q, uint32(r.From)), uint32(r.To-r.From))
-	p.network.Ask(ctx, to, q, func(answer []byte, err error) {
+func (p *peers) ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
+	p.network.Ask(ctx, to, question, func(answer []byte, err error) {
 		p.node.cfg.Loop.Post(func() { done(answer, err) })
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -15,7 +14,9 @@ import (
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/node/queue"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -123,17 +124,8 @@ func (n *Node) train(a client.Train) {
 			n.observe(event.Trained{Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
 				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
 			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
-				Prev: root, State: n.optim.last.Root, Gradient: made.Gradient, Loss: milli(made.Loss)})
+				Prev: root, State: n.optim.last.Root, Gradient: made.Gradient, Loss: gossip.Milli(made.Loss)})
 		}})
-}
-
-// milli returns a loss in thousandths, saturated.
-func milli(loss float32) uint32 {
-	x := float64(loss) * 1000
-	if !(x > 0) {
-		return 0
-	}
-	return uint32(min(x, math.MaxUint32))
 }
 
 // fetchPayload fetches a payload unless it is here already, checks it and reports.
@@ -150,9 +142,39 @@ func (n *Node) fetchPayload(a client.FetchPayload) {
 			p.arrives, p.comes, p.checks, p.keeps = p.arrive, p.come, p.check, p.keep
 		}
 		p.FetchPayload, p.node, p.start = a, n, n.cfg.Loop.Now()
+		if !a.Bulk.IsZero() {
+			n.bulk = append(n.bulk, p)
+			return
+		}
 		n.exchange.fetchPayload(n.within(fetchFor+time.Duration(a.PayloadBytes)*fetchForByte), p)
 	}
 }
+
+// fetchBulk asks for payloads that are to be fetched together. The machine asks their authors for
+// those that do not come.
+func (n *Node) fetchBulk() {
+	for list := n.bulk; len(list) > 0; {
+		q, k, bytes := wire.AppendU8(nil, questionBulk), 0, 0
+		for ; k < min(len(list), blobs.BulkMax) && list[k].Bulk == list[0].Bulk && bytes < blobs.BulkBytes; k++ {
+			q, bytes = wire.AppendHash(q, list[k].Payload), bytes+int(list[k].PayloadBytes)
+		}
+		part := list[:k]
+		n.exchange.(server).ask(n.within(bulkFor), part[0].Bulk, q, func(answer []byte, err error) {
+			r := wire.NewReader(answer)
+			for _, p := range part {
+				if p.data, p.err = blobs.ParseBulk(&r, p.Payload, p.PayloadBytes), err; p.data == nil {
+					p.err = p2p.ErrMissing
+				}
+				p.come()
+			}
+		})
+		list = list[k:]
+	}
+	n.bulk = nil
+}
+
+// bulkFor is how long an answer with many payloads may take: others can be asked for them.
+const bulkFor = 2 * time.Second
 
 // coming is a payload on its way. A witness of a large run has thousands at once.
 type coming struct {
@@ -189,6 +211,11 @@ func (p *coming) come() {
 		return
 	}
 	n.observe(event.Fetched{Round: p.Round, Member: p.Member, Bytes: uint64(len(p.data)), Seconds: n.cfg.Loop.Now().Sub(p.start).Seconds()})
+	if !p.Bulk.IsZero() { // it is small, and there are many
+		p.check()
+		p.keep()
+		return
+	}
 	n.cfg.Loop.Work(0, p.checks, p.keeps)
 }
 

@@ -71,3 +71,19 @@ func Distinct[V comparable](values []V) (list []V) {
 	}
 	return list
 }
+
+// Most returns what most have of what each of a list has, and how many do.
+func Most[T any, V comparable](list []T, of func(T) V) (most V, votes int) {
+	for i := 0; votes < len(list)-i; i++ { // the rest could outvote it
+		same := 0
+		for _, o := range list[i:] {
+			if of(o) == of(list[i]) {
+				same++
+			}
+		}
+		if same > votes {
+			most, votes = of(list[i]), same
+		}
+	}
+	return most, votes
+}

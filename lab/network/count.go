@@ -25,6 +25,7 @@ const (
 	AskRange                   // a range of a result
 	AskHeld                    // what an aggregator holds
 	AskSlice                   // which slice an aggregator names
+	AskBulk                    // many results
 	OtherQuestion              // of no kind above
 	BlobQuestion               // for leaf lists and chunks
 	Missing                    // of these, those that the peer could not answer
@@ -37,7 +38,7 @@ const (
 var kindNames = [kinds]string{
 	"commitments published", "commitments heard",
 	"questions for commitments", "questions for spans", "questions for an update's name", "commitments offered to witnesses",
-	"questions for ranges of results", "questions what is held", "questions for a slice's name", "other questions",
+	"questions for ranges of results", "questions what is held", "questions for a slice's name", "questions for many results", "other questions",
 	"questions for blobs", "of these without an answer", "chunks of results", "chunks of updates", "chunks of parameters and states",
 }
 
@@ -142,7 +143,7 @@ func (n counted) Publish(data []byte) error {
 // Ask implements p2p.Network.
 func (n counted) Ask(ctx context.Context, to key.Public, question []byte, done func([]byte, error)) {
 	k := OtherQuestion
-	if len(question) > 0 && question[0] >= 1 && question[0] <= byte(AskSlice-AskCommitments)+1 {
+	if len(question) > 0 && question[0] >= 1 && question[0] <= byte(AskBulk-AskCommitments)+1 {
 		k = AskCommitments + Kind(question[0]) - 1
 	}
 	n.counter.add(k, len(question))

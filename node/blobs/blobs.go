@@ -11,6 +11,7 @@ import (
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -116,6 +117,43 @@ func (s *Store) Payload(root wire.Hash) ([]byte, bool) {
 		return nil, false
 	}
 	return b.bytes, true
+}
+
+// BulkMax bounds the payloads of a question, and BulkBytes their lengths.
+const BulkMax, BulkBytes = 1024, p2p.MaxAnswer / 2
+
+// AnswerBulk answers a question for payloads or updates with the bytes of each, none of one that is
+// not here or for which there is no room:
+//
+//	question: n × Hash root
+//	answer:   n × (u32 length | bytes)
+func (s *Store) AnswerBulk(r *wire.Reader) (answer []byte) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([][]byte, r.Len()/32)
+	size := 4 * len(list)
+	for i := range list {
+		if b := s.byRoot[r.Hash()].bytes; size+len(b) <= p2p.MaxAnswer {
+			list[i], size = b, size+len(b)
+		}
+	}
+	if r.Done() != wire.OK {
+		return nil
+	}
+	answer = make([]byte, 0, size)
+	for _, b := range list {
+		answer = wire.AppendVar(answer, b)
+	}
+	return answer
+}
+
+// ParseBulk returns the next bytes of such an answer if they are those of a payload, nil if not.
+func ParseBulk(r *wire.Reader, root wire.Hash, size uint32) []byte {
+	b := r.Var(p2p.MaxAnswer)
+	if uint32(len(b)) != size || size == 0 || merkle.BlobRoot(b) != root {
+		return nil
+	}
+	return b[:len(b):len(b)]
 }
 
 // Drop stops serving a blob. Once it returns, no peer reads the blob's memory.

@@ -192,6 +192,11 @@ func (s *Store) AnswerSlice(round coordinator.Round) []byte {
 	return appendNamed(u, ok)
 }
 
+// AppendQuestion appends a question for the pieces, but for its first byte.
+func (r Range) AppendQuestion(dst []byte) []byte {
+	return wire.AppendU32(wire.AppendU32(wire.AppendHash(dst, r.Payload), uint32(r.From)), uint32(r.To-r.From))
+}
+
 // AnswerRange answers a question for pieces of a payload: the hash of the payload, the first piece
 // and their number. See ParseSection.
 func (s *Store) AnswerRange(r *wire.Reader) []byte {

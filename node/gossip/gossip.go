@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -241,6 +242,16 @@ func (s *Commitments) Spans(hash wire.Hash) []byte {
 	return s.given[hash]
 }
 
+// SpansMax bounds the spans of an answer, which are of one round.
+const SpansMax = 64
+
+// AnsweredSpans reads the answer to a question for spans.
+func AnsweredSpans(answer []byte) ([]batch.Span, bool) {
+	r := wire.NewReader(answer)
+	spans := batch.Parse(&r, SpansMax)
+	return spans, r.Done() == wire.OK
+}
+
 // AppendQuestion appends a question for commitments.
 func AppendQuestion(dst []byte, round coordinator.Round, members []coordinator.Member) []byte {
 	dst = wire.AppendU8(dst, QuestionCommitments)
@@ -250,6 +261,30 @@ func AppendQuestion(dst []byte, round coordinator.Round, members []coordinator.M
 		dst = wire.AppendU32(dst, uint32(i))
 	}
 	return dst
+}
+
+// Milli returns a loss in thousandths, saturated.
+func Milli(loss float32) uint32 {
+	x := float64(loss) * 1000
+	if !(x > 0) {
+		return 0
+	}
+	return uint32(min(x, math.MaxUint32))
+}
+
+// Answered has the commitments of an answer taken, up to the first that is not checked.
+func Answered(answer []byte, checked func([]byte) (*Authored, bool), take func(*Authored)) {
+	for r := wire.NewReader(answer); r.Len() > 0; {
+		b := r.Var(p2p.MaxGossip)
+		if r.Err() != wire.OK {
+			return
+		}
+		a, ok := checked(b)
+		if !ok {
+			return
+		}
+		take(a)
+	}
 }
 
 // AnswerQuestion answers a question for commitments, without its first byte.
