@@ -54,8 +54,7 @@ func (b *buckets) wrote(what string, err error) {
 		f.kind = e.Kind
 		b.node.note(what + ": " + err.Error())
 	}
-	now := b.node.state.Round()
-	if errors.Is(err, bucket.ErrFull) && b.full.cleared < now {
+	if now := b.node.state.Round(); errors.Is(err, bucket.ErrFull) && b.full.cleared < now {
 		b.full.cleared = now
 		b.tidy(max(fullKept, coordinator.Round(b.node.state.Config().ScoreWindows)+2))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/host"
@@ -92,9 +93,9 @@ func (n *Node) ownAddrs() []string {
 	return append(slices.Clone(own[:min(len(own), host.AddrsMax-1)]), n.instance.addr)
 }
 
-// dialable returns addrs without the numbers of processes.
+// dialable returns addrs without the numbers of processes, and without buckets.
 func dialable(addrs []string) []string {
-	return slices.DeleteFunc(slices.Clone(addrs), func(a string) bool { return strings.HasPrefix(a, instancePrefix) })
+	return slices.DeleteFunc(slices.Clone(addrs), func(a string) bool { return strings.HasPrefix(a, instancePrefix) || bucket.IsLocation(a) })
 }
 
 // announced takes what the ledger has as this key's addresses. After the run's end the key's owner

@@ -462,3 +462,11 @@ func TestALateAnswerIsNoSecondProcess(t *testing.T) {
 		t.Errorf("the process ended with: %v", fault)
 	}
 }
+
+// Where another process with the key is, its bucket does not say, and its credentials are no news.
+func TestWhereAnotherProcessIsNamesNoBucket(t *testing.T) {
+	got := (&ElsewhereError{Addrs: dialable([]string{"s3://NAME:SECRET@example.org/bucket?tls=0", instancePrefix + "7", "/ip4/192.0.2.1/tcp/1"})}).Error()
+	if strings.Contains(got, "SECRET") || strings.Contains(got, instancePrefix) || !strings.Contains(got, "192.0.2.1") {
+		t.Error(got)
+	}
+}
