@@ -89,7 +89,8 @@ func (m *Machine) refill() {
 	}
 }
 
-// unheard returns how many commitments are not known that are said to be held, and asks for them.
+// unheard asks for the commitments that a witness holds and this member does not know. It returns
+// their number.
 func (m *Machine) unheard(rs *results, held func(coordinator.Member) bool) int {
 	var list []coordinator.Member
 	for i := range m.state.Count() {

@@ -1,7 +1,7 @@
 // Package campaign holds back what tests do beyond a slice: the cases that show again, on more
-// machines, with more members or over more processes, what a slice shows within seconds. That keeps
-// go test ./... short for everybody who changes a line. ENTRAIN_TESTS=all go test ./... leaves
-// nothing out, and .ci/run does that.
+// machines, with more members or over more processes, what a slice shows within seconds. Without
+// them go test ./... is short enough to run after each change. ENTRAIN_TESTS=all go test ./... runs
+// them, and so does .ci/run.
 package campaign
 
 import (
