@@ -29,8 +29,10 @@
 // RoundTrain lasts RoundTrainMs at most. If a member failed in the round before, it lasts 4 times
 // as long as the last complete RoundTrain, plus a second, if that is less.
 //
-// If three warmups in a row end with no member ready, the agreed parameters count as lost: the run
-// returns to those of the last reported checkpoint, or else to the initial ones.
+// A warmup is lost if too few members are ready for an epoch, and fewer than a third of those that
+// were present when it began. If lost warmups follow each other, the agreed parameters count as
+// lost after three of them with no member ready, or seven others: the run returns to those of the
+// last reported checkpoint, or else to the initial ones.
 //
 // # Life of a round
 //

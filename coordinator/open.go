@@ -61,7 +61,8 @@ func (s State) headerOK() bool {
 	case !s.h().WellFormed(), len(c.Check(s.Limits())) > 0:
 	case phase == Uninitialized, phase > Paused:
 	case s.Draining() > c.Overlap+2, s.h().Repeats() > repeatsMax:
-	case s.h().CheckpointersLen() > checkpointersMax, s.h().CheckpointWords() > checkpointersMax, s.h().LostWarmups() >= lostWarmupsMax:
+	case s.h().CheckpointersLen() > checkpointersMax, s.h().CheckpointWords() > checkpointersMax:
+	case s.h().LostWarmups()%lostWarmup > emptyWarmupsMax, s.h().LostWarmups()/lostWarmup > lostWarmupsMax:
 	case s.Count() > Member(s.l.Members):
 	case s.Epoch() > countMax, s.Round() > countMax, s.Step() > countMax, s.h().EpochRound() > countMax:
 	case s.h().ParamsRound() > s.Round():

@@ -64,7 +64,8 @@ func (s State) advanceWaiting(env Env) bool {
 // advanceWarmup opens the first round once all members that were present when the warmup began are
 // ready. A member that joins during the warmup may take part, but the others do not wait for it, so
 // newcomers cannot delay a run. When the time is over the epoch starts with the members that are
-// ready, if they are enough. A member that is late has missed.
+// ready, if they are enough. A member that is late has missed. That costs no fee
+// in lost warmups of which one had members that were ready, or said so.
 func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
@@ -80,12 +81,19 @@ func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	case !s.elapsed(env, s.h().WarmupMs()):
 		return false
 	}
-	since := s.PhaseSince()
+	if !s.Closing() && t.ready < least {
+		s.countLost(t)
+	}
+	since, lost, most := s.PhaseSince(), t.ready < least && s.h().LostWarmups() >= lostWarmup, s.h().MissedMax()
 	env = s.begin(env, warming)
 	if !s.buffer().Each(w, uint32(s.Count()), clearUnits, func(i uint32) {
 		b := s.place(Member(i))
 		if Status(b.Status()) == StatusWaiting && b.JoinedMs() <= since {
-			s.miss(Member(i), env.dispute(nil))
+			if lost && b.Missed() >= most {
+				s.leave(Member(i), StatusDropped, env)
+			} else {
+				s.miss(Member(i), env.dispute(nil))
+			}
 			w.Spends(missUnits)
 		}
 	}) || !w.Takes(s.opening()) {
@@ -95,30 +103,43 @@ func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	if t.ready >= least {
 		return s.beginEpoch(env, w)
 	}
-	if t.ready == 0 {
-		s.loseWarmup()
-	} else {
-		s.h().SetLostWarmups(0)
+	if n := s.h().LostWarmups(); n%lostWarmup >= emptyWarmupsMax || n/lostWarmup >= lostWarmupsMax {
+		s.loseParams()
 	}
 	s.standDown()
 	s.enter(WaitingForMembers, env)
 	return true
 }
 
-// lostWarmupsMax is how many warmups in a row may end with no member ready before the run returns
-// to its last checkpoint.
-const lostWarmupsMax = 3
+// A warmup is lost if the epoch cannot begin and fewer than a third of the members that were to be
+// ready are. The parameters count as lost after emptyWarmupsMax lost warmups with no member ready,
+// or lostWarmupsMax others, with no other warmup between them: a gang of less than a third can
+// neither keep them by saying that it is ready, nor lose them by not saying so. Members that are
+// gone say nothing either, but with a MissedMax of 5 or less they are dropped before the seventh.
+// So a member that waits with the parameters for newcomers keeps them.
+const (
+	emptyWarmupsMax = 3
+	lostWarmupsMax  = 7
+)
 
-// loseWarmup counts a warmup at whose end no member held the agreed parameters. After
-// lostWarmupsMax in a row the parameters count as lost, as when all members crash in the middle of
-// an epoch. The run then returns to the last reported checkpoint, which is durable, or to
-// its initial parameters if there is none.
-func (s State) loseWarmup() {
-	lost := s.h().LostWarmups() + 1
-	if lost < lostWarmupsMax {
-		s.h().SetLostWarmups(lost)
-		return
+// lostWarmup is one of the others in Header.LostWarmups.
+const lostWarmup = 16
+
+// countLost counts a warmup that ends without an epoch.
+func (s State) countLost(t tally) {
+	switch n := s.h().LostWarmups(); {
+	case t.ready == 0:
+		s.h().SetLostWarmups(n + 1)
+	case 2*t.ready < t.unready:
+		s.h().SetLostWarmups(n + lostWarmup)
+	default:
+		s.h().SetLostWarmups(0)
 	}
+}
+
+// loseParams returns the run to the last reported checkpoint, which is durable, or to its initial
+// parameters if there is none. Its members may all have crashed in the middle of an epoch.
+func (s State) loseParams() {
 	s.h().SetLostWarmups(0)
 	params, round := s.h().ModelHash(), Round(0)
 	if saved, ok := s.LastCheckpoint(); ok {

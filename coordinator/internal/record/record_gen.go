@@ -165,7 +165,7 @@ func (b Header) SetCheckpointersLen(v uint8) { b[268] = v }
 func (b Header) HasCheckpoint() bool     { return b[269] == 1 }
 func (b Header) SetHasCheckpoint(v bool) { b[269] = flag(v) }
 
-// LostWarmups: warmups in a row that ended with no member ready.
+// LostWarmups: lost warmups in a row: with no member ready, plus 16 for each other.
 func (b Header) LostWarmups() uint8     { return b[270] }
 func (b Header) SetLostWarmups(v uint8) { b[270] = v }
 
