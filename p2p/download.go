@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -28,11 +27,18 @@ type Download struct {
 	leaves []wire.Hash // nil until known
 	data   []byte      // nil until the leaves are known
 
+	// Of a leaf list that comes in parts: the leaves, nil until the first part came; whether each
+	// part did, and how many.
+	list   []wire.Hash
+	listed []bool
+	parts  uint32
+
 	owner     []uint64 // by chunk: id of the request it is expected from, 0 for none
 	held      []bool   // by chunk
 	heldCount uint32
 	heldBytes uint64
-	unowned   uint32   // how many chunks are neither held nor owned
+	vacant    chunkSet // chunks that are neither held nor owned
+	unowned   uint32   // how many those are
 	partial   *Partial // nil for a blob of one chunk: there is nothing to show before all is there
 
 	open     []*flight
@@ -45,12 +51,13 @@ type Download struct {
 
 // single is the memory of a fetch of one chunk from a few peers, as most are.
 type single struct {
-	peers [activeMax + 1]provider
-	leaf  [1]wire.Hash
-	owner [1]uint64
-	held  [1]bool
-	first flight
-	asked [1]Request
+	peers  [activeMax + 1]provider
+	leaf   [1]wire.Hash
+	owner  [1]uint64
+	held   [1]bool
+	vacant [1]uint64
+	first  flight
+	asked  [1]Request
 }
 
 // provider is a peer as one fetch sees it: see Download.key.
@@ -200,33 +207,18 @@ func (d *Download) Next() []Request {
 	return requests
 }
 
-// knownLeaves takes the leaf list from where no peer is needed: the fetch itself,
-// or, for a blob of one chunk, the root, which is the leaf (RFC 6962, 2.1).
-func (d *Download) knownLeaves() {
-	if d.leaves != nil || d.err != nil {
-		return
-	}
-	if n := d.fetch.Ref.Chunks(); n == 1 {
-		d.one.leaf[0] = d.fetch.Ref.Root
-		d.learn(d.one.leaf[:])
-	} else if uint32(len(d.fetch.Leaves)) == n && merkle.Root(d.fetch.Leaves) == d.fetch.Ref.Root {
-		d.learn(d.fetch.Leaves)
-	}
-}
-
-// vacant returns the first chunk to ask peer p for, of those that no peer was asked for; there is
+// first returns the first chunk to ask peer p for, of those that no peer was asked for; there is
 // one. Peers that fetch the same blob at the same time begin in different places, so that each soon
 // has what others lack. A peer that is fetching it too is asked first for the chunks it began with.
-func (d *Download) vacant(p int) uint32 {
-	n := d.fetch.Ref.Chunks()
+func (d *Download) first(p int) uint32 {
 	begin := d.beginning(d.fetch.Self)
 	if d.peers[p].missed > 0 {
 		begin = d.beginning(d.key(p))
 	}
-	i := begin
-	for d.held[i] || d.owner[i] != 0 {
-		i = (i + 1) % n
+	if i, ok := d.vacant.next(begin); ok {
+		return i
 	}
+	i, _ := d.vacant.next(0)
 	return i
 }
 
@@ -254,18 +246,13 @@ func (d *Download) active(active []int) []int {
 func (d *Download) choose(p, active int) *flight {
 	switch {
 	case d.leaves == nil:
-		for _, r := range d.open {
-			if !r.late || r.peer == p {
-				return nil
-			}
-		}
-		return d.request(p, 0, 0)
+		return d.askLeaves(p)
 	case d.unowned > 0:
-		from := d.vacant(p)
+		from := d.first(p)
 		// Half of an equal share, so that all end at about the same time.
 		limit := min(max(d.unowned/uint32(2*active), 1), MaxCount)
 		count := uint32(0)
-		for i := from; count < limit && i < d.fetch.Ref.Chunks() && !d.held[i] && d.owner[i] == 0; i++ {
+		for i := from; count < limit && i < d.fetch.Ref.Chunks() && d.vacant.has(i); i++ {
 			count++
 		}
 		d.unowned -= count
@@ -279,6 +266,7 @@ func (d *Download) request(p int, from, count uint32) *flight {
 	d.lastID++
 	for i := from; i < from+count; i++ {
 		d.owner[i] = d.lastID
+		d.vacant.clear(i)
 	}
 	f := &d.one.first
 	if d.lastID > 1 {
@@ -326,52 +314,6 @@ func (d *Download) left(r *flight) (first, n uint32) {
 	return first, n
 }
 
-// Leaves is the answer to a request for the leaf list, which it ends.
-func (d *Download) Leaves(r Request, leaves []wire.Hash) {
-	f := d.find(r)
-	if f == nil || d.Done() {
-		return
-	}
-	switch {
-	case len(leaves) == 0 || len(leaves) > MaxChunks || merkle.Root(leaves) != d.fetch.Ref.Root:
-		d.End(r, ErrLied)
-	case uint32(len(leaves)) != d.fetch.Ref.Chunks():
-		// Either the reference is false, or the peer sent inner nodes as leaves, which
-		// have the same root. The two cannot be told apart here, so no peer is blamed.
-		d.End(r, ErrWrongSize)
-	default:
-		d.End(r, nil)
-		if d.leaves == nil {
-			d.learn(leaves)
-		}
-	}
-}
-
-// learn goes from the leaf list to chunks. Only now is the blob's memory taken:
-// the author of the reference has shown a blob of that many chunks.
-func (d *Download) learn(leaves []wire.Hash) {
-	n := d.fetch.Ref.Chunks()
-	d.leaves = leaves
-	d.owner, d.held = d.one.owner[:], d.one.held[:]
-	if n > 1 {
-		d.data = make([]byte, d.fetch.Ref.Size)
-		d.owner, d.held = make([]uint64, n), make([]bool, n)
-		d.partial.learn(leaves)
-	}
-	d.unowned = n
-	if d.fetch.Have == nil {
-		return
-	}
-	all := Request{Ref: d.fetch.Ref, Count: n, leaves: leaves}
-	for i := range n {
-		if b := d.fetch.Have(i, leaves[i]); b != nil {
-			if c, err := all.Verify(i, b); err == nil {
-				d.keep(c)
-			}
-		}
-	}
-}
-
 // Chunk takes a verified chunk that came in answer to r. It is false when nothing
 // more is wanted from r, whose stream may then be cut.
 func (d *Download) Chunk(r Request, c Chunk) (more bool) {
@@ -402,6 +344,7 @@ func (d *Download) keep(c Chunk) {
 	}
 	if d.owner[c.index] == 0 {
 		d.unowned--
+		d.vacant.clear(c.index)
 	}
 	if len(d.held) == 1 {
 		d.data = c.whole()
@@ -470,6 +413,7 @@ func (d *Download) release(f *flight) {
 	}
 	for i := first; i < first+n; i++ {
 		d.owner[i] = 0
+		d.vacant.set(i)
 	}
 	d.unowned += n
 }

@@ -47,19 +47,27 @@ const (
 	flickers         // the connection fails after each chunk
 	sticks           // late, then stalled
 	shortens         // sends inner nodes as leaves, with the right root
+	shifts           // sends another part of the leaf list than was asked for, with that one's proof
 )
 
 // driver performs a download in the order that pick chooses.
 type driver struct {
 	t        fataler
 	data     []byte
-	source   p2p.Source
+	source   *p2p.Underway
 	conduct  map[key.Public]conduct
 	d        *p2p.Download
 	open     []*answer
 	asked    map[key.Public]int
 	requests int
+	parts    bool // leaf lists of more than shortWhole leaves come in parts
 }
+
+// The lists of short blobs in tests.
+const (
+	shortWhole = 4
+	shortPart  = 2
+)
 
 type answer struct {
 	p2p.Request
@@ -113,6 +121,9 @@ func (v *driver) advance(a *answer) {
 // serve has the next answer to a request come as p2p.Serve gives it.
 func (v *driver) serve(a *answer, c conduct) {
 	q := p2p.Query{Ref: a.Ref, From: a.next, Count: min(a.Count, 1)}
+	if n := a.Ref.Chunks(); c == shifts && a.Count == 0 && v.parts && n > shortWhole {
+		q.From = (q.From + shortPart) % (n / shortPart * shortPart)
+	}
 	p2p.Serve(v.source, wire.Hash{}, q, func(s p2p.Status, b []byte) error {
 		b = bytes.Clone(b)
 		if c == lies {
@@ -178,33 +189,43 @@ func newDriver(t fataler, data []byte, f p2p.Fetch, c map[key.Public]conduct) *d
 	if _, err := store.Put(data); err != nil {
 		t.Fatal(err)
 	}
-	return &driver{t: t, data: data, source: store, conduct: c, d: d, asked: map[key.Public]int{}}
+	return &driver{t: t, data: data, source: p2p.NewUnderway(store), conduct: c, d: d, asked: map[key.Public]int{}}
 }
 
 // TestDownloadAlwaysEndsWithTheBlobOrItsReason drives downloads through random
 // orders of events among random peers.
 func TestDownloadAlwaysEndsWithTheBlobOrItsReason(t *testing.T) {
 	whole := blob(9*merkle.ChunkBytes+17, 1)
-	rapid.Check(t, func(t *rapid.T) { checkDownload(t, whole) })
+	rapid.Check(t, func(t *rapid.T) { checkDownload(t, whole, false) })
+	p2p.ShortLists(t, shortWhole, shortPart)
+	rapid.Check(t, func(t *rapid.T) { checkDownload(t, whole, true) })
 }
 
 // Many peers, whatever they do, cost a download no more requests than their number and that of the chunks allow.
 func FuzzDownload(f *testing.F) {
 	whole := blob(9*merkle.ChunkBytes+17, 1)
-	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkDownload(t, whole) }))
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkDownload(t, whole, false) }))
 }
 
-func checkDownload(t *rapid.T, whole []byte) {
+// The same of a blob whose leaf list comes in parts.
+func FuzzDownloadInParts(f *testing.F) {
+	p2p.ShortLists(f, shortWhole, shortPart)
+	whole := blob(9*merkle.ChunkBytes+17, 1)
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkDownload(t, whole, true) }))
+}
+
+func checkDownload(t *rapid.T, whole []byte, parts bool) {
 	sizes := []int{0, 1, merkle.ChunkBytes, merkle.ChunkBytes + 1, 5 * merkle.ChunkBytes, len(whole)}
 	data := whole[:rapid.SampledFrom(sizes).Draw(t, "size")]
+	parts = parts && merkle.BlobChunks(uint64(len(data))) > shortWhole
 	peers := keys(rapid.IntRange(0, 12).Draw(t, "peers"))
 	conducts := map[key.Public]conduct{}
 	var penalized []key.Public
 	good := false
 	for _, k := range peers {
-		c := conduct(rapid.IntRange(0, int(shortens)).Draw(t, "conduct"))
+		c := conduct(rapid.IntRange(0, int(shifts)).Draw(t, "conduct"))
 		conducts[k] = c
-		good = good || c == honest || c == flickers || (c == shortens && len(data) <= 2*merkle.ChunkBytes)
+		good = good || c == honest || c == flickers || c == shifts && !parts || (c == shortens && len(data) <= 2*merkle.ChunkBytes)
 	}
 	var progress uint64
 	f := p2p.Fetch{
@@ -216,7 +237,9 @@ func checkDownload(t *rapid.T, whole []byte) {
 			progress = done
 		},
 		Penalty: func(k key.Public, o p2p.Offence) {
-			if c := conducts[k]; !(c == lies && o == p2p.Lied) && !(c == sticks && o == p2p.Stalled) {
+			c := conducts[k]
+			lied := c == lies || parts && (c == shortens || c == shifts)
+			if !(lied && o == p2p.Lied) && !(c == sticks && o == p2p.Stalled) {
 				t.Fatalf("a peer of conduct %d is blamed: %v", c, o)
 			}
 			if slices.Contains(penalized, k) {
@@ -226,8 +249,9 @@ func checkDownload(t *rapid.T, whole []byte) {
 		},
 	}
 	v := newDriver(t, data, f, conducts)
+	v.parts = parts
 	got, err := v.run(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
-	if most := 8*len(peers) + 4*int(f.Ref.Chunks())*max(1, len(peers)); v.requests > most {
+	if most := 8*len(peers) + 4*int(f.Ref.Chunks())*max(1, len(peers)); v.requests > most { // leaves included
 		t.Fatalf("%d requests to %d peers for %d chunks", v.requests, len(peers), f.Ref.Chunks())
 	}
 	if good {
@@ -238,7 +262,7 @@ func checkDownload(t *rapid.T, whole []byte) {
 	}
 	var fe *p2p.FetchError
 	if !errors.As(err, &fe) || !errors.Is(err, p2p.ErrNoPeers) {
-		// Peers that shorten the leaf list can still serve chunks, once the list is known.
+		// Peers that shorten the leaf list, or shift it, can still serve chunks, once the list is known.
 		if err != nil || !bytes.Equal(got, data) {
 			t.Fatalf("got error %v", err)
 		}

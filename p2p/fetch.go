@@ -139,7 +139,8 @@ type Request struct {
 	To   key.Public
 	Ref  Ref
 	From uint32
-	// Count is the number of chunks requested, or 0 for the leaf list.
+	// Count is the number of chunks requested, or 0 for the leaf list or its part that begins at
+	// From.
 	Count uint32
 
 	id     uint64

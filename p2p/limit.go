@@ -1,7 +1,5 @@
 package p2p
 
-import "github.com/entrain-network/entrain/merkle"
-
 // Limits on what crosses the network, checked before anything is allocated.
 const (
 	// MaxGossip bounds a gossip message. Commitments have a few hundred bytes;
@@ -12,11 +10,16 @@ const (
 	MaxRequest = 64 << 10
 	MaxAnswer  = 1 << 20
 
-	// MaxChunks is the number of leaves that fit into an answer.
+	// MaxChunks is the number of leaves that fit into an answer: those of a blob of 8 GiB.
 	MaxChunks = MaxAnswer / 32
 
-	// MaxBlob bounds a blob, 8 GiB: the parameters of a model of two billion.
-	MaxBlob = MaxChunks * merkle.ChunkBytes
+	// PartChunks is the number of leaves in a part of a longer list. It is a power of two, so that a
+	// part is a subtree, and leaves room for the part's proof.
+	PartChunks = MaxChunks / 2
+
+	// MaxBlob bounds a blob, as bucket.BlobBytesMax does: 64 billion parameters, whose leaves take
+	// 32 MiB.
+	MaxBlob = 256 << 30
 
 	// MaxCount bounds the chunks of one request, 8 MiB: about what a link of
 	// 1 Gbit/s and 70 ms holds, and little to lose when a peer is given up.

@@ -20,7 +20,8 @@
 // chunks of merkle.ChunkBytes (256 KiB), the last one shorter; the empty blob has
 // one empty chunk. A fetch first learns the list of leaves, which must hash to the
 // root, then any chunk from anybody, which must hash to its leaf. Nothing counts
-// before it is verified.
+// before it is verified. The list of a blob beyond 8 GiB comes in parts, from
+// several peers, each with a proof that it is that part of the tree.
 //
 // # Bytes
 //
@@ -29,7 +30,10 @@
 //
 //	run [32] | root [32] | size u64 | from u32 | count u32
 //
-//	count = 0: from is 0 too; one answer, the leaf hashes in order
+//	count = 0: from is 0 too; one answer, the leaf hashes in order. Beyond 32768
+//	           chunks from is a multiple of 16384, and the answer that many hashes
+//	           (of the last part fewer), then its proof: merkle.Prove in the tree
+//	           over the parts' roots, whose root is the blob's
 //	count > 0: at most 32; count answers, the chunks from, from+1, ...
 //
 // The size is in it so that the holder of the blob, and not only who asks, can see

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/entrain-network/entrain/merkle"
@@ -68,6 +69,9 @@ type Underway struct {
 
 	mu       sync.RWMutex // guards partials
 	partials map[wire.Hash]*Partial
+
+	partsMu sync.Mutex // guards parts, and lets one goroutine at a time compute roots
+	parts   map[wire.Hash][]wire.Hash
 }
 
 // NewUnderway makes one of what is held.
@@ -120,4 +124,44 @@ func (u *Underway) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 		return p.Chunk(root, i)
 	}
 	return nil, false
+}
+
+// list answers a query for a blob's leaf list, or a part of it, which its proof follows.
+func (u *Underway) list(q Query, leaves []wire.Hash) []byte {
+	n, each := q.Ref.parts()
+	part := leaves[q.From:min(q.From+each, uint32(len(leaves)))]
+	var proof []wire.Hash
+	if n > 1 {
+		proof = merkle.Prove(u.partRoots(q.Ref.Root, leaves, each), uint64(q.From/each))
+	}
+	b := make([]byte, 0, 32*(len(part)+len(proof)))
+	for _, list := range [][]wire.Hash{part, proof} {
+		for _, h := range list {
+			b = append(b, h[:]...)
+		}
+	}
+	return b
+}
+
+// partsMost is the number of blobs of which the roots of the parts are remembered. A participant
+// holds fewer that are so large.
+const partsMost = 8
+
+// partRoots returns the roots of the parts of a leaf list. To compute them takes as long as to send
+// a megabyte, so they are remembered: nobody can make a participant work by asking.
+func (u *Underway) partRoots(root wire.Hash, leaves []wire.Hash, each uint32) []wire.Hash {
+	u.partsMu.Lock()
+	defer u.partsMu.Unlock()
+	if roots, ok := u.parts[root]; ok {
+		return roots
+	}
+	var roots []wire.Hash
+	for part := range slices.Chunk(leaves, int(each)) {
+		roots = append(roots, merkle.Root(part))
+	}
+	if u.parts == nil || len(u.parts) >= partsMost {
+		u.parts = make(map[wire.Hash][]wire.Hash)
+	}
+	u.parts[root] = roots
+	return roots
 }

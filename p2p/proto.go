@@ -12,7 +12,8 @@ type Query struct {
 	Run  wire.Hash
 	Ref  Ref
 	From uint32
-	// Count is the number of chunks requested, or 0 for the leaf list.
+	// Count is the number of chunks requested, or 0 for the leaf list or its part that begins at
+	// From.
 	Count uint32
 }
 
@@ -43,10 +44,14 @@ func ParseQuery(b []byte) (Query, error) {
 	if err := r.Done(); err != wire.OK {
 		return Query{}, fmt.Errorf("blob request: %w", err)
 	}
-	switch {
-	case q.Ref.Size > MaxBlob:
+	if q.Ref.Size > MaxBlob {
 		return Query{}, fmt.Errorf("blob request: size %d: %w", q.Ref.Size, ErrTooLarge)
-	case q.Count > MaxCount, q.Count == 0 && q.From != 0, uint64(q.From)+uint64(q.Count) > uint64(q.Ref.Chunks()):
+	}
+	_, part := q.Ref.parts()
+	switch {
+	case q.Count == 0 && (q.From%part != 0 || q.From >= q.Ref.Chunks()):
+		return Query{}, fmt.Errorf("blob request: leaves from %d of %d: %w", q.From, q.Ref.Chunks(), wire.ErrOutOfRange)
+	case q.Count > MaxCount, uint64(q.From)+uint64(q.Count) > uint64(q.Ref.Chunks()):
 		return Query{}, fmt.Errorf("blob request: %d chunks from %d of %d: %w", q.Count, q.From, q.Ref.Chunks(), wire.ErrOutOfRange)
 	}
 	return q, nil
@@ -95,7 +100,7 @@ func AppendAnswerHead(dst []byte, s Status, length int) []byte {
 	return dst
 }
 
-// ParseLeaves reads a leaf list: 1 to MaxChunks hashes.
+// ParseLeaves reads a leaf list, or a part of one and its proof: 1 to MaxChunks hashes.
 func ParseLeaves(b []byte) ([]wire.Hash, error) {
 	if len(b) == 0 || len(b)%32 != 0 || len(b) > 32*MaxChunks {
 		return nil, fmt.Errorf("leaf list of %d bytes: %w", len(b), ErrMalformed)
@@ -112,7 +117,7 @@ var errServed = errors.New("served")
 
 // Serve answers a query of the given run from what a source holds, by calls of
 // send, which must not keep data. It returns send's first error.
-func Serve(src Source, run wire.Hash, q Query, send func(s Status, data []byte) error) error {
+func Serve(src *Underway, run wire.Hash, q Query, send func(s Status, data []byte) error) error {
 	err := serve(src, run, q, send)
 	if err == errServed {
 		return nil
@@ -120,7 +125,7 @@ func Serve(src Source, run wire.Hash, q Query, send func(s Status, data []byte) 
 	return err
 }
 
-func serve(src Source, run wire.Hash, q Query, send func(s Status, data []byte) error) error {
+func serve(src *Underway, run wire.Hash, q Query, send func(s Status, data []byte) error) error {
 	finish := func(s Status) error {
 		if err := send(s, nil); err != nil {
 			return err
@@ -135,11 +140,7 @@ func serve(src Source, run wire.Hash, q Query, send func(s Status, data []byte) 
 		return finish(StatusMissing)
 	}
 	if q.Count == 0 {
-		b := make([]byte, 0, 32*len(leaves))
-		for _, l := range leaves {
-			b = append(b, l[:]...)
-		}
-		return send(StatusOK, b)
+		return send(StatusOK, src.list(q, leaves))
 	}
 	for i := q.From; i < q.From+q.Count; i++ {
 		b, ok := src.Chunk(q.Ref.Root, i)

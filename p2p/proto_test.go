@@ -16,10 +16,14 @@ import (
 func FuzzQuery(f *testing.F) {
 	f.Add(p2p.Query{}.Append(nil))
 	f.Add(p2p.Query{Run: wire.Hash{1}, Ref: p2p.Ref{Root: wire.Hash{2}, Size: 9 << 20}, From: 3, Count: 4}.Append(nil))
-	f.Add(p2p.Query{Ref: p2p.Ref{Size: p2p.MaxBlob}, From: p2p.MaxChunks - 1, Count: 1}.Append(nil))
+	f.Add(p2p.Query{Ref: p2p.Ref{Size: p2p.MaxBlob}, From: p2p.MaxBlob/merkle.ChunkBytes - 1, Count: 1}.Append(nil))
+	f.Add(p2p.Query{Ref: p2p.Ref{Size: p2p.MaxBlob}, From: p2p.MaxBlob/merkle.ChunkBytes - p2p.PartChunks}.Append(nil))
+	large, source := spread(p2p.MaxChunks + 1)
+	f.Add(p2p.Query{Ref: large, From: 2 * p2p.PartChunks}.Append(nil))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	store := mem.NewStore(1 << 20)
 	store.Put(blob(merkle.ChunkBytes+1, 7))
+	held := []*p2p.Underway{p2p.NewUnderway(store), p2p.NewUnderway(source)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, err := p2p.ParseQuery(b)
 		if err != nil {
@@ -28,16 +32,18 @@ func FuzzQuery(f *testing.F) {
 		if !bytes.Equal(q.Append(nil), b) {
 			t.Errorf("%x parses but re-encodes as %x", b, q.Append(nil))
 		}
-		answers := 0
-		p2p.Serve(store, q.Run, q, func(s p2p.Status, data []byte) error {
-			answers++
-			if len(data) > p2p.MaxAnswer {
-				t.Errorf("an answer of %d bytes", len(data))
+		for _, source := range held {
+			answers := 0
+			p2p.Serve(source, q.Run, q, func(s p2p.Status, data []byte) error {
+				answers++
+				if len(data) > p2p.MaxAnswer {
+					t.Errorf("an answer of %d bytes", len(data))
+				}
+				return nil
+			})
+			if answers == 0 || answers > max(1, int(q.Count)) {
+				t.Errorf("%d answers to a request of %d chunks", answers, q.Count)
 			}
-			return nil
-		})
-		if answers == 0 || answers > max(1, int(q.Count)) {
-			t.Errorf("%d answers to a request of %d chunks", answers, q.Count)
 		}
 	})
 }
@@ -78,12 +84,12 @@ func TestQueryHasTheBytesOfThePackageComment(t *testing.T) {
 
 func TestServeAnswersForWhatItHolds(t *testing.T) {
 	data := blob(2*merkle.ChunkBytes+5, 8)
-	store := mem.NewStore(uint64(len(data)))
-	ref, err := store.Put(data)
+	held := mem.NewStore(uint64(len(data)))
+	ref, err := held.Put(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := wire.Hash{1}
+	run, store := wire.Hash{1}, p2p.NewUnderway(held)
 	longer := ref
 	longer.Size++
 	for _, c := range []struct {

@@ -406,7 +406,7 @@ func (s Spec) checkBlobs(layout tensor.Layout, fault func(format string, args ..
 		return
 	}
 	if 4*n > p2p.MaxBlob {
-		fault(`model: its %d million parameters are %s, and peers send each other at most %s: take a smaller model, or exchange.kind = "bucket"`,
+		fault("model: its %d million parameters are %s, and peers send each other at most %s: take a smaller model",
 			n/1e6, gigabytes(4*n), gigabytes(p2p.MaxBlob))
 	} else if state, err := s.StateLen(); err == nil && s.Trust.VerificationPercent > 0 && 4*state > p2p.MaxBlob {
 		fault("trust.verification_percent: verifiers fetch a member's optimizer state of %s, and peers send each other at most %s: take a smaller model, or 0",

@@ -263,10 +263,12 @@ func TestSettingsOfOtherCodecsAreRefused(t *testing.T) {
 	}
 }
 
+// llama8b is the shape of Llama 3 8B, with any number of layers.
+const llama8b = "[model]\nvocab = 128256\nhidden = 4096\nlayers = %d\nheads = 32\nkv_heads = 8\nhead_dim = 128\nffn = 14336\ncontext = 8192\n"
+
 // A run whose model nobody could fetch is refused when it is created, not when the first newcomer
 // waits for it.
 func TestModelsTooLargeForBucketsAreRefused(t *testing.T) {
-	const shape = "[model]\nvocab = 128256\nhidden = 4096\nlayers = %d\nheads = 32\nkv_heads = 8\nhead_dim = 128\nffn = 14336\ncontext = 8192\n"
 	const rest = "[exchange]\nkind = \"bucket\"\nwindow_blocks = 60\n[members]\noverlap = 1\n[optimizer]\ncodec = \"slice\"\n[optimizer.slice]\ncompression = %d\nleaf = 16\n"
 	for _, c := range []struct {
 		layers, compression int
@@ -277,7 +279,7 @@ func TestModelsTooLargeForBucketsAreRefused(t *testing.T) {
 		{32, 1, "optimizer.slice.compression: "},
 		{400, 1000, "model: its 88295 million parameters are 353.2 GB, and members fetch at most 274.9 GB from buckets"},
 	} {
-		text := "name = \"large\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n" + fmt.Sprintf(shape, c.layers) + fmt.Sprintf(rest, c.compression)
+		text := "name = \"large\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n" + fmt.Sprintf(llama8b, c.layers) + fmt.Sprintf(rest, c.compression)
 		_, err := Parse([]byte(text), all.Kinds())
 		if err == nil != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d layers, compression %d: %v, want %q", c.layers, c.compression, err, c.want)
@@ -286,12 +288,18 @@ func TestModelsTooLargeForBucketsAreRefused(t *testing.T) {
 }
 
 func TestModelsTooLargeForPeersAreRefused(t *testing.T) {
-	large := strings.Replace(small, "layers = 2", "layers = 200\nhidden = 4096\nffn = 16384\nheads = 32\nkv_heads = 32\nhead_dim = 128", 1)
-	_, err := Parse([]byte(large), all.Kinds())
-	if err == nil || !strings.Contains(err.Error(), "model: its ") || !strings.Contains(err.Error(), `exchange.kind = "bucket"`) {
-		t.Errorf("a model of 50 billion parameters: %v", err)
-	}
-	if _, err := Parse([]byte(strings.Replace(large, "layers = 200", "layers = 4", 1)), all.Kinds()); err != nil {
-		t.Errorf("a model of one billion parameters: %v", err)
+	for _, c := range []struct {
+		layers  int
+		options string
+		want    string
+	}{
+		{32, "", ""}, // Llama 3 8B
+		{400, "", "model: its 88295 million parameters are 353.2 GB, and peers send each other at most 274.9 GB: take a smaller model"},
+		{32, "[optimizer]\ncodec = \"sparseloco\"\n[trust]\nverification_percent = 0\n", ""},
+	} {
+		text := "name = \"large\"\nsteps = 10\n[learning_rate]\nwarmup = 0\n" + fmt.Sprintf(llama8b, c.layers) + c.options
+		if _, err := Parse([]byte(text), all.Kinds()); err == nil != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d layers, %q: %v, want %q", c.layers, c.options, err, c.want)
+		}
 	}
 }

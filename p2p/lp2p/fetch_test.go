@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tests/campaign"
+	"github.com/entrain-network/entrain/wire"
 )
 
 func TestABlobFromThreeOfWhomOneLiesAndOneDies(t *testing.T) {
@@ -141,5 +144,50 @@ func TestManyFetchesShareOnePeer(t *testing.T) {
 	all.Wait()
 	if ps[0].gate.weight(ps[1].Self(), time.Now()) != 0 || ps[1].gate.weight(ps[0].Self(), time.Now()) != 0 {
 		t.Error("honest peers hold something against each other")
+	}
+}
+
+// zeros serves a blob of zeros of any size.
+type zeros struct {
+	p2p.Handler
+	ref    p2p.Ref
+	leaves []wire.Hash
+}
+
+func newZeros(chunks uint64) zeros {
+	leaves := slices.Repeat([]wire.Hash{merkle.Leaf(make([]byte, merkle.ChunkBytes))}, int(chunks))
+	return zeros{ref: p2p.Ref{Root: merkle.Root(leaves), Size: chunks * merkle.ChunkBytes}, leaves: leaves}
+}
+
+func (z zeros) Leaves(root wire.Hash) ([]wire.Hash, bool) { return z.leaves, root == z.ref.Root }
+
+func (z zeros) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
+	return make([]byte, merkle.ChunkBytes), root == z.ref.Root
+}
+
+// The leaves of a blob of 9 GiB come from two peers, and then chunks do, until the fetch is cut off. The blob's
+// memory is not touched, but a machine with less has none of it.
+func TestTheBeginningOfABlobOf9GiB(t *testing.T) {
+	campaign.Only(t)
+	large := newZeros(p2p.MaxChunks * 9 / 8)
+	ps := together(t, 3, func(o *Options) {
+		served := large
+		served.Handler = o.Handler
+		o.Handler = served
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := wait(t, func(done func([]byte, error)) {
+		ps[0].Fetch(ctx, p2p.Fetch{
+			Ref: large.ref, From: []key.Public{ps[1].Self(), ps[2].Self()},
+			Progress: func(n, _ uint64) {
+				if n > 16<<20 {
+					cancel()
+				}
+			},
+		}, done)
+	})
+	var fe *p2p.FetchError
+	if !errors.As(err, &fe) || !errors.Is(err, context.Canceled) || fe.Held < 65 || !slices.Equal(fe.Leaves(), large.leaves) {
+		t.Errorf("the fetch that was cut off: %v", err)
 	}
 }
