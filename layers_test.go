@@ -68,7 +68,7 @@ audit
 lab/adversary lab/disk
 demo lab/economics lab/sim lab/market lab/study
 lab/campaign lab/check
-lab/costs lab/blocks lab/money lab/network
+lab/costs lab/blocks lab/large lab/money lab/network
 cmd/entrain cmd/lab
 internal/asm
 coordinator/internal/gen exact/internal/gen exact8/internal/gen codec/internal/gen merkle/parallel/internal/gen tests/... tools/...

@@ -8,6 +8,7 @@
 //	go run ./cmd/lab numerics              what models learn in binary32 and in 8 bits
 //	go run ./cmd/lab stake --check 5%      the stake at which cheating does not pay
 //	go run ./cmd/lab witnesses             how safe committees of witnesses are
+//	go run ./cmd/lab groups                what models larger than a machine take
 //	go run ./cmd/lab fuzz-money --for 1h   random transactions, until one makes tokens
 //	go run ./cmd/lab check                 every state of tiny runs
 //	go run -tags counted ./cmd/lab costs   what messages cost to accept and to refuse
@@ -78,7 +79,7 @@ func run(ctx context.Context, c console, args []string) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(simCommand(c), campaignCommand(c), learningCommand(c), numericsCommand(c), robustCommand(c), sliceCommand(c), rewardsCommand(c),
-		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c), blocksCommand(c), networkCommand(c))
+		scoringCommand(c), disputeCommand(c), adversariesCommand(c), stakeCommand(c), witnessesCommand(c), groupsCommand(c), moneyCommand(c), checkCommand(c), costsCommand(c), blocksCommand(c), networkCommand(c))
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }
