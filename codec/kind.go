@@ -23,14 +23,14 @@ type Kind struct {
 	// Sliceable reports whether the codec seals updates for an exchange by buckets: it is a
 	// [Sliceable].
 	Sliceable bool
-	// Followable reports whether the update of an accepted set can be written down: the codec is a
-	// [Followable].
+	// Followable reports whether the update of an accepted set can be written down: the codec that
+	// the options make is a [Followable].
 	Followable bool
 }
 
 // Options are the settings of a codec in a specification.
 type Options interface {
-	// Kind returns the codec's kind, the same for all options.
+	// Kind returns the codec's kind, of which only Followable depends on the options.
 	Kind() Kind
 	// Check returns an error that begins with the key at fault, or nil.
 	Check() error

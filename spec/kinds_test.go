@@ -22,6 +22,9 @@ func TestKindsAreWhatTheySay(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, disputable := made.(codec.Disputable)
+		if _, followable := made.(codec.Followable); followable != k.Followable {
+			t.Errorf("%s: followable %v", k.Name, followable)
+		}
 		if _, sliceable := made.(codec.Sliceable); sliceable != k.Sliceable || disputable != (k.Disputable != nil) {
 			t.Errorf("%s: sliceable %v, disputable %v", k.Name, sliceable, disputable)
 		}

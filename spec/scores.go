@@ -30,10 +30,11 @@ type Exchange struct {
 	Clock string `toml:"clock,omitempty"`
 	// Aggregate is what members download of a round's results between peers. "none": every payload.
 	// "followers": a member that was not elected to attest the results downloads the update that they
-	// make, of one bit a parameter, if that is less. "slices": every member downloads one range of
-	// all payloads, sums that slice of the update, and downloads the others; no member downloads all
-	// payloads. Both take codec distro, and "slices" members.overlap 1. If the key is left out it
-	// means none; `entrain run create` sets none or followers, whichever is less.
+	// make, if that is less: one bit a parameter with codec distro, five with sparseloco. "slices":
+	// every member downloads one range of all payloads, sums that slice of the update, and downloads
+	// the others; no member downloads all payloads. Both take codec distro, or sparseloco with
+	// clip_chunks, and "slices" members.overlap 1. If the key is left out it means none; `entrain run
+	// create` sets none or followers, whichever is less.
 	Aggregate string `toml:"aggregate,omitempty"`
 	// Aggregators is the least number of members that sum each slice. With fewer, members download
 	// less, and colluding members are likelier to invent a slice or to hold it up. 0: 128.
@@ -174,14 +175,12 @@ func (s Spec) checkScores(fault func(format string, args ...any)) {
 	}
 	switch s.Exchange.Aggregate {
 	case "", AggregateNone:
-	case AggregateFollowers:
-		if s.Buckets() || !s.Optimizer.Kind().Followable {
-			fault("exchange.aggregate: %q needs exchange.kind = %q and optimizer.codec = %q", AggregateFollowers, ExchangePeers, "distro")
-		}
-	case AggregateSlices:
+	case AggregateFollowers, AggregateSlices:
 		switch {
 		case s.Buckets() || !s.Optimizer.Kind().Followable:
-			fault("exchange.aggregate: %q needs exchange.kind = %q and optimizer.codec = %q", AggregateSlices, ExchangePeers, "distro")
+			fault("exchange.aggregate: %q needs exchange.kind = %q, and optimizer.codec = %q or optimizer.sparseloco.clip_chunks above 0",
+				s.Exchange.Aggregate, ExchangePeers, "distro")
+		case !s.Slices():
 		case s.Members.Overlap != 1:
 			fault("exchange.aggregate: %q needs members.overlap = 1: ranges of payloads travel while the next round trains", AggregateSlices)
 		case s.Members.Capacity < 2*s.Aggregators():

@@ -97,7 +97,7 @@ func TestFaultsOfScores(t *testing.T) {
 	for text, want := range map[string]string{
 		"[exchange]\naggregate = \"some\"":                                                                              "exchange.aggregate: \"some\" is unknown",
 		"[exchange]\nkind = \"bucket\"\naggregate = \"followers\"":                                                      "exchange.aggregate: \"followers\" needs",
-		"[exchange]\naggregate = \"followers\"\n[optimizer]\ncodec = \"sparseloco\"\n[trust]\nverification_percent = 0": "exchange.aggregate: \"followers\" needs",
+		"[exchange]\naggregate = \"followers\"\n[optimizer]\ncodec = \"sparseloco\"\n[trust]\nverification_percent = 0": "or optimizer.sparseloco.clip_chunks above 0",
 		"[exchange]\nkind = \"bucket\"\naggregate = \"slices\"":                                                         "exchange.aggregate: \"slices\" needs exchange.kind",
 		"[exchange]\naggregate = \"slices\"\n[members]\noverlap = 0":                                                    "exchange.aggregate: \"slices\" needs members.overlap = 1",
 		"[exchange]\naggregate = \"slices\"\n[members]\noverlap = 1\ncapacity = 255":                                    "exchange.aggregators: 128 members for each slice, and members.capacity of 255",

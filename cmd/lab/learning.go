@@ -48,7 +48,7 @@ command continues it and does the missing ones. Use another file for another ver
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
-	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate (`setting=value,...`)")
+	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate, clip_chunks, and rate to try no others (`setting=value,...`)")
 	runFlags(cmd, &o.LearningOptions)
 	f.StringVar(&o.Seed, "seed", "", "`seed` of the first parameters (default: that of specifications)")
 	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
@@ -122,7 +122,7 @@ func (o learningFlags) set(r *study.LearningRow) error {
 			r.Muon = text == sparseloco.InnerMuon
 			continue
 		}
-		x, err := strconv.ParseFloat(text, 32)
+		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return fmt.Errorf("--sparseloco %s=%s: want a number", name, text)
 		}
@@ -137,8 +137,12 @@ func (o learningFlags) set(r *study.LearningRow) error {
 			r.Inner = int(x)
 		case "outer_rate":
 			r.Outer = float32(x)
+		case "clip_chunks":
+			r.Clip = int(x)
+		case "rate":
+			r.Rate, r.Fixed = x, true
 		default:
-			return fmt.Errorf("--sparseloco %s: the settings are chunk, top_k, decay, inner_steps, inner_optimizer and outer_rate", name)
+			return fmt.Errorf("--sparseloco %s: the settings are chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate, clip_chunks and rate", name)
 		}
 	}
 	return nil

@@ -54,6 +54,7 @@ func TestLearningRefusesWhatCannotBe(t *testing.T) {
 	fails(t, []string{"learning", "--members", "3", "--data", text}, "3 members do not divide a batch of 16")
 	fails(t, []string{"learning", "--members", "2", "--vary"}, "members", "vary")
 	fails(t, []string{"learning", "--sparseloco", "outer_rate=17"}, "sparseloco with 1 members", "outer_rate is 17")
+	fails(t, []string{"learning", "--sparseloco", "clip_chunks=-1"}, "sparseloco with 1 members", "clip_chunks is -1")
 	fails(t, []string{"learning", "--sparseloco", "outer_rate=fast"}, "--sparseloco outer_rate=fast")
 	fails(t, []string{"learning", "--sparseloco", "rank=2"}, "--sparseloco rank")
 }

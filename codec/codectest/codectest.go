@@ -110,6 +110,9 @@ func testOptions(t *testing.T, o codec.Options) {
 	if err := o.Check(); err != nil {
 		t.Error(err)
 	}
+	if _, followable := newCodec(t, o, nil).(codec.Followable); followable != o.Kind().Followable {
+		t.Errorf("the options say that the codec is followable: %v", !followable)
+	}
 	inner := 0 // what the steps between two rounds keep
 	if trains, ok := o.(interface{ Inner() *optim.Inner }); ok {
 		inner = trains.Inner().StateLen(Layout.Len())

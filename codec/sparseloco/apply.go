@@ -92,6 +92,10 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 	j := c.get()
 	defer c.put(j)
 	j.params, j.payloads = params, payloads
+	if c.cfg.ClipChunks > 0 {
+		c.pool.RunOn(c.groups(), j.applySums)
+		return nil
+	}
 	j.clip()
 	c.pool.RunOn(c.tasks(), j.apply)
 	return nil
@@ -102,14 +106,20 @@ func (j *job) clip() {
 	n := len(j.payloads)
 	j.norms, j.clips = slices.Grow(j.norms[:0], n)[:n], slices.Grow(j.clips[:0], n)[:n]
 	j.c.pool.RunOn(n, j.measure)
-	j.sorted = append(j.sorted[:0], j.norms...)
-	slices.Sort(j.sorted)
-	median := j.sorted[(n-1)/2]
-	for i, norm := range j.norms {
-		if j.clips[i] = 1; norm > median {
-			j.clips[i] = float32(median / norm)
+	clip(j.clips, &j.sorted, j.norms)
+}
+
+// clip sets clips to the factors of payloads with these norms, and returns the median.
+func clip(clips []float32, sorted *[]float64, norms []float64) (median float64) {
+	*sorted = append((*sorted)[:0], norms...)
+	slices.Sort(*sorted)
+	median = (*sorted)[(len(norms)-1)/2]
+	for i, norm := range norms {
+		if clips[i] = 1; norm > median {
+			clips[i] = float32(median / norm)
 		}
 	}
+	return median
 }
 
 // measurePayload computes the norm of a payload, from its magnitudes and the number of values that
@@ -121,10 +131,15 @@ func (j *job) measurePayload(_ *exact.Worker, payload int) {
 	for i := range j.c.chunks {
 		k := &j.c.chunks[i]
 		v := k.read(&r, body)
-		large := bits.OnesCount64(v.large)
-		sum += squares(k.space.Size(&r.Rest)-large, v.low) + squares(large, v.high)
+		sum += v.squares(k.space.Size(&r.Rest))
 	}
 	j.norms[payload] = math.Sqrt(sum)
+}
+
+// squares returns the sum of the squares of the n values of a message.
+func (v *message) squares(n int) float64 {
+	large := bits.OnesCount64(v.large)
+	return squares(n-large, v.low) + squares(large, v.high)
 }
 
 // squares returns n times the square of the binary32 with the given upper half. It is exact,
@@ -142,7 +157,7 @@ func (j *job) applyChunks(w *exact.Worker, task int) {
 }
 
 func (j *job) applyChunk(s *scratch, k *chunk) {
-	sums := s.sums[:k.n]
+	sums := s.added[:k.n]
 	clear(sums)
 	for from := 0; from < len(j.payloads); from += vec.Numbers {
 		n := min(vec.Numbers, len(j.payloads)-from)

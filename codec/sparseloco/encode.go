@@ -22,7 +22,8 @@ type job struct {
 	checkState *codec.StateCheck
 	scratch    []scratch // by worker
 
-	encode, measure, apply func(w *exact.Worker, task int) // run a task; bound to the job once
+	// run a task; bound to the job once
+	encode, measure, apply, applySums func(w *exact.Worker, task int)
 
 	state, change []float32 // arguments of Encode
 	messages      []message // by chunk
@@ -32,6 +33,8 @@ type job struct {
 	norms    []float64 // by payload
 	sorted   []float64
 	clips    []float32
+	ranges   bool // payloads are ranges, from bit skip of the messages on
+	skip     int
 }
 
 // scratch is the work space of one worker.
@@ -40,9 +43,17 @@ type scratch struct {
 	picker   subset.Picker
 	chosen   subset.Signed
 	values   [TopKMax]float32 // those chosen
-	sums     []float32
+	added    []float32
 	readings [vec.Numbers]subset.Reading
 	messages [vec.Numbers]message
+
+	// Of a Followable.
+	sums   []int64
+	means  []float32
+	norms  []float64 // of a group, by payload
+	sorted []float64
+	clips  []float32
+	scales [vec.Numbers]float64
 }
 
 // A message is what a payload holds of a chunk: the code of its positions and signs, the bits of
@@ -65,14 +76,20 @@ func (c *Codec) get() *job {
 	}
 	for i := range j.scratch {
 		j.scratch[i].picker = subset.NewPicker(c.cfg.Chunk, c.cfg.TopK)
-		j.scratch[i].sums = make([]float32, c.cfg.Chunk)
+		j.scratch[i].added = make([]float32, c.cfg.Chunk)
+		if c.cfg.ClipChunks > 0 {
+			j.scratch[i].sums, j.scratch[i].means = make([]int64, c.cfg.Chunk), make([]float32, c.cfg.Chunk)
+		}
 	}
 	j.encode, j.measure, j.apply = j.encodeChunks, j.measurePayload, j.applyChunks
+	move := j.move
+	j.applySums = func(w *exact.Worker, i int) { j.average(&j.scratch[w.Index()], c.group(i), move) }
 	return j
 }
 
 func (c *Codec) put(j *job) {
 	j.state, j.change, j.params, j.payloads = nil, nil, nil, nil // releases the caller's memory
+	j.ranges = false
 	select {
 	case c.spare <- j:
 	default:

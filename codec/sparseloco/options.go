@@ -20,6 +20,9 @@ type Options struct {
 	Decay float32 `toml:"decay"`
 	// OuterRate scales the mean of the members' changes, 0 to 16.
 	OuterRate float32 `toml:"outer_rate"`
+	// ClipChunks is the number of consecutive chunks that are clipped together, up to 16384. Above 0
+	// it is what exchange.aggregate "followers" and "slices" need; 64 is good. 0: whole payloads.
+	ClipChunks int `toml:"clip_chunks,omitempty"`
 	// InnerSteps is the number of steps that a member takes on its share, 1 to innerStepsMax.
 	InnerSteps int `toml:"inner_steps"`
 	// InnerOptimizer is that of these steps: empty for AdamW, or InnerMuon.
@@ -37,15 +40,15 @@ const InnerMuon = "muon"
 const innerStepsMax = 1000
 
 // Kind implements [codec.Options]. Several steps have no trace, so they cannot be disputed.
-func (Options) Kind() codec.Kind {
-	return codec.Kind{Name: "sparseloco", Defaults: Options{
+func (o Options) Kind() codec.Kind {
+	return codec.Kind{Name: "sparseloco", Followable: o.ClipChunks > 0, Defaults: Options{
 		Chunk: 4096, TopK: 32, Decay: 0.95, OuterRate: 1, InnerSteps: 15, WeightDecay: 0.1, ClipNorm: 1,
 	}}
 }
 
 // Config returns the codec's part.
 func (o Options) Config() Config {
-	return Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, OuterRate: o.OuterRate}
+	return Config{Chunk: o.Chunk, TopK: o.TopK, Decay: o.Decay, OuterRate: o.OuterRate, ClipChunks: o.ClipChunks}
 }
 
 // Inner returns how a member trains between two rounds.
@@ -80,5 +83,9 @@ func (o Options) CheckLR(lr float32) error { return codec.CheckLR(lr, o.WeightDe
 
 // New implements [codec.Options].
 func (o Options) New(layout tensor.Layout, pool *exact.Pool) (codec.Codec, error) {
-	return New(layout, o.Config(), pool)
+	c, err := New(layout, o.Config(), pool)
+	if err == nil && o.ClipChunks > 0 {
+		return Followable{c}, nil
+	}
+	return c, err
 }

@@ -28,6 +28,23 @@
 //	S = sum of c*Q over the payloads in canonical order, starting with +0
 //	x = x - OuterRate*(S/count)
 //
+// With ClipChunks above 0, each group of that many consecutive chunks is clipped by itself (the
+// last group has the rest), and sums are integers. So an update can be made group by group, from
+// the payloads in any order, and be written down (Followable):
+//
+//	c = min(1, m/|Q|) as above, with |Q| and m those of the group
+//	u = 2^-44 times the greatest power of two that is at most m
+//	S = sum of c*Q/u, each product rounded to the nearest integer, ties to even
+//	y = |S|/count, in binary64
+//	M = the greatest power of two up to y, or with the probability of y/M-1 twice that
+//	x = x - OuterRate*M*u, with the sign of S
+//
+// M is y on average. If y is less than t, a 2^13th of the greatest power of two up to the chunk's
+// greatest y, M is t with the probability y/t, or 0. Random numbers are those of SplitMix64, seeded
+// by the bits of m and by positions. If m is 0, or t*u below 2^-126, nothing moves. A payload
+// without values in a group has |Q| = 0 there: where most members send nothing, nobody moves
+// anything.
+//
 // A value is thus averaged over all members, not over those that sent it. Templar averages over the
 // latter, which gives full weight to a member that sends what no other sends. Weights decay in the
 // inner steps.
@@ -76,6 +93,7 @@ const (
 	TopKMax  = subset.KMax // values sent per chunk; published runs use 64
 	stateMax = 1 << 99     // magnitude of an element of the state; low and high are then at most 2^100
 	rateMax  = 16          // outer rate; published runs use 0.9 to 1
+	clipMax  = 1 << 14     // chunks clipped together
 )
 
 // A Config holds a run's settings.
@@ -84,6 +102,9 @@ type Config struct {
 	TopK      int     // values sent per chunk, 1 to TopKMax
 	Decay     float32 // part of the error feedback kept from round to round, 0 to 1
 	OuterRate float32 // factor of the mean of the members' changes, 0 to 16; usually 1
+	// ClipChunks is the number of consecutive chunks that are clipped together, whose sums are
+	// integers, up to 2^14. 0 clips whole payloads.
+	ClipChunks int
 }
 
 // Check returns an error that names a setting out of range, or nil.
@@ -93,6 +114,9 @@ func (c Config) Check() error {
 	}
 	if c.TopK < 1 || c.TopK > TopKMax {
 		return fmt.Errorf("top_k is %d, it must be 1 to %d", c.TopK, TopKMax)
+	}
+	if c.ClipChunks < 0 || c.ClipChunks > clipMax {
+		return fmt.Errorf("clip_chunks is %d, it must be 0 to %d", c.ClipChunks, clipMax)
 	}
 	if err := codec.CheckRange("decay", c.Decay, 1); err != nil {
 		return err
@@ -106,8 +130,10 @@ type Codec struct {
 	cfg    Config
 	n      int // elements of the layout
 	header codec.Header
+	update codec.Header // of an update
 	chunks []chunk
 	bits   int // total length of the messages
+	means  int // of their means in an update, in bytes
 	pool   *exact.Pool
 	loop   vec.Kernel
 	spare  chan *job // idle jobs
@@ -117,6 +143,7 @@ type Codec struct {
 type chunk struct {
 	from, n int // in the flat parameters
 	bit     int // offset of its message after the header, in bits
+	at      int // of its means in an update
 	space   *subset.Space
 }
 
@@ -136,7 +163,8 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	}
 	c := &Codec{
 		cfg: cfg, n: layout.Len(), header: codec.NewHeader(magic, layout, uint32(cfg.Chunk), uint32(cfg.TopK)),
-		pool: pool, loop: vec.For(pool.Kernel()),
+		update: codec.NewHeader(updateMagic, layout, uint32(cfg.Chunk), uint32(cfg.TopK)),
+		pool:   pool, loop: vec.For(pool.Kernel()),
 		spare: make(chan *job, 4), // if more goroutines call at a time, some allocate
 	}
 	table := subset.NewTable(cfg.Chunk, min(cfg.TopK, cfg.Chunk))
@@ -154,8 +182,9 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 				s := subset.NewSpace(n, cfg.TopK, table)
 				spaces[n] = &s
 			}
-			c.chunks = append(c.chunks, chunk{from: from, n: n, bit: c.bits, space: spaces[n]})
-			c.bits += c.chunks[len(c.chunks)-1].bits()
+			c.chunks = append(c.chunks, chunk{from: from, n: n, bit: c.bits, at: c.means, space: spaces[n]})
+			last := &c.chunks[len(c.chunks)-1]
+			c.bits, c.means = c.bits+last.bits(), c.means+last.meansLen()
 			from += n
 		}
 	}

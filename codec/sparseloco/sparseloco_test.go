@@ -156,12 +156,14 @@ func TestEncodeIsTheRule(t *testing.T) {
 func TestConfigsAreChecked(t *testing.T) {
 	good := Config{Chunk: 64, TopK: 4, Decay: .9, OuterRate: 1}
 	for want, change := range map[string]func(*Config){
-		"chunk is 0":      func(c *Config) { c.Chunk = 0 },
-		"chunk is 16385":  func(c *Config) { c.Chunk = ChunkMax + 1 },
-		"top_k is 0":      func(c *Config) { c.TopK = 0 },
-		"top_k is 65":     func(c *Config) { c.TopK = TopKMax + 1 },
-		"decay is 1.5":    func(c *Config) { c.Decay = 1.5 },
-		"outer_rate is N": func(c *Config) { c.OuterRate = float32(math.NaN()) },
+		"chunk is 0":           func(c *Config) { c.Chunk = 0 },
+		"chunk is 16385":       func(c *Config) { c.Chunk = ChunkMax + 1 },
+		"top_k is 0":           func(c *Config) { c.TopK = 0 },
+		"top_k is 65":          func(c *Config) { c.TopK = TopKMax + 1 },
+		"decay is 1.5":         func(c *Config) { c.Decay = 1.5 },
+		"clip_chunks is -1":    func(c *Config) { c.ClipChunks = -1 },
+		"clip_chunks is 16385": func(c *Config) { c.ClipChunks = clipMax + 1 },
+		"outer_rate is N":      func(c *Config) { c.OuterRate = float32(math.NaN()) },
 	} {
 		c := good
 		change(&c)
@@ -193,27 +195,41 @@ func TestBitsPerParameter(t *testing.T) {
 	}
 }
 
-// The hash of payloads, states and parameters is part of the format.
+// The hash of payloads, states, updates and parameters is part of the format.
 func TestGolden(t *testing.T) {
-	const golden = "2ac6681de9250430c86cf6aa8d68582a253bb0bf7e2c1fb6af6d1e22f34e6a01"
-	specs := []tensor.Spec{{Name: "a", Shape: []int{130, 67}}, {Name: "b", Shape: []int{2, 64, 64}}, {Name: "c", Shape: []int{201}}, {Name: "d", Shape: []int{3, 5}}}
-	c := newCodec(t, Config{Chunk: 4096, TopK: 64, Decay: .95, OuterRate: .9}, nil, specs...)
-	params := normals(99, c.n)
-	states := [][]float32{make([]float32, c.n), make([]float32, c.n), make([]float32, c.n)}
-	sum := wire.Hash{}
-	for round := range uint64(4) {
-		var payloads [][]byte
-		for i, s := range states {
-			payloads = append(payloads, encode(t, c, s, normals(10*round+uint64(i), c.n)))
-			sum = wire.Sum("test", sum[:], payloads[i], tensor.Bytes(s))
+	for _, v := range []struct {
+		clipChunks int
+		golden     string
+	}{
+		{0, "2ac6681de9250430c86cf6aa8d68582a253bb0bf7e2c1fb6af6d1e22f34e6a01"},
+		{2, "04baf0bfdf133ad18429e2d84eb51dd7380280cc793ff0edf64537c446fddcde"},
+	} {
+		specs := []tensor.Spec{{Name: "a", Shape: []int{130, 67}}, {Name: "b", Shape: []int{2, 64, 64}}, {Name: "c", Shape: []int{201}}, {Name: "d", Shape: []int{3, 5}}}
+		c := newCodec(t, Config{Chunk: 4096, TopK: 64, Decay: .95, OuterRate: .9, ClipChunks: v.clipChunks}, nil, specs...)
+		params := normals(99, c.n)
+		states := [][]float32{make([]float32, c.n), make([]float32, c.n), make([]float32, c.n)}
+		sum := wire.Hash{}
+		for round := range uint64(4) {
+			var payloads [][]byte
+			for i, s := range states {
+				payloads = append(payloads, encode(t, c, s, normals(10*round+uint64(i), c.n)))
+				sum = wire.Sum("test", sum[:], payloads[i], tensor.Bytes(s))
+			}
+			if v.clipChunks > 0 {
+				update, err := Followable{c}.Update(nil, payloads)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum = wire.Sum("test", sum[:], update)
+			}
+			if err := c.Apply(params, payloads, .1); err != nil {
+				t.Fatal(err)
+			}
+			sum = wire.Sum("test", sum[:], tensor.Bytes(params))
 		}
-		if err := c.Apply(params, payloads, .1); err != nil {
-			t.Fatal(err)
+		if sum.String() != v.golden {
+			t.Errorf("%d chunks clipped together: the hash is %s, want %s", v.clipChunks, sum, v.golden)
 		}
-		sum = wire.Sum("test", sum[:], tensor.Bytes(params))
-	}
-	if sum.String() != golden {
-		t.Errorf("the hash is %s, want %s", sum, golden)
 	}
 }
 

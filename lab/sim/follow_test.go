@@ -19,7 +19,7 @@ type downloads struct {
 }
 
 // measure measures what members receive in a network without faults.
-func measure(t testing.TB, clients int, witnesses uint16, overlap uint8) downloads {
+func measure(t testing.TB, clients int, witnesses uint16, overlap uint8, sparse bool) downloads {
 	t.Helper()
 	type share struct {
 		client int
@@ -28,7 +28,7 @@ func measure(t testing.TB, clients int, witnesses uint16, overlap uint8) downloa
 	updates, payloads := map[share]uint64{}, map[share]uint64{}
 	var sum, payload uint64
 	cfg := Config{
-		Seed: 1, Clients: clients, Steps: 4, Overlap: overlap, Witnesses: witnesses, Followers: true, Everybody: true,
+		Seed: 1, Clients: clients, Steps: 4, Overlap: overlap, Witnesses: witnesses, Followers: true, Everybody: true, sparse: sparse,
 		Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond, Limit: 30 * time.Minute,
 		Observe: func(e Event) {
 			ev, ok := e.Event.(event.Fetched)
@@ -62,11 +62,13 @@ func measure(t testing.TB, clients int, witnesses uint16, overlap uint8) downloa
 }
 
 func TestWhatAFollowerReceivesDoesNotGrow(t *testing.T) {
-	for overlap := range uint8(2) {
-		few, many := measure(t, 16, 3, overlap), measure(t, 48, 3, overlap)
-		payload := few.whole / 15
-		if many.follower != few.follower || many.all > few.follower+client.VouchRounds*3*payload || many.all > many.whole/3 {
-			t.Errorf("overlap %d: of 16 members each receives %+v, of 48 %+v", overlap, few, many)
+	for _, sparse := range []bool{false, true} {
+		for overlap := range uint8(2) {
+			few, many := measure(t, 16, 3, overlap, sparse), measure(t, 48, 3, overlap, sparse)
+			payload := few.whole / 15
+			if many.follower != few.follower || many.all > few.follower+client.VouchRounds*3*payload || many.all > many.whole/3 {
+				t.Errorf("overlap %d, sparse %v: of 16 members each receives %+v, of 48 %+v", overlap, sparse, few, many)
+			}
 		}
 	}
 }
@@ -77,7 +79,7 @@ func BenchmarkFollowers(b *testing.B) {
 	for _, n := range []int{32, 64, 128, 256} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
 			for b.Loop() {
-				d := measure(b, n, 8, 0)
+				d := measure(b, n, 8, 0, false)
 				b.ReportMetric(d.follower, "follower-B")
 				b.ReportMetric(d.all, "average-B")
 				b.ReportMetric(d.whole, "none-B")

@@ -30,6 +30,7 @@ import (
 	"github.com/entrain-network/entrain/batch"
 	"github.com/entrain-network/entrain/codec/all"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/data"
@@ -96,6 +97,7 @@ type Config struct {
 	// more.
 	Aggregators uint16 `json:",omitempty"`
 	hidden      int    // width of a larger model, as such a run has; 0: 32 in such a run
+	sparse      bool   // codec sparseloco, of two steps a round
 	// Everybody has the run begin once all clients are there.
 	Everybody bool `json:",omitempty"`
 
@@ -261,6 +263,9 @@ func simSpec(cfg Config) (spec.Spec, error) {
 		s.Model.Hidden, s.Model.FFN, s.Model.Layers = hidden, 4*hidden, 2
 		compressor.Block, compressor.TopK = 8, 32
 		s.Optimizer = compressor
+	}
+	if cfg.sparse {
+		s.Optimizer = sparseloco.Options{Chunk: 256, TopK: 64, Decay: .95, OuterRate: 1, ClipChunks: 2, InnerSteps: 2, WeightDecay: .1, ClipNorm: 1}
 	}
 	sec := func(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }
 	s.Times = spec.Times{Waiting: sec(3), Warmup: sec(20), RoundTrain: sec(10), RoundWitness: sec(2), Cooldown: sec(3), Epoch: sec(60)}

@@ -119,6 +119,21 @@ func TestSlicesWithFaults(t *testing.T) {
 	}
 }
 
+// TestSlicesOfSparseUpdates has codec sparseloco, whose results nobody checks, and aggregators that lie.
+func TestSlicesOfSparseUpdates(t *testing.T) {
+	t.Parallel()
+	cfg := shares(40, 20)
+	cfg.sparse, cfg.Adversaries = true, slices.Repeat([]string{"miscounter"}, 8)
+	if r, err := Run(t.Context(), cfg); err != nil || r.Holders != 32 || r.Misled > 0 || r.Rounds != 7 || r.Points < 4*2*40 {
+		t.Errorf("%+v: %v", r, err)
+	}
+	cfg = shares(24, 8)
+	cfg.sparse, cfg.Steps, cfg.Loss, cfg.Crashes, cfg.Stragglers, cfg.Partitions = true, 8, .05, 2, 1, 1
+	if r, err := Run(t.Context(), cfg); err != nil || r.Holders != 24 || r.Crashes != 2 {
+		t.Errorf("%+v: %v", r, err)
+	}
+}
+
 // TestCheatsInSlices has results of a run of slices disputed: their payloads are named by pieces.
 func TestCheatsInSlices(t *testing.T) {
 	t.Parallel()

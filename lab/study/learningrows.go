@@ -26,6 +26,7 @@ type LearningRow struct {
 	TopK    int     `json:"top_k,omitempty"`
 	Decay   float32 `json:"decay,omitempty"`
 	Outer   float32 `json:"outer_rate,omitempty"`
+	Clip    int     `json:"clip_chunks,omitempty"`
 	Muon    bool    `json:"muon,omitempty"` // in local steps
 	// Rate is the learning rate. Unless Fixed, rates above or below by factors of two are tried
 	// while they are better.

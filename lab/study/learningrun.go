@@ -46,6 +46,9 @@ func (w *way) name() string {
 	}
 	if r.Inner > 0 {
 		s += fmt.Sprintf(", %d steps a round, outer rate %g", r.Inner, r.Outer)
+		if r.Clip > 0 {
+			s += fmt.Sprintf(", %d chunks clipped together", r.Clip)
+		}
 		if r.Muon {
 			s += ", muon"
 		}
@@ -104,7 +107,7 @@ func (w *way) make() (err error) {
 
 // sparseLoCo returns the settings of the codec.
 func (r LearningRow) sparseLoCo() sparseloco.Options {
-	return sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, InnerSteps: r.Inner}
+	return sparseloco.Options{Chunk: r.Chunk, TopK: r.TopK, Decay: r.Decay, OuterRate: r.Outer, ClipChunks: r.Clip, InnerSteps: r.Inner}
 }
 
 // inner returns the local steps.
