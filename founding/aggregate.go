@@ -1,9 +1,7 @@
 package founding
 
 import (
-	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/participant/trainer"
@@ -74,35 +72,4 @@ func (a Aggregate) String() string {
 	}
 	return fmt.Sprintf("With %d members each receives %s a round; with exchange.aggregate = %q %s on average, and %s while it is not elected. The run has %q.",
 		a.Members, view.Bytes(a.None), spec.AggregateFollowers, view.Bytes(a.Followers), view.Bytes(a.Update), a.Chosen)
-}
-
-// Links are what a member's connection has to bring so that the member is in time, in a run that
-// has as many members as it can have.
-type Links struct {
-	Members uint32        `json:"members"`
-	Warmup  time.Duration `json:"warmup_ns"`
-	Train   time.Duration `json:"round_train_ns"`
-	// Model is what brings the model within Warmup, and Results what brings within Train all results
-	// that a member may need in a round, in bytes a second.
-	Model   uint64 `json:"model_bytes_per_second"`
-	Results uint64 `json:"results_bytes_per_second"`
-}
-
-func newLinks(s spec.Spec, needs trainer.Sizes, a *Aggregate) Links {
-	l := Links{Members: cmp.Or(s.Members.Slots, s.Members.Capacity), Warmup: time.Duration(s.Times.Warmup), Train: time.Duration(s.Times.RoundTrain)}
-	results := uint64(l.Members-1) * needs.Payload
-	if a != nil && a.Slices != nil {
-		results = a.Slices.Received()
-	} else if a != nil && a.Followers < a.None && a.Chosen == spec.AggregateFollowers {
-		results *= client.VouchRounds
-	}
-	within := func(bytes uint64, d time.Duration) uint64 { return uint64(float64(bytes) / max(d.Seconds(), 1e-3)) }
-	l.Model, l.Results = within(needs.Model, l.Warmup), within(results, l.Train)
-	return l
-}
-
-// String describes the links in sentences.
-func (l Links) String() string {
-	return fmt.Sprintf("To be in time, a member needs a link of %s/s for the model (times.warmup is %v) and, with %d members, of up to %s/s for results (times.round_train is %v).",
-		view.Bytes(l.Model), l.Warmup, l.Members, view.Bytes(l.Results), l.Train)
 }

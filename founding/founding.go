@@ -56,6 +56,9 @@ func (d Draft) Complete() (spec.Spec, []byte, error) {
 	if fault := weakness(s); fault != nil && !d.FewWitnesses {
 		return s, nil, fault
 	}
+	if _, err := trainer.SizesOf(s); err != nil {
+		return s, nil, err
+	}
 	filled, err := fillData(&s, d.Data, words)
 	if err != nil {
 		return s, nil, err
@@ -275,6 +278,11 @@ func (d Draft) Created(s spec.Spec, chain string) []string {
 	}
 	if text := unfunded(s, 0); text != "" {
 		words = append(words, text)
+	}
+	if needs, err := trainer.SizesOf(s); err == nil {
+		if text := newLinks(s, needs, newAggregate(s, needs)).late(); text != "" {
+			words = append(words, text)
+		}
 	}
 	return words
 }

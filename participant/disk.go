@@ -33,16 +33,9 @@ func diskRoom(state string) uint64 {
 	return room
 }
 
-// diskNeed returns about how many bytes a member keeps in its state directory: its state and the
-// next one, which replaces it, the checkpoints that it keeps and the next one, and the frozen
-// model.
-func diskNeed(z trainer.Sizes, checkpoints int) uint64 {
-	return 2*z.State + 4*z.Parameters*uint64(max(checkpoints, 1)+1) + 4*z.Frozen
-}
-
 // cramped returns an obstacle if a member's files do not fit on the disk.
 func (a Applicant) cramped(run string, z trainer.Sizes) []Obstacle {
-	need := diskNeed(z, a.checkpoints)
+	need := z.Disk(a.checkpoints)
 	if a.disk == 0 || need <= a.disk {
 		return nil
 	}

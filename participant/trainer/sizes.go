@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
@@ -17,6 +18,7 @@ type Sizes struct {
 	Model      uint64 `json:"model_bytes"`   // fetched once
 	Memory     uint64 `json:"memory_bytes"`  // checkpoints and disputes come on top
 	State      uint64 `json:"state_bytes"`   // on disk, of one round; checkpoints come on top
+	Checked    uint64 `json:"checked_bytes"` // fetched to check a result: its author's optimizer state
 	Payload    uint64 `json:"payload_bytes"` // a result in one round, at most
 	// Update is about the size of what all results of a round do to the parameters, 0 if the codec
 	// cannot write it down.
@@ -69,8 +71,12 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		frozen = uint64(whole.Layout().Len())
 		merged, model = 3*frozen, whole
 	}
+	if size := uint64(made.PayloadMax()); size > math.MaxUint32 {
+		return z, fmt.Errorf("optimizer.%s: a result takes %.1f GB, and members can commit to %.1f GB at most: have less of each block sent",
+			s.Optimizer.Kind().Name, float64(size)/1e9, math.MaxUint32/1e9)
+	}
 	z.Parameters, z.Frozen, z.Model, z.Payload = n, frozen, 4*(n+frozen), uint64(made.PayloadMax())
-	z.State = 4 * (n + state)
+	z.State, z.Checked = 4*(n+state), 4*uint64(made.StateLen())
 	if c, ok := made.(codec.Sliceable); ok && s.Buckets() {
 		z.Slice = uint64(c.StateSliceLen())
 	}
@@ -79,6 +85,12 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	}
 	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
+}
+
+// Disk returns about how many bytes a member keeps in its state directory: its state and the next
+// one, which replaces it, the checkpoints that it keeps and the next one, and the frozen model.
+func (z Sizes) Disk(checkpoints int) uint64 {
+	return 2*z.State + 4*z.Parameters*uint64(max(checkpoints, 1)+1) + 4*z.Frozen
 }
 
 // stepBytes estimates what a backward pass over rows tokens holds of each layer, and the logits.
