@@ -63,12 +63,12 @@ func (n *Node) release(in input) {
 }
 
 // gather gets what a share begins from, and passes it on in use. It asks peers until the deadline;
-// the error says what is missing.
+// the error says what is missing, and the input has what was there.
 func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, until time.Time, done func(input, error)) {
 	var in input
 	finish := func(err error) {
 		if err != nil {
-			done(input{}, err)
+			done(in, err)
 			return
 		}
 		in.use()
@@ -89,9 +89,6 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 	})
 }
 
-// errNotKept is no fault of the member whose share it is.
-var errNotKept = errors.New("this node no longer has")
-
 // refetch is the pause before fetching again what no peer had.
 const refetch = 500 * time.Millisecond
 
@@ -109,7 +106,7 @@ func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root 
 	}
 	x, ok := n.exchange.(server)
 	if !ok {
-		done(nil, fmt.Errorf("%w %s, %s", errNotKept, what, root))
+		done(nil, fmt.Errorf("this node no longer has %s, %s", what, root))
 		return
 	}
 	attempt, cancel := context.WithCancel(ctx)
@@ -147,7 +144,7 @@ func (n *Node) verify(a client.Verify) {
 			}
 			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
 			return
-		case errors.Is(err, errNotKept):
+		case err != nil && in.params == nil: // the author is not the only one to have them
 			n.verdict(a, client.Verified{Verdict: client.Unable, Text: err.Error()})
 			return
 		case err != nil:

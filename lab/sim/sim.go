@@ -194,8 +194,12 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	}
 	defer func() { err = errors.Join(err, n.clean()) }()
 	n.scheduleFaults()
-	deadline := n.start.Add(cfg.Limit)
-	settle := time.Time{}
+	return n.simulate(ctx)
+}
+
+// simulate lets the network run until it has settled after the run's end.
+func (n *network) simulate(ctx context.Context) (Report, error) {
+	deadline, settle := n.start.Add(n.cfg.Limit), time.Time{}
 	for ctx.Err() == nil && n.broken == nil {
 		if !n.advance() {
 			n.fail("nothing is left to happen, and the run is not finished")
@@ -216,14 +220,11 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 			n.fail("no parameters were agreed on for %v: %s, round %d, step %d", still, n.state().Phase(), n.state().Round(), n.state().Step())
 		}
 		if n.clock.Now().After(deadline) {
-			n.fail("not finished in time: %s, round %d, step %d of %d", n.state().Phase(), n.state().Round(), n.state().Step(), cfg.Steps)
+			n.fail("not finished in time: %s, round %d, step %d of %d", n.state().Phase(), n.state().Round(), n.state().Step(), n.cfg.Steps)
 		}
 	}
 	n.finish()
-	if n.broken != nil {
-		return n.report, n.broken
-	}
-	return n.report, ctx.Err()
+	return n.report, cmp.Or(n.broken, ctx.Err())
 }
 
 // settleFor is the time after the end in which participants must reach the last parameters.
