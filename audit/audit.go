@@ -67,6 +67,9 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 	if o.Report == nil {
 		o.Report = func(Report) error { return nil }
 	}
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
 	if o.Workers == 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -79,9 +79,6 @@ func newAuditor(ctx context.Context, o Options) (_ *auditor, err error) {
 		return nil, err
 	}
 	at.Kept = o.Kept
-	if o.Say == nil {
-		o.Say = func(string, ...any) {}
-	}
 	from, release, err := o.Origin(ctx, on.Spec, o.From)
 	if err != nil {
 		return nil, err
@@ -165,8 +162,11 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 	last := errors.New("none of them has a result of a round that is open")
 	answered := map[coordinator.Member]bool{}
 	var first time.Time
-	for {
+	for turn := 0; ; turn++ {
 		s := a.state()
+		if turn == tellAfter && first.IsZero() {
+			a.options.Say("no member of the run has answered yet, of %d on the chain (it is in phase %s); asking on", s.Present(), s.Phase())
+		}
 		silent := false
 		for number := s.Round(); number > 0 && number+2 > s.Round(); number-- {
 			r, ok := s.At(number)
@@ -215,6 +215,9 @@ func served(s coordinator.State, round coordinator.Round) bool {
 // askedMax is the number of members asked for a commitment in one turn. Usually each member has all
 // of them.
 const askedMax = 8
+
+// tellAfter is the number of turns without an answer after which the auditor says so.
+const tellAfter = 8
 
 // auditAskEvery is the pause between two turns of asking.
 const auditAskEvery = 250 * time.Millisecond

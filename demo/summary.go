@@ -196,6 +196,6 @@ func (s Summary) String() string {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	fmt.Fprintf(&b, "\nmore text: entrain model generate %s --prompt \"The colours of \"\n", s.Checkpoint)
+	fmt.Fprintf(&b, "\nmore text: entrain model generate %s --prompt \"The colours of \"\n", view.Quote(s.Checkpoint))
 	return b.String()
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/entrain-network/entrain/participant/trainer"
 	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/tokenizer"
+	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -263,11 +264,11 @@ func (d Draft) Gives(s spec.Spec) bool {
 func (d Draft) Created(s spec.Spec, chain string) []string {
 	take := s.Name
 	if !data.IsURL(s.Data.Location) {
-		take += " --data " + cmp.Or(d.Data, s.Data.Location, "DIR")
+		take += " --data " + view.Quote(cmp.Or(d.Data, s.Data.Location, "DIR"))
 	}
 	alone := d.From != "" && s.Model.FromLocation == "" && !d.Gives(s)
 	if alone {
-		take += " --from " + d.Address
+		take += " --from " + view.Quote(d.Address)
 	}
 	words := []string{fmt.Sprintf("created run %q on chain %q; take part in it with: entrain join %s", s.Name, chain, take)}
 	switch {

@@ -177,7 +177,8 @@ func (a Applicant) Asked(ctx context.Context, client ledger.Chain, s ledger.Snap
 		if known {
 			return nil, nil // it fetches the last parameters
 		}
-		return []Obstacle{{Kind: obstacleFinished, Reason: fmt.Sprintf("run %q has finished, after %d steps; nothing is left to do", name, s.State.Step())}}, nil
+		return []Obstacle{{Kind: obstacleFinished, Reason: fmt.Sprintf("run %q has finished, after %d steps; nothing is left to do. "+
+			"Its model comes with: entrain model export RUN -o FILE, or chat or serve in place of export; RUN as for join, also a ticket", name, s.State.Step())}}, nil
 	case errors.Is(err, coordinator.ErrFull):
 		return []Obstacle{{Kind: obstacleFull, Reason: fmt.Sprintf("run %q is full: all %d places are taken, %d of them by present members; one is free when a member has left and is owed nothing",
 			name, s.State.Limits().Members, s.State.Present())}}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/bucket/serve"
+	"github.com/entrain-network/entrain/view"
 )
 
 // serving holds the flags of bucket.
@@ -86,7 +87,7 @@ func (c console) serveBuckets(ctx context.Context, o serving) error {
 	}
 	for _, name := range o.buckets {
 		at := filepath.Join(o.dir, name)
-		c.say("mine with: entrain join RUN --bucket %s --bucket-read %s%s; --check in place of RUN tests the bucket", at+".write", at+".read", private)
+		c.say("mine with: entrain join RUN --bucket %s --bucket-read %s%s; --check in place of RUN tests the bucket", view.Quote(at+".write"), view.Quote(at+".read"), private)
 	}
 	select {
 	case <-ctx.Done():

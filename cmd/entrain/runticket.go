@@ -6,6 +6,7 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/view"
 	"github.com/spf13/cobra"
 )
 
@@ -42,7 +43,7 @@ command prints its contents.`,
 				if err := atomicfile.WriteBytes(file, 0o644, []byte(t.String()+"\n")); err != nil {
 					return fmt.Errorf("ticket: %w", err)
 				}
-				c.say("join with: entrain join %s", file)
+				c.say("join with: entrain join %s", view.Quote(file))
 			}
 			if asJSON {
 				return c.object(t)

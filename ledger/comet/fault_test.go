@@ -75,7 +75,7 @@ func TestAReplicaWhoseClockIsBehindItsChainSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, r.Run(t.Context()), "ahead of this machine's clock", "timedatectl")
+	contains(t, r.Run(t.Context()), "ahead of this machine's clock", "timedatectl", "start again in 59m", "entrain host --from")
 }
 
 func TestInitKeepsWhatIsThere(t *testing.T) {

@@ -196,8 +196,10 @@ func (e *engine) open(ctx context.Context, r *Replica, halt func(error)) (err er
 	}
 	r.app.lights.Store(e.lights)
 	if ahead := time.Until(first); ahead > clockSlack { // CometBFT would wait, and answer nobody
-		return fmt.Errorf("the chain is at %s, %s ahead of this machine's clock: set the clock (timedatectl set-ntp true); if it is right now and was wrong before, start again then",
-			first.UTC().Format(time.RFC3339), ahead.Round(time.Second))
+		return fmt.Errorf("the chain is at %s, %s ahead of this machine's clock: set the clock (timedatectl set-ntp true). "+
+			"If it is right now, and was ahead when the last block was made, the chain goes on from that time: start again in %s, "+
+			"or for a new chain continue from the run's last checkpoint (entrain host --from STATE)",
+			first.UTC().Format(time.RFC3339), ahead.Round(time.Second), (ahead-clockSlack).Round(time.Second)+time.Second)
 	}
 	return e.node.Start()
 }
