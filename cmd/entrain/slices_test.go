@@ -33,10 +33,7 @@ context = 32
 location = %q
 sequence = 32
 [optimizer]
-codec = "distro"
-[optimizer.distro]
-block = 8
-top_k = 32
+%s
 [batch]
 start = 12
 [learning_rate]
@@ -68,11 +65,20 @@ const slicedSteps = 10
 func TestSlicesBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	campaign.Only(t)
+	for name, optimizer := range map[string]string{
+		"distro":     "codec = \"distro\"\n[optimizer.distro]\nblock = 8\ntop_k = 32",
+		"sparseloco": "codec = \"sparseloco\"\n[optimizer.sparseloco]\nchunk = 256\ntop_k = 64\nclip_chunks = 8\ninner_steps = 1",
+	} {
+		t.Run(name, func(t *testing.T) { testSlicesBetweenProcesses(t, optimizer) })
+	}
+}
+
+func testSlicesBetweenProcesses(t *testing.T, optimizer string) {
 	s := newShell(t)
 	s.console.env = startReplica(t)
 	dir := t.TempDir()
 	corpus := s.data()
-	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(slicedRun, slicedSteps, corpus))
+	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(slicedRun, slicedSteps, corpus, optimizer))
 	payload := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file, "--json").Needs.Payload
 	s.ok("run", "create", "--few-witnesses", "-f", file)
 

@@ -144,6 +144,18 @@ func (c *Codec) Factors(payloads [][]byte) []float32 {
 	return slices.Clone(j.clips)
 }
 
+// Means fills dst with the means of chunks from first on, of an update that passes CheckUpdate.
+func (c *Codec) Means(dst []float32, update []byte, first, count int) {
+	const each = 64 // chunks that a worker takes at a time
+	chunks := c.chunks[first : first+count]
+	c.pool.Run((count+each-1)/each, func(task int) {
+		for i := task * each; i < min((task+1)*each, count); i++ {
+			k := &chunks[i]
+			unpack(dst[k.from-chunks[0].from:][:k.n], update[codec.HeaderLen+k.at:][:k.meansLen()])
+		}
+	})
+}
+
 // Chunk returns where the values of a chunk are, and Chunks the number of chunks.
 func (c *Codec) Chunk(i int) (from, to int) {
 	return c.chunks[i].from, c.chunks[i].from + c.chunks[i].n

@@ -35,6 +35,9 @@ func (d *chunks) write() error { return nil }
 // use makes c the codec, and reports whether it is the same.
 func (d *chunks) use(c codec.Codec) bool {
 	other, ok := c.(*sparseloco.Codec)
+	if f, sums := c.(sparseloco.Followable); sums {
+		other, ok = f.Codec, true
+	}
 	if !ok || other.Header() != d.c.Header() || other.Config() != d.c.Config() {
 		return false
 	}
@@ -149,6 +152,15 @@ func (d *chunks) apply(params []float32, payloads [][]byte, _ float32) (err erro
 	if err := same("parameters that it kept", want, params[from:to]); err != nil {
 		return err
 	}
+	if d.c.Config().ClipChunks > 0 {
+		if err := d.follow(payloads, i, want); err != nil {
+			return err
+		}
+		if err := gpu.Read(got, at(d.params, from)); err != nil {
+			return err
+		}
+		return same("parameters of a set", got, want)
+	}
 	factors := d.c.Factors(payloads)
 	d.pieces(func(r sparseloco.Run) {
 		if err != nil {
@@ -173,4 +185,31 @@ func (d *chunks) apply(params []float32, payloads [][]byte, _ float32) (err erro
 	}
 	d.c.ApplyChunk(i, want, payloads, factors)
 	return same("parameters of a set", got, want)
+}
+
+// follow is apply where sums are integers: the processors make the update. want is chunk i before and
+// after.
+func (d *chunks) follow(payloads [][]byte, i int, want []float32) error {
+	update, err := sparseloco.Followable{Codec: d.c}.Update(nil, payloads)
+	if err != nil {
+		return err
+	}
+	rate := d.c.Config().OuterRate
+	step := make([]float32, len(want))
+	d.c.Means(step, update, i, 1)
+	for k, x := range step {
+		want[k] -= float32(rate * x)
+	}
+	d.pieces(func(r sparseloco.Run) {
+		if err != nil {
+			return
+		}
+		n, x := r.Count*r.N, at(d.params, r.From)
+		means := make([]float32, n)
+		d.c.Means(means, update, r.First, r.Count)
+		if err = gpu.Write(d.sums, means); err == nil {
+			err = d.k.Device.Run(func(c *gpu.Commands) { d.k.MeanStep(c, x, x, d.sums, n, 1, rate) })
+		}
+	})
+	return err
 }

@@ -57,7 +57,7 @@ func coding(c codec.Codec, inner bool) bool {
 	switch c.(type) {
 	case *distro.Codec:
 		return !inner
-	case *sparseloco.Codec:
+	case *sparseloco.Codec, sparseloco.Followable:
 		return true
 	}
 	return false
@@ -87,6 +87,8 @@ func newCoder(c codec.Codec, params, grad, rest []part, alloc func(n int) gpu.Wo
 		d.does = newBlocks(d, c, ends, alloc)
 	case *sparseloco.Codec:
 		d.does = newChunks(d, c, ends, alloc)
+	case sparseloco.Followable:
+		d.does = newChunks(d, c.Codec, ends, alloc)
 	}
 	return d
 }

@@ -68,7 +68,24 @@ func (o sparselocoOnDevice) New(layout tensor.Layout, pool *exact.Pool) (codec.C
 		return nil, err
 	}
 	d := &deviceCodec{Codec: c}
+	if f, ok := c.(sparseloco.Followable); ok {
+		return &followable{f, d}, d.open(o.T, layout)
+	}
 	return d, d.open(o.T, layout)
+}
+
+// followable has the other methods of sparseloco.Followable.
+type followable struct {
+	sparseloco.Followable
+	on *deviceCodec
+}
+
+func (c *followable) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, error) {
+	return c.on.Encode(dst, state, grad, lr)
+}
+
+func (c *followable) Apply(params []float32, payloads [][]byte, lr float32) error {
+	return c.on.Apply(params, payloads, lr)
 }
 
 type deviceCodec struct {
@@ -152,8 +169,9 @@ func TestCodecsOnADevice(t *testing.T) {
 	defer func(n int) { workFloats = n }(workFloats)
 	workFloats = 1500
 	for name, o := range map[string]codec.Options{
-		"distro":     distroOnDevice{distro.Config{Block: 16, TopK: 5, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1, VotesMax: 2}, t},
-		"sparseloco": sparselocoOnDevice{sparseloco.Options{Chunk: 100, TopK: 5, Decay: 0.9, OuterRate: 0.9, InnerSteps: 1}, t},
+		"distro":                   distroOnDevice{distro.Config{Block: 16, TopK: 5, Decay: 0.9, WeightDecay: 0.1, ClipNorm: 1, VotesMax: 2}, t},
+		"sparseloco":               sparselocoOnDevice{sparseloco.Options{Chunk: 100, TopK: 5, Decay: 0.9, OuterRate: 0.9, InnerSteps: 1}, t},
+		"sparseloco, integer sums": sparselocoOnDevice{sparseloco.Options{Chunk: 100, TopK: 5, Decay: 0.9, OuterRate: 0.9, InnerSteps: 1, ClipChunks: 3}, t},
 	} {
 		t.Run(name, func(t *testing.T) { codectest.Test(t, o) })
 	}
