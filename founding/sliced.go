@@ -43,6 +43,9 @@ const commitmentBytes = 4 + 32 + 308
 func NewSliced(z trainer.Sizes, g Groups, results uint32) Sliced {
 	s := Sliced{Aggregators: g.Aggregators, Results: results, Slices: z.Update}
 	n, payload, of := uint64(g.Slices()), z.Payload, uint64(results)
+	if z.SlicesMax > 0 {
+		n = min(n, z.SlicesMax)
+	}
 	for i := range n {
 		s.Proofs += uint64(blobs.RangeBytes(int(payload), int(payload*i/n), int(payload*(i+1)/n)))
 	}

@@ -30,7 +30,7 @@ type Exchange struct {
 	Clock string `toml:"clock,omitempty"`
 	// Aggregate is what members download of a round's results between peers. "none": every payload.
 	// "followers": a member that was not elected to attest the results downloads the update that they
-	// make, if that is less: one bit a parameter with codec distro, five with sparseloco. "slices":
+	// make, if that is less: a bit a parameter with codec distro, a byte with sparseloco. "slices":
 	// every member downloads one range of all payloads, sums that slice of the update, and downloads
 	// the others; no member downloads all payloads. Both take codec distro, or sparseloco with
 	// clip_chunks, and "slices" members.overlap 1. If the key is left out it means none; `entrain run

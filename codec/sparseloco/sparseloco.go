@@ -35,15 +35,13 @@
 //	c = min(1, m/|Q|) as above, with |Q| and m those of the group
 //	u = 2^-44 times the greatest power of two that is at most m
 //	S = sum of c*Q/u, each product rounded to the nearest integer, ties to even
-//	y = |S|/count, in binary64
-//	M = the greatest power of two up to y, or with the probability of y/M-1 twice that
-//	x = x - OuterRate*M*u, with the sign of S
+//	y = S/count, in binary64
+//	M = y to four significant bits, ties to even; 0 if |y| is below 2^-14 times the greatest power
+//	    of two up to the greatest |y| of the chunk
+//	x = x - OuterRate*(M*u)
 //
-// M is y on average. If y is less than t, a 2^13th of the greatest power of two up to the chunk's
-// greatest y, M is t with the probability y/t, or 0. Random numbers are those of SplitMix64, seeded
-// by the bits of m and by positions. If m is 0, or t*u below 2^-126, nothing moves. A payload
-// without values in a group has |Q| = 0 there: where most members send nothing, nobody moves
-// anything.
+// If m is 0, or that least mean, times u, below 2^-126, nothing moves. A payload without values in
+// a group has |Q| = 0 there: where most members send nothing, nobody moves anything.
 //
 // A value is thus averaged over all members, not over those that sent it. Templar averages over the
 // latter, which gives full weight to a member that sends what no other sends. Weights decay in the

@@ -1,6 +1,7 @@
 package sparseloco
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -17,26 +18,28 @@ import (
 //
 //	offset  bytes
 //	0       12     header: magic "eSU1", layout and the settings Chunk and TopK
-//	12      rest   for each chunk a byte, and 5 bits for each weight, lowest bit of a byte first,
-//	               then zeros to the end of the byte
+//	12      rest   for each chunk 2 bytes, lowest first, and a byte for each weight
 //
-// The byte is the exponent of the chunk's greatest mean as in a binary32, or 0 if nothing moves. A
-// weight's number is 0 if it does not move; or 15 less the octaves by which its mean is below the
-// greatest, 1 to 15, plus 16 if it is negative, by which the weight rises. One mean at least is the
-// greatest. No two encodings mean the same update, and all have the same length.
+// Means have four significant bits, so exponent and fraction of one are 11 bits of a binary32, its
+// level. The two bytes are the chunk's greatest level, or 0 if nothing moves. A weight's byte is 0
+// if it does not move; or 127 less the number of levels by which its own is below the greatest, at
+// least 1, plus 128 if the mean is negative, by which the weight rises. One mean at least has the
+// greatest level. No two encodings mean the same update, and all have the same length.
 
 const updateMagic = "eSU1" // entrain, SparseLoCo's update, version 1
 
 const (
-	levelBits = 4
-	levelsMax = 1<<levelBits - 1 // octaves of the means of a chunk
-	valueBits = levelBits + 1    // and the sign
+	fractionBits = 3   // of a mean, after the first significant bit
+	levelShift   = 20  // of a binary32, to its level
+	levelsMax    = 127 // levels of a chunk's means
+	octaves      = 14  // by which means may be below the greatest
+	minusBit     = 0x80
 	// A clipped value is less than 2^(unitBits+2) units, and the sum of codec.PayloadsMax is an int64.
 	unitBits = 44
-	// exponentMax is that of the greatest mean: less than twice the norm of ClipMax chunks of TopKMax
+	expBias  = 127
+	// levelMost is that of the greatest mean: less than twice the norm of clipMax chunks of TopKMax
 	// values of 2^100.
-	exponentMax = expBias + 100 + 13 + 2
-	expBias     = 127
+	levelMost = (expBias + 100 + 10 + 2) << fractionBits
 )
 
 // Followable is a Codec that clips groups of chunks, whose sums are integers.
@@ -52,7 +55,7 @@ func (c *Codec) group(i int) []chunk {
 }
 
 // meansLen returns the length of the chunk's means in an update.
-func (k *chunk) meansLen() int { return 1 + (valueBits*k.n+7)/8 }
+func (k *chunk) meansLen() int { return 2 + k.n }
 
 // UpdateLen implements [codec.Followable].
 func (f Followable) UpdateLen() int { return codec.HeaderLen + f.means }
@@ -103,7 +106,7 @@ func (j *job) average(s *scratch, group []chunk, f func(k *chunk, means []float3
 			clear(means)
 		} else {
 			j.sum(s, k, math.Ldexp(1, unitBits-exponent(median)))
-			round(means, s.sums[:k.n], n, exponent(median)-unitBits, math.Float64bits(median)+uint64(k.from)*weyl)
+			round(means, s.sums[:k.n], n, exponent(median)-unitBits)
 		}
 		f(k, means)
 	}
@@ -159,12 +162,9 @@ func integer(half uint16, scale float64) int64 {
 	return int64(math.RoundToEven(float64(math.Float32frombits(uint32(half)<<16)) * scale))
 }
 
-// weyl is the increment of SplitMix64.
-const weyl = 0x9e3779b97f4a7c15
-
-// round sets means to sums/count, in units of 2^unit, each rounded to a power of two at random, so
-// that it is right on average. seed is the state of SplitMix64 before the first.
-func round(means []float32, sums []int64, count, unit int, seed uint64) {
+// round sets means to sums/count, in units of 2^unit, rounded to four significant bits, ties to
+// even. Those more than octaves below the greatest are 0.
+func round(means []float32, sums []int64, count, unit int) {
 	var most int64
 	for _, sum := range sums {
 		most = max(most, max(sum, -sum))
@@ -173,61 +173,44 @@ func round(means []float32, sums []int64, count, unit int, seed uint64) {
 	if most == 0 {
 		return
 	}
-	greatest := exponent(float64(most)/float64(count)) + 1 // of the greatest mean, rounded up
-	unit += expBias
-	if greatest+unit-levelsMax+1 < 1 {
+	lowest := exponent(float64(most)/float64(count)) - octaves
+	if lowest+unit+expBias < 1 {
 		return
 	}
-	least := math.Ldexp(1, greatest-levelsMax+1)
+	least, scale := math.Ldexp(1, lowest), math.Ldexp(1, unit)
 	for i, sum := range sums {
-		seed += weyl
-		if sum == 0 {
+		y := float64(sum) / float64(count)
+		if math.Abs(y) < least {
 			continue
 		}
-		x := float64(max(sum, -sum)) / float64(count)
-		if x < least {
-			// least or nothing: the fraction of 1 + x/least rounds up to 2 or down to 1
-			if x = 1 + x/least; roundUp(x, seed) == 0 {
-				continue
-			}
-			x = least
-		} else {
-			x = math.Ldexp(1, exponent(x)+roundUp(x, seed))
-		}
-		means[i] = math.Float32frombits(uint32(exponent(x)+unit)<<23 | uint32(uint64(sum)>>63)<<31)
+		const drop = 52 - fractionBits
+		b := math.Float64bits(y)
+		b = (b + 1<<(drop-1) - 1 + b>>drop&1) &^ (1<<drop - 1)
+		means[i] = float32(math.Float64frombits(b) * scale)
 	}
 }
 
-// roundUp returns 1 with a probability of x's fraction beyond its power of two, and otherwise 0.
-func roundUp(x float64, seed uint64) int {
-	z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	const fraction = 1<<52 - 1
-	return int((math.Float64bits(x)&fraction + (z^z>>31)>>12) >> 52)
-}
-
-// pack writes means, each a power of two or 0, of a chunk.
+// pack writes the means of a chunk.
 func pack(dst []byte, means []float32) {
-	clear(dst)
 	var most uint32
 	for _, x := range means {
-		most = max(most, math.Float32bits(x)<<1>>24)
+		most = max(most, math.Float32bits(x)<<1>>1>>levelShift)
 	}
-	dst[0] = byte(most)
+	binary.LittleEndian.PutUint16(dst, uint16(most))
 	for i, x := range means {
-		if b := math.Float32bits(x); b<<1 != 0 {
-			subset.WriteBits(dst[1:], valueBits*i, valueBits, uint64(levelsMax-most+b<<1>>24|b>>31<<levelBits))
+		b := math.Float32bits(x)
+		if dst[2+i] = 0; b<<1 != 0 {
+			dst[2+i] = byte(levelsMax-(most-b<<1>>1>>levelShift)) | byte(b>>31)*minusBit
 		}
 	}
 }
 
 // unpack is the inverse of pack.
 func unpack(means []float32, src []byte) {
-	base := uint32(src[0]) - levelsMax
-	for i := range means {
-		means[i] = 0
-		if v := uint32(subset.ReadBits(src[1:], valueBits*i, valueBits)); v != 0 {
-			means[i] = math.Float32frombits((base+v&levelsMax)<<23 | v>>levelBits<<31)
+	base := uint32(binary.LittleEndian.Uint16(src)) - levelsMax
+	for i, v := range src[2 : 2+len(means)] {
+		if means[i] = 0; v != 0 {
+			means[i] = math.Float32frombits((base+uint32(v&^minusBit))<<levelShift | uint32(v&minusBit)<<24)
 		}
 	}
 }
@@ -246,7 +229,7 @@ func (c *Codec) checkMeans(b []byte, chunks []chunk) error {
 	c.pool.Run((len(chunks)+chunksPerTask-1)/chunksPerTask, func(task int) {
 		for i := task * chunksPerTask; i < min((task+1)*chunksPerTask, len(chunks)); i++ {
 			k := &chunks[i]
-			wrong[i] = !canonical(b[k.at-chunks[0].at:][:k.meansLen()], k.n)
+			wrong[i] = !canonical(b[k.at-chunks[0].at:][:k.meansLen()])
 		}
 	})
 	if i := slices.Index(wrong, true); i >= 0 {
@@ -255,26 +238,23 @@ func (c *Codec) checkMeans(b []byte, chunks []chunk) error {
 	return nil
 }
 
-// canonical reports whether pack writes b for some n means.
-func canonical(b []byte, n int) bool {
-	most, least := uint64(0), uint64(levelsMax)
-	for i := range n {
-		switch v := subset.ReadBits(b[1:], valueBits*i, valueBits); v & levelsMax {
-		case 0:
-			if v != 0 {
-				return false
-			}
-		default:
-			most, least = max(most, v&levelsMax), min(least, v&levelsMax)
+// canonical reports whether pack writes b.
+func canonical(b []byte) bool {
+	greatest := int(binary.LittleEndian.Uint16(b))
+	most, least := 0, levelsMax
+	for _, v := range b[2:] {
+		if v == minusBit {
+			return false
+		}
+		if v != 0 {
+			most, least = max(most, int(v&^minusBit)), min(least, int(v&^minusBit))
 		}
 	}
-	if unused := 8*(len(b)-1) - valueBits*n; subset.ReadBits(b[1:], valueBits*n, unused) != 0 {
-		return false
-	}
 	if most == 0 {
-		return b[0] == 0
+		return greatest == 0
 	}
-	return most == levelsMax && b[0] <= exponentMax && uint64(b[0])+least > levelsMax
+	// The least is a normal number.
+	return most == levelsMax && greatest <= levelMost && greatest-(levelsMax-least) >= 1<<fractionBits
 }
 
 // Follow implements [codec.Followable].

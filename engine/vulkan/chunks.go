@@ -187,8 +187,8 @@ func (d *chunks) apply(params []float32, payloads [][]byte, _ float32) (err erro
 	return same("parameters of a set", got, want)
 }
 
-// follow is apply where sums are integers: the processors make the update. want is chunk i before and
-// after.
+// follow is apply where sums are integers: the processors make the update. want is chunk i before
+// and after.
 func (d *chunks) follow(payloads [][]byte, i int, want []float32) error {
 	update, err := sparseloco.Followable{Codec: d.c}.Update(nil, payloads)
 	if err != nil {

@@ -23,6 +23,8 @@ type Sizes struct {
 	// Update is about the size of what all results of a round do to the parameters, 0 if the codec
 	// cannot write it down.
 	Update uint64 `json:"update_bytes,omitempty"`
+	// SlicesMax is the most slices that an update can be made of, 0 if it cannot be written down.
+	SlicesMax uint64 `json:"slices_max,omitempty"`
 	// Slice is the slice of the agreed parameters that members of a run by buckets write beside a
 	// result, at most; 0 in others.
 	Slice uint64 `json:"state_slice_bytes,omitempty"`
@@ -81,7 +83,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 		z.Slice = uint64(c.StateSliceLen())
 	}
 	if f, ok := made.(codec.Followable); ok {
-		z.Update = uint64(f.UpdateLen())
+		z.Update, z.SlicesMax = uint64(f.UpdateLen()), uint64(f.SlicesMax())
 	}
 	z.Memory = 4*(params*n+states*state+work+merged) + stepBytes(model, MicroBatch*s.Data.Sequence)
 	return z, nil
