@@ -27,20 +27,10 @@ func peakAVX2(n int, x, c *float32)
 //go:noescape
 func rowAVX512(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
 
-// peakVX512 does n rounds of 24 vectors of fused multiply-adds; see peakPlain.
-//
-//go:noescape
-func peakVX512(n int, x, c *float32)
-
 // rowAVX2 computes a column of tiles of 1 rows and 16 columns; see tilePlain.
 //
 //go:noescape
 func rowAVX2(kc int, a *float32, rs, cs uintptr, b, c *float32, ldc, acc uintptr, count int, step uintptr, side *sideCopy, from, to *float32)
-
-// peakVX2 does n rounds of 12 vectors of fused multiply-adds; see peakPlain.
-//
-//go:noescape
-func peakVX2(n int, x, c *float32)
 
 // packRows32 copies rows to panels of 32 columns; see packPanel.
 //
