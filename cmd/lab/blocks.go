@@ -20,7 +20,6 @@ func blocksCommand(c console) *cobra.Command {
 	o := blocks.Options{Members: 1000}
 	marks := []int{1_000, 10_000, 100_000}
 	watchers, pace, endpoint := 0, 20*time.Second, ""
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "blocks",
 		Short: "Measure a replica over the blocks of a busy run",
@@ -55,9 +54,6 @@ their own and read what they are sent.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return c.object(r)
-				}
 				return c.watched(r)
 			}
 			o.Observe = func(m blocks.Mark) {
@@ -66,9 +62,6 @@ their own and read what they are sent.`,
 			r, err := blocks.Run(cmd.Context(), o)
 			if err != nil {
 				return err
-			}
-			if asJSON {
-				return c.object(r)
 			}
 			return c.blocks(r)
 		},
@@ -81,7 +74,6 @@ their own and read what they are sent.`,
 	f.DurationVar(&pace, "pace", pace, "least `time` of a round with watchers")
 	f.StringVar(&endpoint, "attach", "", "be the watchers of this `endpoint`")
 	f.Lookup("attach").Hidden = true
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

@@ -18,7 +18,6 @@ import (
 // campaignCommand hunts for broken invariants.
 func campaignCommand(c console) *cobra.Command {
 	o := campaign.Options{First: 1}
-	var asJSON bool
 	var replay string
 	cmd := &cobra.Command{
 		Use:   "campaign",
@@ -49,7 +48,7 @@ The exit status is 1 if there are findings.`,
 			if o.Limit < 0 || o.Limit == 0 && o.Trials == 0 {
 				return fmt.Errorf("give the campaign an end: --for DURATION or --trials N")
 			}
-			return c.campaign(cmd.Context(), o, asJSON)
+			return c.campaign(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -59,13 +58,12 @@ The exit status is 1 if there are findings.`,
 	f.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "trials to run at the same time")
 	f.StringVar(&o.File, "file", "", "`file` that keeps the result of each trial")
 	f.StringVar(&replay, "replay", "", "`file` whose findings to run again")
-	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object")
 	_ = cmd.MarkFlagFilename("file", "jsonl")
 	_ = cmd.MarkFlagFilename("replay", "jsonl")
 	return cmd
 }
 
-func (c console) campaign(ctx context.Context, o campaign.Options, asJSON bool) error {
+func (c console) campaign(ctx context.Context, o campaign.Options) error {
 	o.Observe = func(r campaign.Result) {
 		if r.Finding == nil {
 			c.say("seed %d: %d faults, %d rounds in %v", r.Seed, r.Faults, r.Rounds, r.Wall.Round(time.Millisecond))
@@ -79,16 +77,12 @@ func (c console) campaign(ctx context.Context, o campaign.Options, asJSON bool) 
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = c.object(sum)
-	} else {
-		hours := sum.Wall.Hours() / float64(min(o.Workers, exact.MaxWorkers))
-		_, err = fmt.Fprintf(c.out, "%d trials, %d faults and cheats, %d rounds, %v of virtual time\n"+
-			"%.0f faults an hour with %d workers; this call took %v\n"+
-			"%d findings; %d more failed where cheats have a third of the votes, by what that allows them\n",
-			sum.Trials, sum.Faults, sum.Rounds, sum.Virtual.Round(time.Second),
-			float64(sum.Faults)/max(hours, 1e-9), o.Workers, time.Since(start).Round(time.Second), len(sum.Findings), sum.Tolerated)
-	}
+	hours := sum.Wall.Hours() / float64(min(o.Workers, exact.MaxWorkers))
+	_, err = fmt.Fprintf(c.out, "%d trials, %d faults and cheats, %d rounds, %v of virtual time\n"+
+		"%.0f faults an hour with %d workers; this call took %v\n"+
+		"%d findings; %d more failed where cheats have a third of the votes, by what that allows them\n",
+		sum.Trials, sum.Faults, sum.Rounds, sum.Virtual.Round(time.Second),
+		float64(sum.Faults)/max(hours, 1e-9), o.Workers, time.Since(start).Round(time.Second), len(sum.Findings), sum.Tolerated)
 	if err == nil && len(sum.Findings) > 0 {
 		return fmt.Errorf("%d findings", len(sum.Findings))
 	}

@@ -13,7 +13,6 @@ import (
 func checkCommand(c console) *cobra.Command {
 	o := check.Options{Members: 4, Depth: 8, States: 200_000, Seed: 1}
 	var scene string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Visit every state of tiny runs",
@@ -37,10 +36,8 @@ messages that breaks a property, if there is one. The exit status is then 1.
 				}
 			}
 			found := 0
-			if !asJSON {
-				if _, err := fmt.Fprintf(c.out, "%-8s %7s %6s %9s %11s %9s\n", "scene", "members", "depth", "states", "messages", "refused"); err != nil {
-					return err
-				}
+			if _, err := fmt.Fprintf(c.out, "%-8s %7s %6s %9s %11s %9s\n", "scene", "members", "depth", "states", "messages", "refused"); err != nil {
+				return err
 			}
 			for _, o.Scene = range scenes {
 				start := time.Now()
@@ -52,12 +49,7 @@ messages that breaks a property, if there is one. The exit status is then 1.
 				if r.Violation != nil {
 					found++
 				}
-				if asJSON {
-					err = c.object(r)
-				} else {
-					err = c.explored(r)
-				}
-				if err != nil {
+				if err := c.explored(r); err != nil {
 					return err
 				}
 			}
@@ -73,7 +65,6 @@ messages that breaks a property, if there is one. The exit status is then 1.
 	f.IntVar(&o.Depth, "depth", o.Depth, "longest list of messages")
 	f.IntVar(&o.States, "states", o.States, "stop a scene after this many states")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of the chance of all blocks")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object for each scene")
 	return cmd
 }
 

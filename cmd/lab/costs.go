@@ -13,7 +13,6 @@ import (
 // costsCommand counts what messages cost.
 func costsCommand(c console) *cobra.Command {
 	members := []int{10, 1_000, costs.MembersMax}
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "costs",
 		Short: "Count what it costs to accept and to refuse messages",
@@ -36,11 +35,7 @@ The counters are only in programs built with -tags counted.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = c.object(rows)
-			} else {
-				err = c.costs(rows)
-			}
+			err = c.costs(rows)
 			dear := 0
 			for _, r := range rows {
 				for _, text := range r.Dear {
@@ -55,7 +50,6 @@ The counters are only in programs built with -tags counted.`,
 		},
 	}
 	cmd.Flags().IntSliceVar(&members, "members", members, "`numbers` of members")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
 }
 

@@ -14,7 +14,6 @@ import (
 // moneyCommand hunts for tokens made from nothing.
 func moneyCommand(c console) *cobra.Command {
 	o := money.Options{First: 1}
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "fuzz-money",
 		Short: "Hunt for ways to gain tokens without work",
@@ -40,11 +39,7 @@ The exit status is 1 if there are findings.`,
 			}
 			start := time.Now()
 			sum := money.Run(cmd.Context(), o)
-			if asJSON {
-				if err := c.object(sum); err != nil {
-					return err
-				}
-			} else if _, err := fmt.Fprintf(c.out, "%d episodes, %d transactions, %.0f an hour with %d workers\naccepted: %v\n%d findings\n",
+			if _, err := fmt.Fprintf(c.out, "%d episodes, %d transactions, %.0f an hour with %d workers\naccepted: %v\n%d findings\n",
 				sum.Episodes, sum.Transactions, float64(sum.Transactions)/time.Since(start).Hours(), o.Workers, sum.Accepted, len(sum.Findings)); err != nil {
 				return err
 			}
@@ -59,6 +54,5 @@ The exit status is 1 if there are findings.`,
 	f.Uint64Var(&o.Episodes, "episodes", 0, "number of episodes (default: as many as fit into --for)")
 	f.Uint64Var(&o.First, "seed", o.First, "seed of the first episode")
 	f.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "episodes to play at the same time")
-	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object")
 	return cmd
 }

@@ -24,7 +24,6 @@ type numericsFlags struct {
 	study.NumericsOptions
 	preset string
 	rates  map[string]string
-	asJSON bool
 }
 
 // numericsCommand compares arithmetics.
@@ -54,7 +53,6 @@ missing ones; with --partial, it prints the table of what there is.`,
 	f.StringToStringVar(&o.rates, "rates", nil, "only these methods, at these learning rates: `method=rate,...`")
 	runFlags(cmd, &o.LearningOptions)
 	f.BoolVar(&o.Partial, "partial", false, "print what --results holds, and train nothing")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -78,9 +76,6 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	r, err := study.MeasureNumerics(ctx, o.NumericsOptions)
 	if err != nil {
 		return err
-	}
-	if o.asJSON {
-		return c.object(r)
 	}
 	return writeNumerics(c.out, r)
 }

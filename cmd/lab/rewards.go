@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 // rewardsCommand measures what miners earn by what they do.
 func rewardsCommand(c console) *cobra.Command {
 	var o market.RewardsOptions
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rewards",
 		Short: "Measure what miners earn, by how they behave",
@@ -27,7 +25,7 @@ validators compare gradient hashes, because arithmetic is exact, then where only
 decide (inexact).
 
 The numbers are the same on every machine. It takes about ten minutes.`,
-		Example: "  lab rewards\n  lab rewards --seeds 1 --windows 24 --json | jq '.rows[] | {behaviour, pay}'",
+		Example: "  lab rewards\n  lab rewards --seeds 1 --windows 24",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Honest < 2 || o.Honest > rewardsMinersMax || o.Validators < 1 || o.Validators > rewardsMinersMax || o.Seeds < 1 || o.Seeds > rewardsMinersMax {
@@ -37,7 +35,11 @@ The numbers are the same on every machine. It takes about ten minutes.`,
 				return fmt.Errorf("--windows %d: want at least %d, three periods", o.Steps, rewardsWindowsMin)
 			}
 			o.Progress = func(what string) { c.say("running: %s", what) }
-			return c.rewards(cmd.Context(), o, asJSON)
+			r, err := market.MeasureRewards(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return writeRewards(c.out, r)
 		},
 	}
 	f := cmd.Flags()
@@ -45,7 +47,6 @@ The numbers are the same on every machine. It takes about ten minutes.`,
 	f.IntVar(&o.Validators, "validators", 2, "`number` of validators")
 	f.IntVar(&o.Seeds, "seeds", 2, "`runs` to average over")
 	f.Uint32Var(&o.Steps, "windows", 40, "`windows` of a run")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -53,17 +54,6 @@ const (
 	rewardsMinersMax  = 60 // far above what a measurement needs, all being computed in turn
 	rewardsWindowsMin = 24
 )
-
-func (c console) rewards(ctx context.Context, o market.RewardsOptions, asJSON bool) error {
-	r, err := market.MeasureRewards(ctx, o)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return c.object(r)
-	}
-	return writeRewards(c.out, r)
-}
 
 // writeRewards shows a line for each behaviour.
 func writeRewards(out io.Writer, r market.Rewards) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 // robustCommand measures the damage that unchecked liars do to training.
 func robustCommand(c console) *cobra.Command {
 	var o study.RobustOptions
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "robust",
 		Short: "Measure the damage of unchecked liars, by how votes count",
@@ -24,36 +22,28 @@ round, never checked, under each way to count votes (optimizer.distro.votes_max)
 after the last step, and how much of a round's step one attacker and all attackers determine.
 
 The numbers are the same on every machine. It takes about ten minutes.`,
-		Example: "  lab robust\n  lab robust --members 60 --steps 80 --json",
+		Example: "  lab robust\n  lab robust --members 60 --steps 80",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Members < 2 || o.Members > robustMembersMax || o.Steps < 10 || o.Steps > numberMax {
 				return fmt.Errorf("--members %d --steps %d: want 2 to %d members and at least 10 steps", o.Members, o.Steps, robustMembersMax)
 			}
 			o.Progress = func(what string) { c.say("training: %s", what) }
-			return c.robust(cmd.Context(), o, asJSON)
+			r, err := study.MeasureRobust(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return writeRobust(c.out, r)
 		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Members, "members", 30, "`number` of members")
 	f.IntVar(&o.Steps, "steps", 160, "`steps` to train")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 // robustMembersMax bounds --members: the command computes one member after the other.
 const robustMembersMax = 1000
-
-func (c console) robust(ctx context.Context, o study.RobustOptions, asJSON bool) error {
-	r, err := study.MeasureRobust(ctx, o)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return c.object(r)
-	}
-	return writeRobust(c.out, r)
-}
 
 // writeRobust writes losses by attack and share, a column for each rule.
 func writeRobust(out io.Writer, r study.Robust) error {

@@ -15,7 +15,6 @@ import (
 type scoringFlags struct {
 	study.ScoringOptions
 	miners, validators, sample int
-	asJSON                     bool
 }
 
 // scoringCommand measures the work of validators as a share of the miners'.
@@ -28,7 +27,7 @@ func scoringCommand(c console) *cobra.Command {
 evaluation of it (the gradient again, the comparison on the slice, the losses before and after).
 Shows the work of all validators as a share of training, if each evaluates --sample results a
 window.`,
-		Example: "  lab scoring\n  lab scoring 10m --share 16 --miners 64 --validators 4 --sample 4 --json",
+		Example: "  lab scoring\n  lab scoring 10m --share 16 --miners 64 --validators 4 --sample 4",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			preset := "nano"
@@ -47,7 +46,6 @@ window.`,
 	f.IntVar(&o.miners, "miners", 16, "`number` of miners, for the share of training")
 	f.IntVar(&o.validators, "validators", 2, "`number` of validators")
 	f.IntVar(&o.sample, "sample", 2, "`results` that a validator evaluates in a window")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -69,16 +67,6 @@ func (c console) scoring(cmd *cobra.Command, preset string, o scoringFlags) (err
 		return err
 	}
 	share := r.Relative * float64(o.sample*o.validators) / float64(o.miners)
-	if o.asJSON {
-		return c.object(struct {
-			Model string `json:"model"`
-			study.Scoring
-			Miners     int     `json:"miners"`
-			Validators int     `json:"validators"`
-			Sample     int     `json:"sample"`
-			Training   float64 `json:"share_of_training"`
-		}{preset, r, o.miners, o.validators, o.sample, share})
-	}
 	_, err = fmt.Fprintf(c.out, "%s, %s parameters, shares of %d x %d tokens, %s: a step %.4f s, an evaluation %.4f s, %.2f of a step\n"+
 		"%d validators that evaluate %d of %d results a window compute %.1f %% of what the miners do\n",
 		preset, view.Thousands(uint64(r.Params)), r.Share, r.Sequence, threadsText(r.Threads), r.Step, r.Evaluation, r.Relative, o.validators, o.sample, o.miners, 100*share)

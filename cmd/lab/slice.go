@@ -20,7 +20,6 @@ type sliceFlags struct {
 	compressions []uint
 	rejected     bool
 	bytes        bool
-	asJSON       bool
 }
 
 // sliceCommand compares slices with whole updates.
@@ -37,7 +36,7 @@ same overlap and at overlap 0, and the bytes that a member uploads in a window.
 The numbers are the same on every machine. A run of 300 windows takes about a minute of one core.
 --rejected also measures rules and settings that were tried and not adopted. --bytes trains nothing
 and shows what members upload for models of several sizes.`,
-		Example: "  lab slice --bytes\n  lab slice\n  lab slice --windows 100 --compression 2 --compression 32\n  lab slice --rejected --json",
+		Example: "  lab slice --bytes\n  lab slice\n  lab slice --windows 100 --compression 2 --compression 32\n  lab slice --rejected",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.slices(cmd.Context(), o)
@@ -52,7 +51,6 @@ and shows what members upload for models of several sizes.`,
 	f.UintSliceVar(&o.compressions, "compression", nil, "compare only distro and slices of this `compression`; may be repeated")
 	f.BoolVar(&o.rejected, "rejected", false, "also measure rules that were not adopted")
 	f.BoolVar(&o.bytes, "bytes", false, "show the bytes of slices of several models; train nothing")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagFilename("data")
 	return cmd
 }
@@ -77,9 +75,6 @@ func (c console) slices(ctx context.Context, o sliceFlags) error {
 	if err != nil {
 		return err
 	}
-	if o.asJSON {
-		return c.object(r)
-	}
 	return writeSlices(c.out, r)
 }
 
@@ -95,9 +90,6 @@ func (c console) sliceBytes(o sliceFlags) error {
 	rows, err := study.MeasureSliceBytes([]string{"nano", "10m", "124m", "1b"}, compressions)
 	if err != nil {
 		return err
-	}
-	if o.asJSON {
-		return c.object(rows)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "model\tparameters\tcompression\treveal\tits values\tideal\tstate slice\tdense\tdense/reveal\tdistro\t")

@@ -42,21 +42,21 @@ const (
 
 // Result is what an exploration found.
 type Result struct {
-	Scene       string     `json:"scene"`
-	Members     int        `json:"members"`
-	Depth       int        `json:"depth"`       // the last depth at which all states were visited
-	States      int        `json:"states"`      // different ones
-	Transitions int        `json:"transitions"` // messages applied
-	Refused     int        `json:"refused"`     // of them
-	Complete    bool       `json:"complete"`    // no state beyond these can be reached
-	Violation   *Violation `json:"violation,omitempty"`
+	Scene       string
+	Members     int
+	Depth       int  // the last depth at which all states were visited
+	States      int  // different ones
+	Transitions int  // messages applied
+	Refused     int  // of them
+	Complete    bool // no state beyond these can be reached
+	Violation   *Violation
 }
 
 // Violation is a property that does not hold.
 type Violation struct {
-	Property string   `json:"property"`
-	Text     string   `json:"text"`
-	Script   []string `json:"script"` // a shortest list of messages
+	Property string
+	Text     string
+	Script   []string // a shortest list of messages
 }
 
 // pages are the bytes of a state. States share the pages in which they do not differ.

@@ -34,12 +34,12 @@ var ErrNotCounted = errors.New("this program does not count: build it with -tags
 
 // Cost is what the delivery of one transaction takes.
 type Cost struct {
-	Signatures uint64 `json:"signatures"` // checked
+	Signatures uint64 // checked
 	// Hashed bytes, beyond the two passes over the transaction that its ID and its signature take.
-	Hashed  uint64 `json:"hashed"`
-	Members uint64 `json:"members"` // places of members looked at
+	Hashed  uint64
+	Members uint64 // places of members looked at
 	// Memory is the number of bytes allocated, beyond four times the transaction.
-	Memory uint64 `json:"memory"`
+	Memory uint64
 }
 
 func (c Cost) most(d Cost) Cost {
@@ -48,14 +48,14 @@ func (c Cost) most(d Cost) Cost {
 
 // Row holds the dearest deliveries of one kind of message, in each respect.
 type Row struct {
-	Kind     string `json:"kind"`
-	Members  int    `json:"members"`
-	Accepts  int    `json:"accepts"`
-	Accepted Cost   `json:"accepted"`
-	Refusals int    `json:"refusals"`
-	Refused  Cost   `json:"refused"`
+	Kind     string
+	Members  int
+	Accepts  int
+	Accepted Cost
+	Refusals int
+	Refused  Cost
 	// Dear lists the refusals that exceed the dearest acceptance: the kind of fault, and the answer.
-	Dear []string `json:"dear,omitempty"`
+	Dear []string
 
 	refused []refusal
 }

@@ -49,36 +49,36 @@ func behaviours() []Behaviour {
 
 // Reward is the result of one behaviour.
 type Reward struct {
-	Behaviour string `json:"behaviour"`
+	Behaviour string
 	// Means over all evaluations of it by the first validator, without the first quarter of the
 	// windows.
-	Cosine       float64 `json:"cosine"`
-	TensorCosine float64 `json:"tensor_cosine"`
-	Norm         float64 `json:"norm"`      // in medians of the window
-	Advantage    float64 `json:"advantage"` // by losses
-	Score        float64 `json:"score"`     // where works are not compared
+	Cosine       float64
+	TensorCosine float64
+	Norm         float64 // in medians of the window
+	Advantage    float64 // by losses
+	Score        float64 // where works are not compared
 	// Pay is its pay relative to the mean of the honest miners.
-	Pay float64 `json:"pay"`
+	Pay float64
 	// PayInexact is the same with inexact arithmetic, where works are not compared.
-	PayInexact float64 `json:"pay_inexact"`
+	PayInexact float64
 	// Loss is the final held-out loss of the run in which works are compared. A miner that is not
 	// paid still moves the model.
-	Loss float64 `json:"heldout_loss"`
+	Loss float64
 	// Verdicts counts the verdicts of evaluations in which works are compared.
-	Verdicts map[score.Verdict]int `json:"verdicts"`
+	Verdicts map[score.Verdict]int
 }
 
 // Rewards is the result of a measurement.
 type Rewards struct {
-	Honest     int      `json:"honest"`
-	Validators int      `json:"validators"`
-	Windows    uint32   `json:"windows"`
-	Seeds      int      `json:"seeds"`
-	Params     int      `json:"params"`
-	Reveal     uint64   `json:"reveal_bytes"`
-	Written    uint64   `json:"written_bytes"` // per miner and window
-	Dense      uint64   `json:"dense_bytes"`
-	Rows       []Reward `json:"rows"`
+	Honest     int
+	Validators int
+	Windows    uint32
+	Seeds      int
+	Params     int
+	Reveal     uint64
+	Written    uint64 // per miner and window
+	Dense      uint64
+	Rows       []Reward
 }
 
 // MeasureRewards measures the pay of one miner with each behaviour in turn, each in its own run.

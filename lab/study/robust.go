@@ -27,8 +27,8 @@ type RobustOptions struct {
 
 // Rule is a way of counting votes, as settings of a specification.
 type Rule struct {
-	Name     string `json:"name"`
-	VotesMax int    `json:"votes_max"`
+	Name     string
+	VotesMax int
 }
 
 // Rules lists the compared rules.
@@ -38,29 +38,29 @@ func Rules() []Rule {
 
 // Attacked is the result of one run.
 type Attacked struct {
-	Rule      string  `json:"rule"`
-	Attack    Attack  `json:"attack"`
-	Percent   int     `json:"percent"` // percentage of members that attack
-	Attackers int     `json:"attackers"`
-	Loss      float64 `json:"heldout_loss"` // after the last step, nats a token
+	Rule      string
+	Attack    Attack
+	Percent   int // percentage of members that attack
+	Attackers int
+	Loss      float64 // after the last step, nats a token
 	// Relative is the loss relative to that of the honest run in which each vote counts.
-	Relative float64 `json:"relative_loss"`
+	Relative float64
 	// One and All are the distances of the rounds' steps from those without one of the attackers,
 	// and without all of them, relative to the greatest length of a step: the learning rate times
 	// the root of the number of weights. They are means over the rounds. In a run without
 	// attackers, One is that of an honest member. Opposite steps are 2 apart.
-	One float64 `json:"influence_of_one"`
-	All float64 `json:"influence_of_all"`
+	One float64
+	All float64
 }
 
 // Robust is the result of a measurement.
 type Robust struct {
-	Members int        `json:"members"`
-	Steps   int        `json:"steps"`
-	Params  int        `json:"params"`
-	Start   float64    `json:"loss_at_start"`
-	Floor   float64    `json:"loss_of_a_perfect_model"`
-	Rows    []Attacked `json:"rows"`
+	Members int
+	Steps   int
+	Params  int
+	Start   float64
+	Floor   float64
+	Rows    []Attacked
 }
 
 // MeasureRobust trains a small model under each rule, honestly and with each share of each kind of

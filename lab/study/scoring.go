@@ -30,16 +30,16 @@ type ScoringOptions struct {
 
 // Scoring is the cost of scoring a result beside the cost of making it.
 type Scoring struct {
-	Params   int     `json:"params"`
-	Share    uint32  `json:"share"`
-	Sequence int     `json:"sequence"`
-	Losses   uint32  `json:"losses"`
-	Threads  int     `json:"threads"`
-	Reveal   int     `json:"reveal_bytes"`
-	Step     float64 `json:"step_seconds"` // a miner's step: gradient, update, root
+	Params   int
+	Share    uint32
+	Sequence int
+	Losses   uint32
+	Threads  int
+	Reveal   int
+	Step     float64 // a miner's step: gradient, update, root
 	// a validator's evaluation: gradient, comparison, losses
-	Evaluation float64 `json:"evaluation_seconds"`
-	Relative   float64 `json:"relative"` // evaluation relative to step
+	Evaluation float64
+	Relative   float64 // evaluation relative to step
 }
 
 // senseless is random text, different in each sequence.

@@ -30,12 +30,12 @@ type SliceOptions struct {
 
 // SliceRow configures a run of the comparison.
 type SliceRow struct {
-	Rule        SliceRule `json:"rule"`
-	Overlap     int       `json:"overlap"`
-	Compression uint32    `json:"compression,omitempty"`
-	Decay       float32   `json:"decay"`
-	Rate        float64   `json:"learning_rate"`
-	Batch       int       `json:"batch"` // 0: as in the options
+	Rule        SliceRule
+	Overlap     int
+	Compression uint32
+	Decay       float32
+	Rate        float64
+	Batch       int // 0: as in the options
 }
 
 // SliceRule is a way to learn.
@@ -95,31 +95,31 @@ func SliceRowsOf(compressions []uint) []SliceRow {
 // SliceRun is the result of one run.
 type SliceRun struct {
 	SliceRow
-	Windows int       `json:"windows"`
-	Losses  []float64 `json:"heldout_loss"` // after each quarter, nats a token
+	Windows int
+	Losses  []float64 // after each quarter, nats a token
 	// Relative is the last loss relative to codec distro at the same overlap, and RelativePeers to
 	// distro at overlap 0, as in runs between peers. They are 0 without such a row.
-	Relative      float64 `json:"relative_loss"`
-	RelativePeers float64 `json:"relative_to_peers"`
+	Relative      float64
+	RelativePeers float64
 	// uploaded by a member in a window for others to apply
-	Bytes int `json:"bytes"`
+	Bytes int
 	// bytes of values; the rest are header and proofs
-	ValueBytes  int `json:"value_bytes"`
-	StateBytes  int `json:"state_bytes"`  // size of a state slice
-	SealedBytes int `json:"sealed_bytes"` // size of a sealed update
+	ValueBytes  int
+	StateBytes  int // size of a state slice
+	SealedBytes int // size of a sealed update
 }
 
 // Slices is the result of a comparison.
 type Slices struct {
-	Model   string     `json:"model"`
-	Params  int        `json:"params"`
-	Members int        `json:"members"`
-	Windows int        `json:"windows"`
-	Batch   int        `json:"batch"`
-	Tokens  uint64     `json:"tokens"` // tokens trained on by each run
-	Start   float64    `json:"loss_at_start"`
-	Dense   int        `json:"dense_bytes"` // size of a whole update in binary32
-	Runs    []SliceRun `json:"runs"`
+	Model   string
+	Params  int
+	Members int
+	Windows int
+	Batch   int
+	Tokens  uint64 // tokens trained on by each run
+	Start   float64
+	Dense   int // size of a whole update in binary32
+	Runs    []SliceRun
 }
 
 // sliceModel and sliceSequence are the demo's.

@@ -10,18 +10,18 @@ import (
 
 // SliceBytes holds sizes of uploads in a window, for a model and a compression.
 type SliceBytes struct {
-	Model       string `json:"model"`
-	Params      int    `json:"params"`
-	Compression uint32 `json:"compression"`
-	Leaf        uint32 `json:"leaf"`
+	Model       string
+	Params      int
+	Compression uint32
+	Leaf        uint32
 	// one byte for one in Compression parameters
-	Ideal  int `json:"ideal_bytes"`
-	Values int `json:"value_bytes"`  // values in a reveal; small tensors send at least a leaf
-	Reveal int `json:"reveal_bytes"` // values, proofs and header
-	State  int `json:"state_bytes"`  // largest state slice
-	Dense  int `json:"dense_bytes"`  // whole update in binary32
+	Ideal  int
+	Values int // values in a reveal; small tensors send at least a leaf
+	Reveal int // values, proofs and header
+	State  int // largest state slice
+	Dense  int // whole update in binary32
 	// payload of codec distro with default settings
-	Distro int `json:"distro_bytes"`
+	Distro int
 }
 
 // MeasureSliceBytes computes the sizes for presets and compressions, without training.
