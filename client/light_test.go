@@ -73,7 +73,7 @@ func (n *network) reportsOf(s coordinator.State) (list []change.Reports) {
 
 // without returns a state without the pages that hold nothing but filters.
 func without(p *peer, s coordinator.State) coordinator.State {
-	s, err := coordinator.Open(change.Of(s, true).State())
+	s, err := coordinator.Open(change.Of(s).State())
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestLightVerifiersTakeTheAcceptedCommitment(t *testing.T) {
 		check := checks[k]
 		m := New(Config{Self: c.keys[check.Verifier], PayloadMax: 1000, Update: 5000, UpdateMax: 10_000, Light: true})
 		light := c.snapshot()
-		s, err := coordinator.Open(change.Of(light.State, true).State())
+		s, err := coordinator.Open(change.Of(light.State).State())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,9 +52,6 @@ func (h *Host) Commit() wire.Hash {
 	return h.Hash()
 }
 
-// Changed reports whether the last committed block changed anything.
-func (h *Host) Changed() bool { return h.mark.height == h.height }
-
 // Hash returns what Commit returned last.
 func (h *Host) Hash() wire.Hash {
 	_, leaves := h.roots()

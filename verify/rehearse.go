@@ -9,20 +9,13 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// Rehearsal is a dispute that was played to measure it, with facts about its step.
-type Rehearsal struct {
-	Game
-	Operations uint32 // in the step
-	Name       string // name of the operation at which the two sides differ
-}
-
 // Rehearse plays a dispute about an honest step. Its author argues with the given player; the
 // accuser computed the last slice of a tile of operation op wrongly, and everything that depends on
 // it. The accuser is convicted if the referee is correct.
-func (t *Tracer) Rehearse(ctx context.Context, referee dispute.Referee, c dispute.Case, in Inputs, honest *Player, op uint32) (Rehearsal, error) {
+func (t *Tracer) Rehearse(ctx context.Context, referee dispute.Referee, c dispute.Case, in Inputs, honest *Player, op uint32) (Game, error) {
 	p, err := t.rules.program(c)
 	if err != nil {
-		return Rehearsal{}, err
+		return Game{}, err
 	}
 	o := p.Op(op)
 	tile := o.Tiles() - 1
@@ -32,10 +25,9 @@ func (t *Tracer) Rehearse(ctx context.Context, referee dispute.Referee, c disput
 	bent := &lying{Program: p, lie: lie{op: op, tile: tile, slice: o.Slices(tile) - 1, change: flip}}
 	cheat, err := t.open(ctx, bent, c, in)
 	if err != nil {
-		return Rehearsal{}, err
+		return Game{}, err
 	}
-	g, err := argue(ctx, referee, c, [2]Side{honest, cheat})
-	return Rehearsal{Game: g, Operations: p.Len(), Name: o.Name()}, err
+	return argue(ctx, referee, c, [2]Side{honest, cheat})
 }
 
 // Operations returns the names of a step's operations, in order.

@@ -245,7 +245,7 @@ func (f *Fold) tell(ms uint64, who string, ev event.Event) {
 		t = &Teller{}
 		f.tellers[who] = t
 	}
-	t.steps, t.points = f.run.Steps, f.run.pointsOf(f.own, who)
+	t.steps, t.points = f.run.Steps, f.run.pointsOf(who)
 	if text := t.Words(ev); text != "" {
 		level := "info"
 		v, _ := ev.(event.Verdict)
@@ -256,7 +256,7 @@ func (f *Fold) tell(ms uint64, who string, ev event.Event) {
 	}
 }
 
-func (r *Run) pointsOf(own, who string) uint64 {
+func (r *Run) pointsOf(who string) uint64 {
 	if who == "" && r.Own != nil {
 		return r.Own.Points
 	}

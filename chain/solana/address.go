@@ -66,10 +66,9 @@ var (
 // ErrNoAddress is the failure of Derived, which nobody has seen.
 var ErrNoAddress = errors.New("no seed leads to an address without a key")
 
-// derived returns the address of a program for seeds, and the byte that makes it one that no key
-// has: the first from 255 down for which the hash of seeds, byte and program is no point of the
-// curve.
-func derived(program Address, seeds ...[]byte) (Address, uint8, error) {
+// derived returns the address of a program for seeds, which no key has: that of the first byte from
+// 255 down for which the hash of seeds, byte and program is no point of the curve.
+func derived(program Address, seeds ...[]byte) (Address, error) {
 	for bump := 255; bump >= 0; bump-- {
 		h := sha256.New()
 		for _, s := range seeds {
@@ -80,10 +79,10 @@ func derived(program Address, seeds ...[]byte) (Address, uint8, error) {
 		h.Write([]byte("ProgramDerivedAddress"))
 		at := Address(h.Sum(nil))
 		if _, err := new(edwards25519.Point).SetBytes(at[:]); err != nil {
-			return at, uint8(bump), nil
+			return at, nil
 		}
 	}
-	return Address{}, 0, ErrNoAddress
+	return Address{}, ErrNoAddress
 }
 
 // Signer is who signs transactions: a participant's key as it is.

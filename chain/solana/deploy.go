@@ -89,7 +89,7 @@ func (d Deployment) Write(offset int, part []byte) Instruction {
 // End makes the program of the buffer, whose rent becomes the program's.
 func (d Deployment) End(rent uint64) ([]Instruction, error) {
 	program := Address(d.Program())
-	content, _, err := derived(loaderProgram, program[:])
+	content, err := derived(loaderProgram, program[:])
 	return append(newAccountAt(d.author, d.program, loaderProgram, rent, programBytes), Instruction{
 		Program: loaderProgram, Data: binary.LittleEndian.AppendUint64([]byte{2, 0, 0, 0}, uint64(d.bytes)),
 		Accounts: []AccountRef{{d.author, true, true}, {content, false, true}, {program, false, true}, {d.Buffer(), false, true},

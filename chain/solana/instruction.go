@@ -29,7 +29,7 @@ func Budget(most uint32, price uint64) []Instruction {
 
 // Purse returns the token account of an owner that all wallets use for a mint: its associated one.
 func Purse(owner, mint Address) (Address, error) {
-	at, _, err := derived(purseProgram, owner[:], TokenProgram[:], mint[:])
+	at, err := derived(purseProgram, owner[:], TokenProgram[:], mint[:])
 	return at, err
 }
 
@@ -81,7 +81,7 @@ type Program Address
 
 // Authority returns the address that owns the tokens of a run.
 func (p Program) Authority(run Address) (Address, error) {
-	at, _, err := derived(Address(p), []byte("vault"), run[:])
+	at, err := derived(Address(p), []byte("vault"), run[:])
 	return at, err
 }
 
@@ -129,7 +129,7 @@ func (p Program) Create(n Creation) (Instruction, error) {
 
 // Name returns the account that says where the run of a name is.
 func (p Program) Name(run string) (Address, error) {
-	at, _, err := derived(Address(p), []byte("run"), []byte(run))
+	at, err := derived(Address(p), []byte("run"), []byte(run))
 	return at, err
 }
 

@@ -78,8 +78,8 @@ type place struct {
 	proofLen  int // in hashes
 }
 
-// locate sets the places of what the seed draws, and returns the end of the last proof.
-func (j *job) locate(d draw) (end int) {
+// locate sets the places of what the seed draws.
+func (j *job) locate(d draw) {
 	at := headLen
 	for i := range j.places {
 		g, p := &j.c.plan.groups[i], &j.places[i]
@@ -92,5 +92,4 @@ func (j *job) locate(d draw) (end int) {
 		j.places[i].proof = at
 		at += hashLen * j.places[i].proofLen
 	}
-	return at
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // ofBytes returns a picture of arbitrary bytes, which need not be a state.
-func ofBytes(l coordinator.Limits, light bool, b []byte) *Picture {
-	p := Blank(l, light)
+func ofBytes(l coordinator.Limits, b []byte) *Picture {
+	p := Blank(l)
 	copy(p.b, b)
 	for k, last := uint32(0), layout(l).Members%8; k < record.RingRounds && last > 0; k++ {
 		for _, at := range []uint32{p.layout.Active, p.layout.Expected, p.layout.Accepted} {
@@ -53,10 +53,10 @@ func drawBytes(t *rapid.T, b []byte) []byte {
 // A change leads from any picture to any other, and the tables cover all bytes.
 func TestChangesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, light := drawLimits(t), rapid.Bool().Draw(t, "light")
-		blank := Blank(l, light)
-		from := ofBytes(l, light, drawBytes(t, blank.b))
-		to := ofBytes(l, light, drawBytes(t, from.b))
+		l := drawLimits(t)
+		blank := Blank(l)
+		from := ofBytes(l, drawBytes(t, blank.b))
+		to := ofBytes(l, drawBytes(t, from.b))
 		got, err := Read(from, Append(nil, from, to))
 		if err != nil || !bytes.Equal(got.b, to.b) {
 			t.Fatalf("%v: another picture", err)
@@ -64,7 +64,7 @@ func TestChangesAreExact(t *testing.T) {
 	})
 }
 
-// A picture has its state's hash, light or not, and a light one lacks filters and counts alone.
+// A picture has its state's hash, and a light one lacks filters and counts alone.
 func TestPicturesHaveTheHashOfTheirState(t *testing.T) {
 	for _, l := range []coordinator.Limits{
 		{Members: 1, Witnesses: 1}, {Members: 100, Witnesses: 32}, {Members: 1000, Witnesses: 32, Validators: 2}, {Members: 500, Witnesses: 7, Speeds: true},
@@ -82,27 +82,25 @@ func TestPicturesHaveTheHashOfTheirState(t *testing.T) {
 				b[lay.Ring+k*lay.Slot+lay.Counts+i] = byte(i%uint32(l.Witnesses) + 1)
 			}
 		}
-		for _, light := range []bool{false, true} {
-			p := Of(s, light)
-			if p.Hash() != s.Hash() {
-				t.Errorf("%+v, light %t: another hash", l, light)
-			}
-			if lacks := !bytes.Equal(p.State(), b); lacks != p.Light() || !light && lacks {
-				t.Errorf("%+v, light %t: lacks bytes: %t", l, light, lacks)
-			}
-			got := bytes.Clone(p.State())
-			for _, g := range p.gaps {
-				from, to := g.from*record.PageBytes, g.to*record.PageBytes
-				copy(got[from:to], b[from:to])
-			}
-			if !bytes.Equal(got, b) {
-				t.Errorf("%+v: more than filters and counts lack", l)
-			}
-			if s, err := coordinator.Attach(p.State()); err == nil && light && l.Members == 5000 {
-				for _, member := range []coordinator.Member{2000, 3000} {
-					if r := lay.Ring + lay.Counts + uint32(member); s.Bytes()[r] != 0 {
-						t.Errorf("%+v: the count of member %d is there", l, member)
-					}
+		p := Of(s)
+		if p.Hash() != s.Hash() {
+			t.Errorf("%+v: another hash", l)
+		}
+		if lacks := !bytes.Equal(p.State(), b); lacks != p.Light() {
+			t.Errorf("%+v: lacks bytes: %t", l, lacks)
+		}
+		got := bytes.Clone(p.State())
+		for _, g := range p.gaps {
+			from, to := g.from*record.PageBytes, g.to*record.PageBytes
+			copy(got[from:to], b[from:to])
+		}
+		if !bytes.Equal(got, b) {
+			t.Errorf("%+v: more than filters and counts lack", l)
+		}
+		if s, err := coordinator.Attach(p.State()); err == nil && l.Members == 5000 {
+			for _, member := range []coordinator.Member{2000, 3000} {
+				if r := lay.Ring + lay.Counts + uint32(member); s.Bytes()[r] != 0 {
+					t.Errorf("%+v: the count of member %d is there", l, member)
 				}
 			}
 		}
@@ -158,8 +156,8 @@ func TestWhatIsUrgent(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	l := coordinator.Limits{Members: 20, Witnesses: 3, Validators: 1}
-	from := Of(stateOf(f, l), true)
-	to := ofBytes(l, true, from.b)
+	from := Of(stateOf(f, l))
+	to := ofBytes(l, from.b)
 	for i := range to.b[:20_000] {
 		to.b[i] += byte(i % 3)
 	}

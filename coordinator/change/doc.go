@@ -2,7 +2,7 @@
 // records change in the same way, so the encoding is of differences, field by field over all
 // members.
 //
-// A Picture is what a watcher holds: the state or, if it is light, the state without the filters of
+// A Picture is what a watcher holds: the state, in all but small runs without the filters of
 // witnesses' reports, and without how many witnesses hold each result. Only members that name the
 // commitments of others need these. The filters are random bits, 14 for each member and witness, so
 // nothing shortens them. In place of the pages that lie within a round's filters, or within its

@@ -26,13 +26,10 @@ type gap struct {
 // hashBytes is the length of a hash.
 const hashBytes = uint32(len(wire.Hash{}))
 
-// Of returns the picture of a state. A whole one shares the state's bytes.
-func Of(s coordinator.State, light bool) *Picture {
+// Of returns the picture of a state.
+func Of(s coordinator.State) *Picture {
 	b := s.Bytes()
-	if !light {
-		return &Picture{layout: layout(s.Limits()), b: b}
-	}
-	p := Blank(s.Limits(), true)
+	p := Blank(s.Limits())
 	copy(p.b, b)
 	at := p.b[p.layout.Total:]
 	for _, g := range p.gaps {
@@ -47,17 +44,15 @@ func Of(s coordinator.State, light bool) *Picture {
 
 // Blank returns the picture in which every byte is zero, from which a first one is made. The limits
 // must be in range.
-func Blank(l coordinator.Limits, light bool) *Picture {
+func Blank(l coordinator.Limits) *Picture {
 	p := &Picture{layout: layout(l)}
+	p.gaps = gaps(p.layout)
 	size := p.layout.Total
-	if light {
-		p.gaps = gaps(p.layout)
-		for i := range p.gaps {
-			g := &p.gaps[i]
-			g.hashes = size
-			g.visit(func(uint32, int) { g.count++ })
-			size += g.count * hashBytes
-		}
+	for i := range p.gaps {
+		g := &p.gaps[i]
+		g.hashes = size
+		g.visit(func(uint32, int) { g.count++ })
+		size += g.count * hashBytes
 	}
 	p.b = make([]byte, size)
 	return p

@@ -107,7 +107,7 @@ func (r *arrowReader) begin(row uint64) error {
 	if err != nil {
 		return fmt.Errorf("it is not a table of Arrow: %w", err)
 	}
-	if kind != 1 || f.number(header, 0, 2, 0) != 0 {
+	if kind != 1 || f.number(header, 0, 2) != 0 {
 		return errors.New("it is not a little-endian table of Arrow: it does not begin with a schema")
 	}
 	left := arrowFieldsMax
@@ -152,8 +152,8 @@ func (r *arrowReader) message() (f *flat, kind uint64, header int, body int64, e
 		return nil, 0, 0, 0, err
 	}
 	root := f.follow(0)
-	kind, header = f.number(root, 1, 1, 0), f.table(root, 2)
-	length := f.number(root, 3, 8, 0)
+	kind, header = f.number(root, 1, 1), f.table(root, 2)
+	length := f.number(root, 3, 8)
 	body = from + int64(size)
 	if f.bad || length > r.source.Size-uint64(body) {
 		return nil, 0, 0, 0, errors.New("a message is damaged, or the file was cut off")
@@ -171,19 +171,19 @@ func arrowFields(f *flat, table, vector, depth int, left *int) ([]arrowField, er
 	fields := make([]arrowField, n)
 	for i := range fields {
 		t := f.follow(at + 4*i)
-		c := arrowField{name: f.text(t, 0, arrowNameMax), kind: arrowKind(f.number(t, 2, 1, 0)), dictionary: f.field(t, 4) != 0}
+		c := arrowField{name: f.text(t, 0, arrowNameMax), kind: arrowKind(f.number(t, 2, 1)), dictionary: f.field(t, 4) != 0}
 		of := f.table(t, 3)
 		switch c.kind {
 		case arrowInt:
-			c.bytes, c.unsigned = int(f.number(of, 0, 4, 0)/8), f.number(of, 1, 1, 0) == 0
+			c.bytes, c.unsigned = int(f.number(of, 0, 4)/8), f.number(of, 1, 1) == 0
 		case arrowFloat:
-			c.bytes = 2 << min(f.number(of, 0, 2, 0), 2)
+			c.bytes = 2 << min(f.number(of, 0, 2), 2)
 		case arrowBinary, arrowUtf8, arrowList, arrowMap:
 			c.bytes = 4
 		case arrowLargeBin, arrowLargeUtf8, arrowLargeList:
 			c.bytes = 8
 		case arrowFixedList:
-			c.size = int(f.number(of, 0, 4, 0))
+			c.size = int(f.number(of, 0, 4))
 		}
 		var err error
 		if c.inside, err = arrowFields(f, t, 5, depth+1, left); err != nil {
@@ -238,7 +238,7 @@ func (r *arrowReader) nextBatch() error {
 	b := arrowBatch{f: f, file: r.file, body: body, bodyEnd: r.at, left: min(arrowBodyMax, r.at-body), valuesLeft: arrowValuesMax * (1 + r.at - body)}
 	b.nodes, b.nodesLeft = f.list(header, 1, 16)
 	b.buffers, b.buffersLeft = f.list(header, 2, 16)
-	length := f.number(header, 0, 8, 0)
+	length := f.number(header, 0, 8)
 	switch {
 	case kind != 3 || f.bad:
 		return errors.New("a batch is damaged")

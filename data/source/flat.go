@@ -34,12 +34,12 @@ func (f *flat) field(table, n int) int {
 	return 0
 }
 
-// number returns a field of a table that is an integer of n bytes, or else what is its default.
-func (f *flat) number(table, field, n int, otherwise uint64) uint64 {
+// number returns a field of a table that is an integer of n bytes, or 0.
+func (f *flat) number(table, field, n int) uint64 {
 	if at := f.field(table, field); at != 0 {
 		return f.uint(at, n)
 	}
-	return otherwise
+	return 0
 }
 
 // table returns the table in a field, or 0.

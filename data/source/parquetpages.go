@@ -204,7 +204,7 @@ func (b pageBounds) values(encoding format.Encoding, body []byte) error {
 	return nil
 }
 
-// runs checks runs of numbers of some bits, and returns how many numbers they are:
+// runs checks runs of numbers of some bits:
 //
 //	uvarint 2 * count     | the number, in whole bytes
 //	uvarint 2 * count + 1 | 8 * count numbers

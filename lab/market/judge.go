@@ -26,7 +26,6 @@ import (
 type Judge struct {
 	Stake  uint64 // 0: 1000
 	Sample uint32 // results evaluated in a window; 0: the default of validator.Config
-	Losses uint32 // sequences on which losses are compared; 0: 4
 	// Late validators do not start with the run, but when Enter is called. They come last in the
 	// configuration.
 	Late bool
@@ -112,10 +111,6 @@ func (m *Market) revive(i int) error {
 	x.scope = loop.NewScope(m.Clock)
 	ctx, cancel := context.WithCancel(m.ctx)
 	x.cancel = cancel
-	losses := who.Losses
-	if losses == 0 {
-		losses = 4
-	}
 	var writer *bucket.Writer
 	registered := ""
 	if who.Writes {
@@ -139,7 +134,7 @@ func (m *Market) revive(i int) error {
 		Run: runName, ID: m.State().ID(), Key: judgeKey(i), Ledger: m.Chain.Client().As(judgeKey(i)), Loop: x.scope, Engine: m.engine, Tensors: len(m.cfg.Model.Layout().Tensors()),
 		Exchange: exchange, Registered: registered, Model: visitor.Model, Peers: visitor.Connect, Initial: initial,
 		Store: x.store, Stake: who.stake(), Inexact: m.cfg.Inexact,
-		Validator: validator.Config{Rules: score.Default(), Sample: who.Sample, Losses: losses, Register: true, Say: who.Say},
+		Validator: validator.Config{Rules: score.Default(), Sample: who.Sample, Losses: 4, Register: true, Say: who.Say},
 		Observe: func(ev live.Event) {
 			switch ev.Kind {
 			case "scored":

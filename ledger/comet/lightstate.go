@@ -88,7 +88,7 @@ func (p lightState) change(r *wire.Reader, run string, t *headers.Trust) (lightS
 		if coordinator.Size(limits) > host.StateBytesMax {
 			return p, nil, wire.ErrTooLong
 		}
-		from, context = change.Blank(limits, true), nil
+		from, context = change.Blank(limits), nil
 	case since != p.at:
 		return p, nil, errOutOfStep
 	}

@@ -82,7 +82,7 @@ func (l *line) after(have mark, trusted uint64, now sight, clock time.Time, h he
 		if err != nil {
 			return news{}, err
 		}
-		blank := change.Blank(l.now.view.State.Limits(), true)
+		blank := change.Blank(l.now.view.State.Limits())
 		if l.whole, err = encodeChange(l.now, [][]byte{block}, mark{}, nil, blank, l.picture); err != nil {
 			return news{}, err
 		}
@@ -109,7 +109,7 @@ func (l *line) advance(now sight, clock time.Time, h headerSource) error {
 	if err != nil {
 		return err
 	}
-	picture, context := change.Of(now.view.State, true), contextOf(block, now.proof)
+	picture, context := change.Of(now.view.State), contextOf(block, now.proof)
 	at := mark{height: now.view.Changed, sum: sumOf(context)}
 	if l.picture != nil {
 		blocks, err := h.way(l.now.header, now.header)

@@ -37,7 +37,7 @@ func (c *Chain) look() {
 		if v.Changed == l.changed || !urgent && now < l.shown.TimeMs+uint64(wait.Milliseconds()) {
 			continue
 		}
-		picture := change.Of(v.State, true)
+		picture := change.Of(v.State)
 		s, err := coordinator.Attach(picture.State())
 		if err != nil {
 			panic("mem: a state without filters: " + err.Error())

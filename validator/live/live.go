@@ -80,7 +80,6 @@ type Event struct {
 	Seconds float64   // duration of an evaluation
 	Loss    float64   // recomputed loss of the share
 	Params  wire.Hash // parameters held now
-	Phase   string
 	Text    string
 }
 
@@ -211,7 +210,7 @@ func (v *Validator) arrived(s ledger.Snapshot) {
 		return
 	}
 	v.state, v.height, v.known = s.State, s.Height, true
-	v.observe(Event{Kind: "state", Round: s.State.Round(), Phase: s.State.Phase().String()})
+	v.observe(Event{Kind: "state", Round: s.State.Round()})
 	v.step(validator.StateChanged{State: s.State})
 }
 
