@@ -26,13 +26,15 @@ import (
 // Nobody trusts the files: a chunk is compared with its leaf when it is read. So files are renamed
 // when they are complete, but not synced. Nil keeps nothing.
 type Chunks struct {
+	Fixed bool // its user said how many bytes: Fit adds none
+
 	dir  string
-	most uint64
 	tell func(error)
 	free func(dir string) uint64 // Free, but for tests
 
 	failed sync.Once
 	mu     sync.Mutex
+	most   uint64
 	room   int64 // bytes to add before the directory is looked through again
 }
 
@@ -71,12 +73,23 @@ func (c *Chunks) Get(leaf wire.Hash, size uint64) []byte {
 
 // Put keeps a chunk, if it can.
 func (c *Chunks) Put(leaf wire.Hash, b []byte) {
-	if c == nil || c.most == 0 {
+	if c == nil {
 		return
 	}
 	if err := c.write(leaf, b); err != nil {
 		c.failed.Do(func() { c.tell(err) })
 	}
+}
+
+// Fit raises the limit, unless that is fixed, so that a model of that size in bytes stays whole
+// until it has been fetched.
+func (c *Chunks) Fit(model uint64) {
+	if c == nil || c.Fixed {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = max(c.most, model+2*model/chunksShare)
 }
 
 // Drop removes a chunk.
@@ -111,6 +124,9 @@ func (c *Chunks) write(leaf wire.Hash, b []byte) error {
 func (c *Chunks) take(n int) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.most == 0 {
+		return false, nil
+	}
 	if c.room < int64(n) {
 		var err error
 		if c.room, err = c.prune(); err != nil || c.room < int64(n) {

@@ -155,6 +155,19 @@ func TestChunksAreBounded(t *testing.T) {
 		}
 	}
 
+	// A model that is larger stays whole while it is fetched, unless the user wants no more.
+	for _, fixed := range []bool{false, true} {
+		c := newChunks(t, filepath.Join(t.TempDir(), "model"), most)
+		c.Fixed = fixed
+		c.Fit(3 * most)
+		for i := range 3 * most / size {
+			c.Put(merkle.Leaf(block(i)), block(i))
+		}
+		if n, total := kept(t, c.dir); n < 3*most/size != fixed || fixed && total > most {
+			t.Errorf("of %d chunks %d are kept, fixed: %t", 3*most/size, n, fixed)
+		}
+	}
+
 	// When others fill the disk, half of it goes; when it is full, nothing comes.
 	both[0].free = func(string) uint64 { return 0 }
 	both[0].room = 0

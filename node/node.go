@@ -189,6 +189,7 @@ type Node struct {
 	self     key.Public
 	machine  *client.Machine
 	bulk     []*coming      // payloads to be asked for together
+	parts    p2p.Parts      // of blobs whose fetches failed
 	heard    []client.Event // events that the machine has not been given
 	spare    []client.Event // memory for more
 	limits   loop.Limits    // of requests under way

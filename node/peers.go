@@ -123,17 +123,12 @@ func (p *peers) question(to key.Public, q []byte, answered func([]byte)) {
 }
 
 func (p *peers) fetchPayload(ctx context.Context, c *coming) {
-	p.network.Fetch(ctx, p2p.Fetch{Ref: p2p.Ref{Root: c.Payload, Size: uint64(c.PayloadBytes)}, First: c.Author, From: c.From}, c.arrives)
+	ref := p2p.Ref{Root: c.Payload, Size: uint64(c.PayloadBytes)}
+	p.network.Fetch(ctx, p.node.parts.Continue(p2p.Fetch{Ref: ref, First: c.Author, From: c.From}, c.start), c.arrives)
 }
 
 func (p *peers) fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func([]byte, error)) {
-	p.fetch(ctx, p2p.Fetch{Ref: ref, From: from}, done)
-}
-
-func (p *peers) fetch(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
-	p.network.Fetch(ctx, f, func(data []byte, err error) {
-		p.node.cfg.Loop.Post(func() { done(data, err) })
-	})
+	p.node.parts.Fetch(ctx, p.network, p.node.cfg.Loop, p2p.Fetch{Ref: ref, From: from}, done)
 }
 
 // fetchModel fetches only the chunks that differ from those held. The model that the run begins
@@ -167,7 +162,7 @@ func (p *peers) fetchModel(ctx context.Context, a client.Heal, have *blobs.Versi
 	if kept := p.node.cfg.Kept; kept != nil {
 		safe = f.Resume(kept)
 	}
-	p.fetch(ctx, f, func(data []byte, err error) {
+	p.node.parts.Fetch(ctx, p.network, p.node.cfg.Loop, f, func(data []byte, err error) {
 		if err != nil {
 			done(fetched{}, err)
 			return

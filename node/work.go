@@ -206,6 +206,7 @@ func (p *coming) arrive(data []byte, err error) {
 
 func (p *coming) come() {
 	n := p.node
+	n.parts.Ended(p.err, n.cfg.Loop.Now())
 	if p.err != nil || n.ctx.Err() != nil {
 		p.report(false, false)
 		return
@@ -237,7 +238,7 @@ func (p *coming) keep() {
 }
 
 // One attempt to fetch a payload takes at most fetchFor, and fetchForByte more for each byte: 1
-// MB/s is what a member with 16 fetches under way gets of 128 Mb/s.
+// MB/s is what a member with 16 fetches under way gets of 128 Mb/s. The next one continues it.
 const (
 	fetchFor     = 20 * time.Second
 	fetchForByte = time.Microsecond

@@ -3,6 +3,7 @@ package p2p_test
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/merkle"
@@ -62,5 +63,69 @@ func TestAFetchGoesOnAfterACrash(t *testing.T) {
 	}
 	if drop(); len(kept.chunks) != 0 {
 		t.Errorf("%d chunks are left", len(kept.chunks))
+	}
+}
+
+// A blob that one fetch has no time for comes with several. What is remembered of others is bounded, in time and in
+// bytes.
+func TestAFetchContinuesTheOneThatFailed(t *testing.T) {
+	data := blob(20*merkle.ChunkBytes+3, 5)
+	ref, now := mem.NewRef(data), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := mem.NewStore(uint64(len(data)))
+	if _, err := store.Put(data); err != nil {
+		t.Fatal(err)
+	}
+	var parts p2p.Parts
+	fetched := 0
+	attempt := func() ([]byte, error) {
+		f := p2p.Fetch{Ref: ref, From: keys(1), Keep: func(wire.Hash, []byte) { fetched++ }}
+		v, _ := fetchSome(t, store, parts.Continue(f, now), nil, 6)
+		v.d.Abort(p2p.ErrClosed)
+		got, err := v.d.Result()
+		parts.Ended(err, now)
+		now = now.Add(time.Minute)
+		return got, err
+	}
+	attempts := 1
+	got, err := attempt()
+	for ; err != nil && attempts < 10; attempts++ {
+		got, err = attempt()
+	}
+	if !bytes.Equal(got, data) || attempts != 4 || fetched != 21 {
+		t.Errorf("%d attempts fetched %d chunks: %v", attempts, fetched, err)
+	}
+
+	if _, err := attempt(); err == nil {
+		t.Fatal("a fetch that was cut off succeeded")
+	}
+	if now = now.Add(time.Hour); parts.Continue(p2p.Fetch{Ref: ref}, now).Have == nil {
+		t.Error("a blob's own parts are forgotten while it is fetched")
+	}
+	if _, err := attempt(); err == nil {
+		t.Fatal("a fetch that was cut off succeeded")
+	}
+	now = now.Add(time.Hour)
+	parts.Continue(p2p.Fetch{Ref: p2p.Ref{Size: 1}}, now)
+	if parts.Continue(p2p.Fetch{Ref: ref}, now).Have != nil {
+		t.Error("parts are remembered for an hour")
+	}
+
+	half := uint32(1<<30/merkle.ChunkBytes) / 2
+	begin := func(chunks uint32) p2p.Ref {
+		ref, source := spread(chunks)
+		v, _ := fetchSome(t, source, p2p.Fetch{Ref: ref, From: keys(1)}, nil, 1)
+		v.d.Abort(p2p.ErrClosed)
+		_, err := v.d.Result()
+		parts.Ended(err, now)
+		return ref
+	}
+	first, second, third := begin(half-1), begin(half), begin(half-2)
+	for _, c := range []struct {
+		ref  p2p.Ref
+		want bool
+	}{{first, false}, {second, true}, {third, true}, {begin(2*half + 1), false}} {
+		if got := parts.Continue(p2p.Fetch{Ref: c.ref}, now).Have != nil; got != c.want {
+			t.Errorf("of a blob of %d bytes something is remembered: %t", c.ref.Size, got)
+		}
 	}
 }

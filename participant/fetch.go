@@ -46,6 +46,7 @@ type wanted struct {
 
 // params gets parameters from members that hold them, and returns the state that they are of.
 func (g *Guest) params(ctx context.Context, w wanted) (s coordinator.State, values []float32, err error) {
+	w.kept.Fit(4 * uint64(w.n))
 	var part p2p.FetchError
 	moved := time.Now()
 	for {

@@ -145,6 +145,9 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 		return nil, err
 	}
 	at.Kept = p.Kept
+	if z, err := trainer.SizesOf(on.Spec); err == nil {
+		p.Kept.Fit(z.Model)
+	}
 	machine := part.machine(p)
 	if machine.From, part.carries, err = p.origin(ctx, on); err != nil {
 		return nil, err

@@ -96,7 +96,8 @@ func (p Places) OnlyState(run string) string {
 }
 
 // cacheBytes is the default limit of each cache: a model of five billion parameters, or many small
-// ones; ten billion tokens. The variable of the environment says another.
+// ones; ten billion tokens. That of data makes room for a larger model that is being fetched. The
+// variable of the environment says another.
 const (
 	cacheBytes    = 20_000_000_000
 	cacheVariable = "ENTRAIN_CACHE_MAX"
@@ -131,9 +132,11 @@ func (p Places) Chunks(getenv func(string) string, tell func(text string)) (*dat
 	if err != nil || p.Cache == "" {
 		return nil, err
 	}
-	return data.NewChunks(filepath.Join(p.Cache, "data"), most, func(err error) {
+	c := data.NewChunks(filepath.Join(p.Cache, "data"), most, func(err error) {
 		tell(fmt.Sprintf("what is fetched of the data is not kept: %v", err))
-	}), nil
+	})
+	c.Fixed = getenv(cacheVariable) != ""
+	return c, nil
 }
 
 // Chains returns the directory that keeps headers of chains, "" if there is none.
