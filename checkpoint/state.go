@@ -44,8 +44,8 @@ const (
 	remedy = "delete the file: the model comes back from the other members, only the optimizer's momentum is lost"
 )
 
-// append appends the bytes of h, its checksum included.
-func (h StateHeader) append(dst []byte) []byte {
+// Append appends the bytes of h, its checksum included.
+func (h StateHeader) Append(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, stateMagic...)
 	dst = append(dst, h.Run[:]...)
@@ -69,7 +69,7 @@ func WriteState(w io.Writer, s State) error {
 		ParamsLen: uint64(len(s.Params)), OptimizerLen: uint64(len(s.Optimizer)),
 		Params: merkle.BlobRoot(tensor.Bytes(s.Params)), Optimizer: merkle.BlobRoot(tensor.Bytes(s.Optimizer)),
 	}
-	for _, b := range [][]byte{h.append(nil), tensor.Bytes(s.Params), tensor.Bytes(s.Optimizer)} {
+	for _, b := range [][]byte{h.Append(nil), tensor.Bytes(s.Params), tensor.Bytes(s.Optimizer)} {
 		if _, err := w.Write(b); err != nil {
 			return fmt.Errorf("write state: %w", err)
 		}
@@ -77,8 +77,8 @@ func WriteState(w io.Writer, s State) error {
 	return nil
 }
 
-// readStateHeader reads the front of a state file: enough to decide whether the rest is of use.
-func readStateHeader(r io.Reader) (StateHeader, error) {
+// ReadStateHeader reads the front of a state file: enough to decide whether the rest is of use.
+func ReadStateHeader(r io.Reader) (StateHeader, error) {
 	var b [stateHeaderSize]byte
 	n, err := io.ReadFull(r, b[:])
 	if n >= len(stateMagic) && string(b[:len(stateMagic)]) != stateMagic {
@@ -107,7 +107,7 @@ func readStateHeader(r io.Reader) (StateHeader, error) {
 // model; it refuses a file with others before it allocates anything. A damaged file is a
 // *CorruptError.
 func ReadState(r io.Reader, paramsLen, optimizerLen int) (State, error) {
-	h, err := readStateHeader(r)
+	h, err := ReadStateHeader(r)
 	if err != nil {
 		return State{}, err
 	}

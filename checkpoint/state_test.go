@@ -47,7 +47,7 @@ func TestStateIsReadBack(t *testing.T) {
 		if err != nil || !equalStates(got, s) {
 			t.Errorf("state differs, %v", err)
 		}
-		h, err := readStateHeader(bytes.NewReader(b))
+		h, err := ReadStateHeader(bytes.NewReader(b))
 		if err != nil || h.Round != s.Round || h.Params != merkle.BlobRoot(tensor.Bytes(s.Params)) || h.ParamsLen != uint64(len(s.Params)) {
 			t.Errorf("got header %+v, %v", h, err)
 		}

@@ -60,7 +60,7 @@ func Values(v Vector) []float32 {
 }
 
 // An Engine computes for one run. One goroutine at a time may call its methods, except that
-// Vector's methods, Check, Leaves, NewVector, Load, SetBytes, Trace, CheckUpdate and the Slicer's
+// Vector's methods, Check, Leaves, NewVector, Load, Fill, Trace, CheckUpdate and the Slicer's
 // methods may run beside any other on vectors that nothing changes.
 type Engine interface {
 	// ParamsLen returns the number of parameters, StateLen the number of elements in a member's
@@ -75,8 +75,9 @@ type Engine interface {
 	NewVector(n int) Vector
 	// Load returns a vector of values, which now belong to the engine.
 	Load(values []float32) Vector
-	// SetBytes sets v to little-endian floats. It panics unless data has 4 bytes an element.
-	SetBytes(v Vector, data []byte)
+	// Fill sets v to the little-endian floats that read fills its argument with. After an error the
+	// elements of v are arbitrary.
+	Fill(v Vector, read func([]byte) error) error
 	// Copy sets to to the elements of from, which has the same length, or to zeros if from is nil.
 	Copy(to, from Vector)
 	// Leaves returns the Merkle leaves of v's little-endian bytes, in chunks of merkle.ChunkBytes.

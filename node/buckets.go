@@ -10,7 +10,6 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/host"
 	"github.com/entrain-network/entrain/key"
@@ -212,12 +211,10 @@ func (n *Node) stride() coordinator.Member { return max(1, n.state.Count()/write
 const writersWanted = 8
 
 // putModel writes the parameters that the run agreed on.
-func (b *buckets) putModel(round coordinator.Round, v *blobs.Version, within time.Duration, done func(error)) {
-	v.Uses++
+func (b *buckets) putModel(round coordinator.Round, values []float32, within time.Duration, done func(error)) {
 	b.track(func(ended func()) func() {
-		return b.x.PutBlob(b.run(), round, tensor.Bytes(engine.Values(v.Values)), within, func(_ wire.Hash, err error) {
+		return b.x.PutBlob(b.run(), round, tensor.Bytes(values), within, func(_ wire.Hash, err error) {
 			ended()
-			v.Uses--
 			b.wrote("writing the model", err)
 			done(err)
 		})

@@ -39,7 +39,8 @@ type Player interface {
 // argument is what this node argues about a share with.
 type argument struct {
 	input   input
-	player  Player // nil until it is made
+	own     [2]engine.Vector // memory of the parameters and the state, if they are in files
+	player  Player           // nil until it is made
 	waiting []func(*argument, error)
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -74,7 +75,13 @@ func (n *Node) open(ctx context.Context, t client.Task, in input, done func(*arg
 	var player Player
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "trace", Sequences: batch.Total(t.Spans)}), func() {
-		player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, in.params.Values, in.values())
+		var params, state engine.Vector
+		if params, arg.own[0], failed = n.params.Vector(in.params); failed == nil {
+			state, arg.own[1], failed = n.optim.Vector(in.state)
+		}
+		if failed == nil {
+			player, failed = n.cfg.Disputant.Open(arg.ctx, t.Case(), t.Spans, params, state)
+		}
 	}, func() {
 		stop()
 		if failed == nil && arg.over {
@@ -105,6 +112,8 @@ func (a *argument) await(done func(*argument, error)) {
 // close releases what an argument was made from.
 func (n *Node) close(arg *argument) {
 	arg.cancel()
+	n.params.Recycle(arg.own[0])
+	n.optim.Recycle(arg.own[1])
 	n.release(arg.input)
 }
 

@@ -80,7 +80,7 @@ type publisher interface {
 	applied(a client.Apply, v *blobs.Version)
 
 	// putModel uploads the parameters of an epoch's end, which do not change before done.
-	putModel(round coordinator.Round, v *blobs.Version, within time.Duration, done func(error))
+	putModel(round coordinator.Round, values []float32, within time.Duration, done func(error))
 
 	// entered notes that a round has opened.
 	entered(round coordinator.Round)

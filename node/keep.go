@@ -1,18 +1,17 @@
 package node
 
 import (
+	"errors"
+
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/engine"
-	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/wire"
 )
 
-// SavedCase is what it takes to argue about a share: what the share begins from, and the commitment
-// to it.
+// SavedCase is what it takes to argue about a share, beside the blobs that it begins from.
 type SavedCase struct {
-	client.Kept
-	Params []float32
-	State  []float32 // nil for the fresh one
+	client.Kept      // the commitment names the parameters and the optimizer state
+	Fresh       bool // it begins from the fresh one
 }
 
 // keep writes down what it takes to argue about a share of this member that is checked.
@@ -42,17 +41,20 @@ func (n *Node) saveCase(k client.Kept, in input, done func()) {
 		return
 	}
 	n.saved[k.Share] = true
-	var failed error
-	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		failed = n.cases.SaveCase(SavedCase{Kept: k, Params: engine.Values(in.params.Values), State: engine.Values(in.values())})
-	}, func() {
-		if failed != nil {
-			n.note("what a dispute may need was not saved: " + failed.Error())
-		}
-		if !n.saved[k.Share] {
-			n.dropCase(k.Share) // it was over meanwhile
-		}
-		done()
+	n.disk.FileBoth(in.params, in.state, func(failed error) {
+		n.cfg.Loop.Work(0, func() {
+			if failed == nil {
+				failed = n.cases.SaveCase(SavedCase{Kept: k, Fresh: in.state == nil})
+			}
+		}, func() {
+			if failed != nil {
+				n.note("what a dispute may need was not saved: " + failed.Error())
+			}
+			if !n.saved[k.Share] {
+				n.dropCase(k.Share) // it was over meanwhile
+			}
+			done()
+		})
 	})
 }
 
@@ -82,7 +84,7 @@ func (n *Node) dropCase(s client.Share) {
 // recalledCase is a case read back.
 type recalledCase struct {
 	client.Kept
-	params, state *blobs.Version
+	input
 }
 
 // loadCases reads back the cases that were written down, off the loop. It leaves out those whose
@@ -93,15 +95,16 @@ func (n *Node) loadCases() (cases []recalledCase, err error) {
 	}
 	list, err := n.cases.LoadCases()
 	for _, c := range list {
-		if c.Commitment.Run != n.cfg.ID || len(c.Params) != n.cfg.Engine.ParamsLen() || c.State != nil && len(c.State) != n.cfg.Engine.StateLen() {
+		if c.Commitment.Run != n.cfg.ID {
 			continue
 		}
-		r := recalledCase{Kept: c.Kept, params: n.measured(n.cfg.Engine.Load(c.Params))}
-		if c.State != nil {
-			r.state = n.measured(n.cfg.Engine.Load(c.State))
+		prev := c.Commitment.Prev
+		if c.Fresh {
+			prev = wire.Hash{}
 		}
-		if r.params.Root == c.Commitment.Params && (r.state == nil || r.state.Root == c.Commitment.Prev) {
-			cases = append(cases, r)
+		in, failed := n.recallInput(c.Commitment.Params, prev, false)
+		if err = errors.Join(err, failed); failed == nil {
+			cases = append(cases, recalledCase{c.Kept, in})
 		}
 	}
 	return cases, err

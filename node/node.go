@@ -27,6 +27,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -55,9 +56,8 @@ type Store interface {
 	// those kept, with an error if there is one that cannot be trusted.
 	SaveOwn(o OwnResult, keep coordinator.Round) error
 	LoadOwn() ([]OwnResult, error)
-	// SaveBegun keeps the optimizer state from which this member's result of a round begins, for
-	// LoadOwn.
-	SaveBegun(round, keep coordinator.Round, state []float32) error
+	// Files keep what the others name by its root.
+	blobs.Files
 }
 
 // CaseStore is a [Store] that keeps what it takes to argue about shares under check as well, so
@@ -70,15 +70,15 @@ type CaseStore interface {
 	LoadCases() ([]SavedCase, error)
 }
 
-// Saved is what a [Store] keeps: parameters at the start of a round and the private optimizer state
-// that goes with them.
+// Saved is what a [Store] keeps, beside the blobs that it names: parameters at the start of a round
+// and the private optimizer state that goes with them.
 type Saved struct {
 	Run       wire.Hash
 	Epoch     coordinator.Epoch
 	Round     coordinator.Round
 	Step      coordinator.Step
-	Params    []float32
-	Optimizer []float32
+	Params    wire.Hash
+	Optimizer wire.Hash
 }
 
 // Checkpoint is handed to [Config.Checkpoint] at an epoch's end.
@@ -125,9 +125,10 @@ type Config struct {
 	// begin it. Resume returns this member's, nil if it is not here; it is itself nil in a run that
 	// resumes none. It is called off the loop if the store is empty. A run of buckets does not
 	// consult States, since optimizer states are not judged there.
-	States map[key.Public]wire.Hash
-	Resume func() []float32
-	Store  Store
+	States   map[key.Public]wire.Hash
+	Resume   func() []float32
+	Store    Store
+	FileFrom int // 0: blobs.FileFrom
 	// Checkpoint writes an epoch's checkpoint and returns its manifest's hash. It is called off the
 	// loop.
 	Checkpoint func(Checkpoint) (wire.Hash, error)
@@ -218,10 +219,11 @@ type Node struct {
 	instance    instance
 	unfit       unfit
 	lack        lack
-	was         bool // a member since this node began
-	failed      bool // Config.Failed was called
-	params      params
-	optim       optimizer
+	was         bool                  // a member since this node began
+	failed      bool                  // Config.Failed was called
+	params      blobs.Versions        // the current ones, and those that peers may still ask for
+	optim       blobs.Versions        // optimizer states: this member's, and of those that it checks
+	disk        *blobs.Disk           // nil without a store
 	held        map[wire.Hash]bool    // blobs the machine holds on to
 	kept        []SavedSet            // sets read back that the machine has not had applied
 	saved       map[client.Share]bool // cases that are written down
@@ -264,8 +266,12 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.checking, n.arguments = map[client.Share]context.CancelFunc{}, map[client.Share]*argument{}
 	n.blobs = blobs.New()
 	n.commitments = gossip.NewCommitments()
-	n.params.Versions = blobs.NewVersions(n.blobs, cfg.Engine, cfg.Engine.ParamsLen())
-	n.optim.Versions = blobs.NewVersions(n.blobs, cfg.Engine, cfg.Engine.StateLen())
+	if cfg.Store != nil {
+		n.disk = blobs.NewDisk(cfg.Store, cfg.Loop, cfg.Cost(Job{Kind: "save"}), cmp.Or(cfg.FileFrom, blobs.FileFrom), n.prune, n.note)
+	}
+	buffers := blobs.NewBuffers()
+	n.params = blobs.NewVersions(n.blobs, n.disk, cfg.Engine, buffers, cfg.Engine.ParamsLen())
+	n.optim = blobs.NewVersions(n.blobs, n.disk, cfg.Engine, buffers, cfg.Engine.StateLen())
 	machine := client.Config{Self: n.self, PayloadMax: uint32(cfg.Engine.PayloadMax()), States: cfg.States, Speed: cfg.Speed, Common: cfg.Common}
 	if f, ok := cfg.Engine.Follower(); ok && cfg.Follow {
 		n.follower = f

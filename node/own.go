@@ -7,7 +7,6 @@ import (
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -23,9 +22,8 @@ import (
 // OwnResult is a commitment of this member and the update that it commits to.
 type OwnResult struct {
 	Round  coordinator.Round
-	Signed []byte    // the signed commitment
-	Update []byte    // nil if only the commitment was kept
-	Begun  []float32 // the optimizer state that it began from; nil if none was kept
+	Signed []byte // the signed commitment, which names the optimizer state that it began from
+	Update []byte // nil if only the commitment was kept
 }
 
 // ownKept is the number of own results that are kept. Between peers, those whose fate is still open
@@ -47,23 +45,12 @@ func (n *Node) ownUpdate(c dispute.Commitment) []byte {
 	return update
 }
 
-// saveBegun keeps the optimizer state from which this member's training of a round begins, nil for
-// the fresh one, if others may check the result.
-func (n *Node) saveBegun(round coordinator.Round, v *blobs.Version) {
-	if n.cfg.Store == nil || n.stateless() || v == nil || n.state.Config().VerificationPercent == 0 || n.roster.Present() <= 1 {
-		return
+// saveBegun keeps the optimizer state from which this member's training begins, nil for the fresh
+// one, if others may check the result.
+func (n *Node) saveBegun(v *blobs.Version) {
+	if n.cfg.Store != nil && !n.stateless() && v != nil && n.state.Config().VerificationPercent > 0 && n.roster.Present() > 1 {
+		n.disk.File(v, func(error) {})
 	}
-	v.Uses++
-	keep := n.ownKept()
-	var failed error
-	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		failed = n.cfg.Store.SaveBegun(round, keep, engine.Values(v.Values))
-	}, func() {
-		v.Uses--
-		if failed != nil {
-			n.note("what a check of this round's result needs after a crash was not saved: " + failed.Error())
-		}
-	})
 }
 
 // ownResult is a result of this member that was read back. update and begun are nil if they are not
@@ -86,10 +73,8 @@ func (n *Node) loadOwn() (list []ownResult, doubt bool, err error) {
 			doubt = true
 		case signed.Commitment.Run == n.cfg.ID:
 			r := ownResult{Signed: signed, update: o.Update}
-			if len(o.Begun) == n.cfg.Engine.StateLen() {
-				if v := n.measured(n.cfg.Engine.Load(o.Begun)); v.Root == signed.Commitment.Prev {
-					r.begun = v
-				}
+			if !n.stateless() {
+				r.begun, _ = n.optim.Recall(n.cfg.Store, signed.Commitment.Prev, false)
 			}
 			if o.Update != nil { // beside the key there is what was signed, no more
 				if root, _ := n.promise(o.Update); root != signed.Commitment.Payload {

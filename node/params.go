@@ -3,29 +3,19 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
-	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
-	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/wire"
 )
 
-// params are the parameters held: the current ones, those of the rounds that peers may still ask
-// for, and the last agreed ones, which healing peers ask for.
-type params struct {
-	blobs.Versions
-	current *blobs.Version
-}
-
 // setCurrent makes v the current parameters and drops versions no longer needed.
 func (n *Node) setCurrent(v *blobs.Version) {
-	n.params.current, n.lack = n.params.Keep(v), lack{}
+	n.params.Current, n.lack = n.params.Keep(v), lack{}
 	n.prune()
 }
 
@@ -35,15 +25,16 @@ func (n *Node) setCurrent(v *blobs.Version) {
 // continue from, and what the machine retains (client.Retain): the parameters and this member's
 // states of the last Overlap+2 rounds, whose checks are not drawn yet, and those of the checks and
 // disputes this member is in. Each blob is of the size of the model. There are at most
-// 2*(Overlap+3) of them, two more for each check or dispute, usually none or one at a time, and a
-// buffer of each kind for what comes next. Without verification there are three sets of parameters
-// and one state.
+// 2*(Overlap+3) of them, and two more for each check or dispute, usually none or one at a time.
+//
+// Large ones (blobs.FileFrom) are in files, as soon as these are written. Memory then has the
+// current parameters, the state to continue from, the gradient, a buffer for what a job makes, and
+// another for what it reads from a file: five blobs.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
-	n.params.Prune(func(age int, v *blobs.Version) bool {
-		return v == n.params.current || age <= 1 || v.Root == agreed || n.held[v.Root]
-	})
-	n.optim.Prune(func(_ int, v *blobs.Version) bool { return v == n.optim.last || n.held[v.Root] })
+	n.params.Prune(func(age int, v *blobs.Version) bool { return age <= 1 || v.Root == agreed || n.held[v.Root] })
+	n.optim.Prune(func(_ int, v *blobs.Version) bool { return n.held[v.Root] })
+	n.disk.Sweep(func(root wire.Hash) bool { return n.params.Find(root) != nil || n.optim.Find(root) != nil })
 }
 
 // retain replaces what the machine has the node retain.
@@ -58,13 +49,6 @@ func (n *Node) retain(a client.Retain) {
 	n.prune()
 }
 
-// measured returns the version of values, which must not change any more. It may be called off the
-// loop.
-func (n *Node) measured(values engine.Vector) *blobs.Version {
-	leaves := n.cfg.Engine.Leaves(values)
-	return &blobs.Version{Root: merkle.Root(leaves), Leaves: leaves, Values: values}
-}
-
 // load finds parameters to start from: the saved ones, else the run's initial ones if the run is at
 // its beginning, else none.
 func (n *Node) load() {
@@ -74,6 +58,8 @@ func (n *Node) load() {
 	loaded := client.Loaded{}
 	agreed, agreedRound := n.state.Params()
 	var v, optimizer *blobs.Version
+	var state []float32
+	var in input
 	var cases []recalledCase
 	var own []ownResult
 	var kept []SavedSet
@@ -82,37 +68,38 @@ func (n *Node) load() {
 	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "init"}),
 		Work: func(context.Context) {
 			if n.cfg.Store != nil {
-				saved, found, failed = n.cfg.Store.Load()
+				if saved, found, failed = n.cfg.Store.Load(); found {
+					in, failed = n.recallInput(saved.Params, saved.Optimizer, true)
+					v, optimizer, found = in.params, in.state, failed == nil && saved.Run == n.cfg.ID
+				}
 				cases, lost = n.loadCases()
 				var unread error
 				own, loaded.InDoubt, unread = n.loadOwn()
 				lost = errors.Join(lost, unread)
 			}
-			if found && (saved.Run != n.cfg.ID || len(saved.Params) != n.cfg.Engine.ParamsLen() || len(saved.Optimizer) != n.cfg.Engine.StateLen()) {
-				found, failed = false, fmt.Errorf("the saved state belongs to another run or model")
-			}
 			if !found {
-				saved.Optimizer, resumed = n.resume()
+				state, resumed = n.resume()
+				optimizer = n.optim.Measured(n.cfg.Engine.Load(state))
 			}
-			optimizer = n.measured(n.cfg.Engine.Load(saved.Optimizer))
 			if n.begins(optimizer.Root, fresh) {
 				loaded.State = optimizer.Root
 			}
 			switch {
 			case found:
 				var unread error
-				v, saved.Round, kept, unread = n.redo(n.measured(n.cfg.Engine.Load(saved.Params)), saved.Round, agreed)
+				v, saved.Round, kept, unread = n.redo(v, saved.Round, agreed)
 				lost = errors.Join(lost, unread)
 			case agreedRound == 0:
 				if first := n.cfg.Initial(); first != nil {
-					v = n.measured(n.cfg.Engine.Load(first))
+					v = n.params.Measured(n.cfg.Engine.Load(first))
 				}
 			}
 		},
 		Done: func(bool) {
 			n.noteFaults(resumed, failed, lost)
+			n.disk.Pin(saved.Params, saved.Optimizer)
 			loaded.Cases = n.takeBack(cases)
-			n.optim.last = n.optim.Keep(optimizer)
+			n.optim.Current = n.optim.Keep(optimizer)
 			loaded.Committed = n.takeBackOwn(own, optimizer.Root)
 			if n.doubtful(last(loaded.Committed).Commitment) {
 				loaded.InDoubt = true
@@ -130,6 +117,14 @@ func (n *Node) load() {
 			loaded.Sets = n.keepSets(kept)
 			n.step(loaded)
 		}})
+}
+
+// recallInput reads parameters and, if its root is not zero, a state from files, off the loop.
+func (n *Node) recallInput(params, state wire.Hash, inMemory bool) (in input, err error) {
+	if in.params, err = n.params.Recall(n.cfg.Store, params, inMemory); err == nil && !state.IsZero() {
+		in.state, err = n.optim.Recall(n.cfg.Store, state, inMemory)
+	}
+	return in, err
 }
 
 // tellLoaded tells which parameters the node starts from: those of its state directory, or the
@@ -172,9 +167,12 @@ const initialParameters = "the run's initial parameters"
 // heal gets the agreed parameters: from an older version of our own, from Config.Initial, from a
 // checkpoint, or from peers.
 func (n *Node) heal(a client.Heal) {
-	if v := n.params.Find(a.Params); v != nil {
+	if v := n.params.Find(a.Params); v != nil && v.Values != nil {
 		n.setCurrent(v)
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true}) })
+		return
+	} else if v != nil && !n.recalled[a.Params] {
+		n.recall(a, "the state directory", func() []float32 { return n.params.Filed(a.Params) })
 		return
 	}
 	if a.Params == n.state.Config().ModelHash && !n.notInitial {
@@ -182,7 +180,7 @@ func (n *Node) heal(a client.Heal) {
 		return
 	}
 	if n.cfg.Recall != nil && !n.recalled[a.Params] {
-		n.recall(a)
+		n.recall(a, "a checkpoint on this machine", func() []float32 { return n.cfg.Recall(a.Params) })
 		return
 	}
 	if !n.connections.known {
@@ -190,7 +188,7 @@ func (n *Node) heal(a client.Heal) {
 		n.cfg.Loop.Post(func() { n.step(client.Healed{Round: a.Round, Params: a.Params}) })
 		return
 	}
-	have := n.params.current
+	have := n.params.Current
 	if have != nil {
 		have.Uses++
 	}
@@ -210,19 +208,19 @@ func (n *Node) heal(a client.Heal) {
 	})
 }
 
-// recall looks for the parameters among the checkpoints on this machine, once for each hash.
-func (n *Node) recall(a client.Heal) {
+// recall looks for the parameters on this machine, once for each hash.
+func (n *Node) recall(a client.Heal, source string, from func() []float32) {
 	if n.recalled == nil {
 		n.recalled = map[wire.Hash]bool{}
 	}
 	n.recalled[a.Params] = true
 	var found []float32
-	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "init"}), func() { found = n.cfg.Recall(a.Params) }, func() {
+	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "init"}), func() { found = from() }, func() {
 		if len(found) != n.cfg.Engine.ParamsLen() {
 			n.step(client.Healed{Round: a.Round, Params: a.Params})
 			return
 		}
-		n.adopt(a, fetched{make: func() []float32 { return found }, source: "a checkpoint on this machine"})
+		n.adopt(a, fetched{make: func() []float32 { return found }, source: source})
 	})
 }
 
@@ -233,7 +231,7 @@ func (n *Node) adopt(a client.Heal, model fetched) {
 	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "hash"}),
 		Work: func(context.Context) {
 			if values := model.make(); len(values) == n.cfg.Engine.ParamsLen() {
-				v = n.measured(n.cfg.Engine.Load(values))
+				v = n.params.Measured(n.cfg.Engine.Load(values))
 			}
 		},
 		Done: func(bool) {

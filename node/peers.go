@@ -226,7 +226,7 @@ func (p *peers) close() error { return p.network.Close() }
 // handler returns what answers peers. A frozen model is served too: who joins needs it.
 func (n *Node) handler() *handler {
 	if base := n.cfg.Engine.Base(); base != nil {
-		v := n.measured(n.cfg.Engine.Load(base))
+		v := n.params.Measured(n.cfg.Engine.Load(base))
 		n.blobs.PutVersion(v)
 	}
 	return &handler{node: n, Store: n.blobs, Commitments: n.commitments}

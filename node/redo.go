@@ -89,7 +89,8 @@ func (n *Node) redo(v *blobs.Version, round coordinator.Round, agreed wire.Hash)
 			return v, round, nil, err
 		}
 	}
-	if made := n.measured(values); made.Root == agreed {
+	if made := n.params.Measured(values); made.Root == agreed {
+		n.params.Recycle(v.Values)
 		return made, way[there-1].To, way[there:], err
 	}
 	return v, round, nil, err

@@ -22,7 +22,7 @@ func (n *Node) resume() (state []float32, text string) {
 		text = "the run resumes another, and an optimizer state of this member's from there would lie beside the checkpoint or in the state directory, " +
 			"but it is not here; beginning afresh"
 	case len(state) != n.cfg.Engine.StateLen():
-	case n.slicer != nil || n.measured(n.cfg.Engine.Load(state)).Root == want:
+	case n.slicer != nil || n.params.Measured(n.cfg.Engine.Load(state)).Root == want:
 		return state, "the optimizer goes on from the checkpoint's state"
 	default:
 		text = "the optimizer state beside the checkpoint is not the one that the run's specification names; beginning afresh"
@@ -38,12 +38,14 @@ func (n *Node) begins(root, fresh wire.Hash) bool {
 
 // settled returns the optimizer state with which this member continues from a checkpoint, nil if it
 // is the fresh one. It runs off the loop.
-func (n *Node) settled(own *blobs.Version, a client.Save) []float32 {
+func (n *Node) settled(own *blobs.Version, a client.Save) ([]float32, error) {
 	if own == nil || n.slicer == nil || a.Settle.IsZero() {
-		return own.Floats()
+		return n.optim.Floats(own)
 	}
-	values := n.cfg.Engine.NewVector(own.Values.Len())
-	n.cfg.Engine.Copy(values, own.Values)
+	values := n.cfg.Engine.NewVector(n.optim.Len())
+	if err := n.optim.Fill(values, own); err != nil {
+		return nil, err
+	}
 	n.slicer.Settle(values, a.Settle)
-	return engine.Values(values)
+	return engine.Values(values), nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/key"
-	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/queue"
 	"github.com/entrain-network/entrain/p2p"
@@ -36,14 +35,6 @@ func (n *Node) stateless() bool {
 // input is what a share begins from.
 type input struct {
 	params, state *blobs.Version // state is nil for the fresh one
-}
-
-// values returns the optimizer state's values, nil for the fresh one.
-func (in input) values() engine.Vector {
-	if in.state == nil {
-		return nil
-	}
-	return in.state.Values
 }
 
 // use keeps both versions from being dropped until release.
@@ -75,13 +66,13 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 		done(in, nil)
 	}
 	c := t.Commitment
-	n.obtain(ctx, &n.params.Versions, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *blobs.Version, err error) {
+	n.obtain(ctx, &n.params, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *blobs.Version, err error) {
 		if in.params = v; err != nil || n.stateless() || c.Prev == n.state.Config().StateHash {
 			finish(err)
 			return
 		}
 		v.Uses++ // while the state is fetched
-		n.obtain(ctx, &n.optim.Versions, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *blobs.Version, err error) {
+		n.obtain(ctx, &n.optim, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *blobs.Version, err error) {
 			v.Uses--
 			in.state = s
 			finish(err)
@@ -119,11 +110,10 @@ func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root 
 			n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
 			return
 		}
-		v := &blobs.Version{Root: root, Values: h.Buffer()}
-		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() {
-			n.cfg.Engine.SetBytes(v.Values, data)
-			v.Leaves = merkle.BlobLeaves(data)
-		}, func() { done(h.Keep(v), nil) })
+		var v *blobs.Version
+		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() { v = h.Take(root, data) }, func() {
+			h.Settle(v, func(v *blobs.Version) { done(v, nil) })
+		})
 	})
 }
 
@@ -166,12 +156,12 @@ func (n *Node) cancelVerify(s client.Share) {
 // recompute computes a share on the engine, and a second time if it differs from what was committed
 // to.
 func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
-	var next engine.Vector
 	compute := n.gradient
 	if !n.stateless() {
-		next = n.optim.Buffer()
 		compute = func(job context.Context, a client.Verify, in input) share {
-			return n.compute(job, in.params.Values, in.values(), next, a.Spans, a.Step, wire.Hash{})
+			s := n.compute(job, in, a.Spans, a.Step, wire.Hash{})
+			n.optim.Forget(s.state)
+			return s
 		}
 	}
 	var first, second share
@@ -184,9 +174,6 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 			}
 		},
 		Done: func(cancelled bool) {
-			if next != nil {
-				n.optim.Recycle(next)
-			}
 			failed := errors.Join(trouble(first.failed), trouble(second.failed))
 			switch {
 			case ctx.Err() != nil:
@@ -212,8 +199,13 @@ func (n *Node) recompute(ctx context.Context, a client.Verify, in input) {
 
 // gradient computes a share up to its gradient. It runs off the loop.
 func (n *Node) gradient(ctx context.Context, a client.Verify, in input) (s share) {
-	g, err := n.cfg.Engine.Gradient(ctx, in.params.Values, a.Spans)
-	s.Gradient, s.failed = g.Root, err
+	params, own, err := n.params.Vector(in.params)
+	defer n.params.Recycle(own)
+	if s.failed = err; err == nil {
+		var g engine.Gradient
+		g, s.failed = n.cfg.Engine.Gradient(ctx, params, a.Spans)
+		s.Gradient = g.Root
+	}
 	return s
 }
 

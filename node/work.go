@@ -20,14 +20,6 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// optimizer is the states of codecs (momentum residuals): the member's own, before and after each
-// step, and those that others committed to while they are being checked.
-type optimizer struct {
-	blobs.Versions
-	// after this member's step made last, or as it was saved, or the fresh one; nil before loading
-	last *blobs.Version
-}
-
 // share is a computed share.
 type share struct {
 	engine.Result
@@ -43,20 +35,28 @@ func (s share) stateRoot() wire.Hash {
 	return s.state.Root
 }
 
-// compute computes a share from a state, the fresh one if from is nil, in memory for the next one.
-// It runs off the loop.
+// compute computes a share, with the next state in memory of its own. It runs off the loop.
 //
 // If settle is not zero, compute first takes out of the state what the slice that it draws has
 // sent.
-func (n *Node) compute(ctx context.Context, params, from, next engine.Vector, spans []batch.Span, step coordinator.Step, settle wire.Hash) share {
-	n.cfg.Engine.Copy(next, from)
-	if n.slicer != nil && from != nil && !settle.IsZero() {
-		n.slicer.Settle(next, settle)
+func (n *Node) compute(ctx context.Context, in input, spans []batch.Span, step coordinator.Step, settle wire.Hash) (s share) {
+	params, own, failed := n.params.Vector(in.params)
+	defer n.params.Recycle(own)
+	next := n.optim.Buffer()
+	if failed == nil {
+		failed = n.optim.Fill(next, in.state)
 	}
-	var s share
-	if s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, uint32(step)); s.failed == nil {
-		s.state = n.measured(next)
+	if s.failed = failed; failed == nil {
+		if n.slicer != nil && in.state != nil && !settle.IsZero() {
+			n.slicer.Settle(next, settle)
+		}
+		s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, uint32(step))
 	}
+	if s.failed != nil {
+		n.optim.Recycle(next)
+		return s
+	}
+	s.state = n.optim.Measured(next)
 	return s
 }
 
@@ -76,27 +76,25 @@ func (n *Node) train(a client.Train) {
 		n.cfg.Loop.Post(func() { n.step(client.Trained{Round: a.Round, Failed: "the round's parameters are not at hand"}) })
 		return
 	}
-	v.Uses++
-	var from engine.Vector
 	root := n.state.Config().StateHash
 	prev := n.optim.Find(a.Prev)
 	if prev == nil && n.slicer != nil && a.Prev != root {
 		// as it was saved before a crash: what it has not sent yet is worth more than nothing
-		prev = n.optim.last
+		prev = n.optim.Current
 	}
 	if prev != nil {
-		prev.Uses++
-		root, from = prev.Root, prev.Values
+		root = prev.Root
 	}
-	n.saveBegun(a.Round, prev)
-	next := n.optim.Buffer()
+	in := input{v, prev}
+	in.use()
+	n.saveBegun(prev)
 	var made share
 	var payload wire.Hash
 	var size uint32
 	start := n.cfg.Loop.Now()
 	n.engine.Add(&queue.Task{Of: training(a.Round), Cost: n.cfg.Cost(Job{Kind: "train", Sequences: batch.Total(a.Spans)}),
 		Work: func(ctx context.Context) {
-			if made = n.compute(ctx, v.Values, from, next, a.Spans, a.Step, a.Settle); made.failed == nil {
+			if made = n.compute(ctx, in, a.Spans, a.Step, a.Settle); made.failed == nil {
 				payload, size = n.promise(made.Payload)
 			}
 		},
@@ -104,27 +102,21 @@ func (n *Node) train(a client.Train) {
 			// The commitment names what the share began from, and the machine has it retained with
 			// the commitment. Until then it is in use: otherwise any prune in between would drop
 			// it, and this member could not serve its own result.
-			defer func() {
-				v.Uses--
-				if prev != nil {
-					prev.Uses--
-				}
-				n.prune()
-			}()
+			defer n.release(in)
 			if cancelled || made.failed != nil {
-				n.optim.Recycle(next)
+				n.optim.Forget(made.state)
 				if made.failed != nil && !errors.Is(made.failed, context.Canceled) {
 					n.unable(a.Round, made.failed.Error())
 					n.step(client.Trained{Round: a.Round, Failed: made.failed.Error()})
 				}
 				return
 			}
-			n.optim.last = n.optim.Keep(made.state)
+			n.optim.Current = n.optim.Keep(made.state)
 			n.put(a.Round, made.Payload)
 			n.observe(event.Trained{Epoch: a.Epoch, Round: a.Round, Step: a.Step, Loss: made.Loss, Tokens: made.Tokens,
 				LR: made.LR, GradNorm: made.GradNorm, Seconds: n.cfg.Loop.Now().Sub(start).Seconds(), Bytes: uint64(size)})
 			n.step(client.Trained{Round: a.Round, Payload: payload, PayloadBytes: size,
-				Prev: root, State: n.optim.last.Root, Gradient: made.Gradient, Loss: gossip.Milli(made.Loss)})
+				Prev: root, State: n.optim.Current.Root, Gradient: made.Gradient, Loss: gossip.Milli(made.Loss)})
 		}})
 }
 
@@ -265,7 +257,7 @@ func (n *Node) payloads(roots []wire.Hash, seed wire.Hash) (list [][]byte, ok bo
 
 // apply makes the next round's parameters.
 func (n *Node) apply(a client.Apply) {
-	from := n.params.current
+	from := n.params.Current
 	roots := a.Payloads
 	if !a.Update.IsZero() {
 		roots = []wire.Hash{a.Update}
@@ -281,7 +273,7 @@ func (n *Node) apply(a client.Apply) {
 		return
 	}
 	from.Uses++
-	v := &blobs.Version{Values: n.params.Buffer()}
+	v := &blobs.Version{}
 	results := len(a.Payloads)
 	if r, ok := n.state.At(a.Of); ok && !a.Update.IsZero() {
 		results = int(r.AcceptedCount())
@@ -290,6 +282,7 @@ func (n *Node) apply(a client.Apply) {
 	var failed error
 	n.engine.Add(&queue.Task{Cost: n.cfg.Cost(Job{Kind: "apply"}),
 		Work: func(context.Context) {
+			v.Values = n.params.Buffer()
 			n.cfg.Engine.Copy(v.Values, from.Values)
 			if a.Serve {
 				var update []byte
@@ -346,7 +339,7 @@ func (n *Node) evaluate(step coordinator.Step) {
 	if n.cfg.EvalRounds == 0 || uint32(step)%n.cfg.EvalRounds != 0 {
 		return
 	}
-	v := n.params.current
+	v := n.params.Current
 	v.Uses++
 	var loss float32
 	var failed error
@@ -370,7 +363,7 @@ func (n *Node) inspect(step coordinator.Step) {
 	if n.cfg.Inspect == nil || n.cfg.InspectRounds == 0 || uint32(step)%n.cfg.InspectRounds != 0 {
 		return
 	}
-	v := n.params.current
+	v := n.params.Current
 	v.Uses++
 	var seen []event.Event
 	n.engine.Add(&queue.Task{Later: true, Cost: n.cfg.Cost(Job{Kind: "inspect"}),
@@ -389,7 +382,6 @@ func (n *Node) checkpoint(a client.Save) {
 	if n.cfg.Checkpoint == nil || v == nil || !a.Elected && !n.cfg.CheckpointAlways {
 		return
 	}
-	v.Uses++
 	step := n.state.Step()
 	c := Checkpoint{Epoch: a.Epoch, Round: a.Round, Step: step, Hash: a.Params,
 		Known: a.Known, Sequence: n.state.DataIndex(), Endings: a.Endings}
@@ -397,19 +389,18 @@ func (n *Node) checkpoint(a client.Save) {
 	if a.Own != n.state.Config().StateHash {
 		own = n.optim.Find(a.Own)
 	}
-	if own != nil {
-		own.Uses++
-	}
+	in := input{v, own}
+	in.use()
 	var manifest wire.Hash
 	var failed error
 	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		c.Params, c.Own = engine.Values(v.Values), n.settled(own, a)
-		manifest, failed = n.cfg.Checkpoint(c)
-	}, func() {
-		v.Uses--
-		if own != nil {
-			own.Uses--
+		var unread error
+		c.Params, failed = n.params.Floats(v)
+		if c.Own, unread = n.settled(own, a); failed == nil && unread == nil {
+			manifest, failed = n.cfg.Checkpoint(c)
 		}
+		failed = errors.Join(failed, unread)
+	}, func() {
 		if failed != nil {
 			n.note("checkpoint: " + failed.Error())
 		} else {
@@ -417,12 +408,14 @@ func (n *Node) checkpoint(a client.Save) {
 		}
 		x, uploads := n.exchange.(publisher)
 		if !a.Elected || failed != nil || !uploads {
+			n.release(in)
 			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: failed == nil})
 			return
 		}
 		// The run relies on this member for newcomers as well, who get the model from its bucket.
 		within := time.Duration(n.state.Config().CooldownMs) * time.Millisecond
-		x.putModel(a.Round, v, within, func(err error) {
+		x.putModel(a.Round, c.Params, within, func(err error) {
+			n.release(in)
 			n.step(client.Saved{Epoch: a.Epoch, Manifest: manifest, OK: err == nil})
 		})
 	})
@@ -450,7 +443,7 @@ func (n *Node) saveSometimes() {
 func (n *Node) saveNow(done func()) {
 	round, root, ok := n.machine.Round()
 	v := n.params.Find(root)
-	if n.cfg.Store == nil || !ok || v == nil || n.optim.last == nil {
+	if n.cfg.Store == nil || !ok || v == nil || n.optim.Current == nil {
 		done()
 		return
 	}
@@ -464,33 +457,38 @@ func (n *Node) saveNow(done func()) {
 		round, v = at, n.params.Find(agreed)
 	}
 	n.save.running, n.save.at, n.save.sets = true, n.cfg.Loop.Now(), 0
-	v.Uses++
-	last := n.optim.last
-	last.Uses++
-	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step()}
-	var failed error
-	n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "save"}), func() {
-		s.Params, s.Optimizer = engine.Values(v.Values), engine.Values(last.Values)
-		failed = n.cfg.Store.Save(s)
-		if sets, ok := n.cfg.Store.(SetStore); ok && failed == nil {
-			failed = sets.DropSets(s.Round)
-		}
-	}, func() {
-		v.Uses--
-		last.Uses--
-		n.save.running = false
-		if failed != nil {
-			n.note("state file: " + failed.Error())
-		}
-		done()
-		again := n.save.again
-		n.save.again = nil
-		if len(again) > 0 {
-			n.saveNow(func() {
-				for _, f := range again {
-					f()
-				}
-			})
-		}
+	in := input{v, n.optim.Current}
+	in.use()
+	s := Saved{Run: n.cfg.ID, Epoch: n.state.Epoch(), Round: round, Step: n.state.Step(), Params: v.Root, Optimizer: in.state.Root}
+	n.disk.FileBoth(v, in.state, func(failed error) {
+		n.cfg.Loop.Work(0, func() {
+			if failed == nil {
+				failed = n.cfg.Store.Save(s)
+			}
+			if sets, ok := n.cfg.Store.(SetStore); ok && failed == nil {
+				failed = sets.DropSets(s.Round)
+			}
+		}, func() { n.wrote(s, in, failed, done) })
 	})
+}
+
+// wrote ends a save.
+func (n *Node) wrote(s Saved, in input, failed error, done func()) {
+	if failed == nil {
+		n.disk.Pin(s.Params, s.Optimizer)
+	} else {
+		n.note("state file: " + failed.Error())
+	}
+	n.save.running = false
+	n.release(in)
+	done()
+	again := n.save.again
+	n.save.again = nil
+	if len(again) > 0 {
+		n.saveNow(func() {
+			for _, f := range again {
+				f()
+			}
+		})
+	}
 }

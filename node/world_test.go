@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,7 +114,8 @@ type testNode struct {
 type memStore struct {
 	saved      Saved
 	own        []OwnResult
-	begun      map[coordinator.Round][]float32
+	mu         sync.Mutex // guards blobs, which peers read too
+	blobs      map[wire.Hash][]byte
 	checkpoint []float32
 	of         wire.Hash // the checkpoint's hash
 	ok         bool
@@ -128,7 +131,6 @@ func (m *memStore) Save(s Saved) error {
 	if m.full != nil {
 		return m.full
 	}
-	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
 	m.saved, m.ok, m.saves = s, true, m.saves+1
 	return nil
 }
@@ -142,26 +144,42 @@ func (m *memStore) SaveOwn(o OwnResult, keep coordinator.Round) error {
 	return m.full
 }
 
-func (m *memStore) SaveBegun(round, keep coordinator.Round, state []float32) error {
-	if m.begun == nil {
-		m.begun = map[coordinator.Round][]float32{}
+func (m *memStore) SaveBlob(root wire.Hash, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.full == nil {
+		if m.blobs == nil {
+			m.blobs = map[wire.Hash][]byte{}
+		}
+		m.blobs[root] = bytes.Clone(data)
 	}
-	m.begun[round] = slices.Clone(state)
-	delete(m.begun, round-keep)
 	return m.full
 }
 
+func (m *memStore) ReadBlob(root wire.Hash, from int64, dst []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := bytes.NewReader(m.blobs[root]).ReadAt(dst, from)
+	return err
+}
+
+func (m *memStore) DropBlob(root wire.Hash) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.blobs, root)
+	return nil
+}
+
+func (m *memStore) Blobs() ([]wire.Hash, error) {
+	return slices.SortedFunc(maps.Keys(m.blobs), wire.Hash.Compare), nil
+}
+
 func (m *memStore) LoadOwn() ([]OwnResult, error) {
-	list := slices.Clone(m.own)
-	for i := range list {
-		list[i].Begun = m.begun[list[i].Round]
-	}
-	return list, m.damaged
+	return slices.Clone(m.own), m.damaged
 }
 
 func (m *memStore) SaveCase(c SavedCase) error {
 	if m.full == nil {
-		c.Params, c.State = slices.Clone(c.Params), slices.Clone(c.State)
 		m.cases = append(m.cases, c)
 	}
 	return m.full
@@ -278,6 +296,7 @@ func (w *world) start(i int, adjust ...func(*Config)) *testNode {
 		Observe:   func(ev event.Event) { h.events = append(h.events, ev) },
 		Cost:      func(Job) time.Duration { return 100 * time.Millisecond },
 		Disputant: toyDisputant{toy: w.toy},
+		FileFrom:  i % 2, // every second node has versions in files
 		Expelled:  func(err *ExpelledError) { h.expelled = err },
 	}
 	for _, f := range adjust {

@@ -107,11 +107,15 @@ func (c *checkpoints) last(store node.Store, params string) (string, error) {
 	if err != nil || !ok {
 		return "", err
 	}
-	hash := merkle.BlobRoot(tensor.Bytes(s.Params))
-	if hash.String() != params {
+	if s.Params.String() != params {
 		return "", nil // saved before the end; others have the model
 	}
-	path, _, err := c.write(node.Checkpoint{Epoch: s.Epoch, Round: s.Round, Step: s.Step, Hash: hash, Params: s.Params})
+	values := make([]float32, c.trainer.Engine.ParamsLen())
+	err = tensor.Fill(values, func(b []byte) error { return store.ReadBlob(s.Params, 0, b) })
+	if err != nil || merkle.BlobRoot(tensor.Bytes(values)) != s.Params {
+		return "", err
+	}
+	path, _, err := c.write(node.Checkpoint{Epoch: s.Epoch, Round: s.Round, Step: s.Step, Hash: s.Params, Params: values})
 	if err != nil {
 		return "", fmt.Errorf("checkpoint: %w", err)
 	}

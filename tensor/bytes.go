@@ -37,6 +37,20 @@ func SetBytes(dst []float32, b []byte) {
 	decode(dst, b)
 }
 
+// Fill sets dst to the floats whose canonical bytes read fills its argument with. After an error
+// the elements of dst are arbitrary.
+func Fill(dst []float32, read func([]byte) error) error {
+	if littleEndian() {
+		return read(Bytes(dst))
+	}
+	b := make([]byte, 4*len(dst))
+	if err := read(b); err != nil {
+		return err
+	}
+	decode(dst, b)
+	return nil
+}
+
 // littleEndian is decided when the program is compiled: the compiler folds the load.
 func littleEndian() bool {
 	return binary.NativeEndian.Uint16([]byte{1, 0}) == 1

@@ -72,6 +72,7 @@ type printed struct {
 	Phase   string  `json:"phase"`
 	Bytes   uint64  `json:"bytes"`
 	Update  bool    `json:"update"`
+	Status  string  `json:"status"`
 }
 
 // taking is a member that takes part to the end.

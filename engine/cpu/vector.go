@@ -57,11 +57,11 @@ func (e *Engine) Load(values []float32) engine.Vector {
 	return &vector{Floats: values, version: versions.Add(1)}
 }
 
-// SetBytes implements [engine.Engine].
-func (e *Engine) SetBytes(v engine.Vector, data []byte) {
+// Fill implements [engine.Engine].
+func (e *Engine) Fill(v engine.Vector, read func([]byte) error) error {
 	dst := vectorOf(v)
-	tensor.SetBytes(dst.Floats, data)
 	dst.changed(versions.Add(1), nil)
+	return tensor.Fill(dst.Floats, read)
 }
 
 // Copy implements [engine.Engine].

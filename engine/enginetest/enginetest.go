@@ -148,10 +148,17 @@ func testVectors(t *testing.T, e engine.Engine, r engine.Run) {
 		t.Fatalf("%d parameters, want %d", e.ParamsLen(), len(values))
 	}
 	loaded, read, zeros := e.Load(slices.Clone(values)), e.NewVector(len(values)), e.NewVector(len(values))
-	e.SetBytes(read, tensor.Bytes(values))
+	if err := e.Fill(read, func(b []byte) error { copy(b, tensor.Bytes(values)); return nil }); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("broken")
+	if err := e.Fill(zeros, func(b []byte) error { b[7] = 1; return broken }); err != broken {
+		t.Errorf("filling that failed: %v", err)
+	}
+	e.Copy(zeros, nil)
 	copied := e.NewVector(len(values))
 	e.Copy(copied, loaded)
-	for name, v := range map[string]engine.Vector{"Load": loaded, "SetBytes": read, "Copy": copied} {
+	for name, v := range map[string]engine.Vector{"Load": loaded, "Fill": read, "Copy": copied} {
 		if v.Len() != len(values) || !slices.Equal(engine.Values(v), values) || !slices.Equal(v.Host(3, 70), values[3:70]) {
 			t.Errorf("%s: other values", name)
 		}
@@ -160,7 +167,7 @@ func testVectors(t *testing.T, e engine.Engine, r engine.Run) {
 		}
 	}
 	e.Copy(copied, nil)
-	for name, v := range map[string]engine.Vector{"NewVector": zeros, "Copy of nil": copied} {
+	for name, v := range map[string]engine.Vector{"a vector cleared": zeros, "NewVector": e.NewVector(len(values)), "Copy of nil": copied} {
 		if !slices.Equal(engine.Values(v), make([]float32, len(values))) {
 			t.Errorf("%s: no zeros", name)
 		}

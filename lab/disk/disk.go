@@ -2,6 +2,7 @@
 package disk
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/wire"
 )
 
 // Disk is a [node.CaseStore] in memory. Its zero value is empty.
@@ -21,7 +23,7 @@ type Disk struct {
 	saved node.Saved
 	ok    bool
 	own   []node.OwnResult
-	begun map[coordinator.Round][]float32
+	blobs map[wire.Hash][]byte
 	cases []node.SavedCase
 }
 
@@ -30,7 +32,7 @@ var _ node.CaseStore = (*Disk)(nil)
 // Backup returns a copy of what is saved now.
 func (d *Disk) Backup() Disk {
 	b := *d
-	b.own, b.cases, b.begun = slices.Clone(d.own), slices.Clone(d.cases), maps.Clone(d.begun)
+	b.own, b.cases, b.blobs = slices.Clone(d.own), slices.Clone(d.cases), maps.Clone(d.blobs)
 	return b
 }
 
@@ -40,13 +42,6 @@ func (d *Disk) room() error {
 		return syscall.ENOSPC
 	}
 	return nil
-}
-
-func (d *Disk) copy(values []float32) []float32 {
-	if d.Shares {
-		return values
-	}
-	return slices.Clone(values)
 }
 
 // SaveOwn implements node.Store.
@@ -59,26 +54,41 @@ func (d *Disk) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
 	return nil
 }
 
-// SaveBegun implements node.Store.
-func (d *Disk) SaveBegun(round, keep coordinator.Round, state []float32) error {
+// SaveBlob implements blobs.Files.
+func (d *Disk) SaveBlob(root wire.Hash, data []byte) error {
 	if err := d.room(); err != nil {
 		return err
 	}
-	if d.begun == nil {
-		d.begun = map[coordinator.Round][]float32{}
+	if d.blobs == nil {
+		d.blobs = map[wire.Hash][]byte{}
 	}
-	d.begun[round] = d.copy(state)
-	maps.DeleteFunc(d.begun, func(of coordinator.Round, _ []float32) bool { return of%keep == round%keep && of != round })
+	if !d.Shares {
+		data = bytes.Clone(data)
+	}
+	d.blobs[root] = data
 	return nil
+}
+
+// ReadBlob implements blobs.Files.
+func (d *Disk) ReadBlob(root wire.Hash, from int64, dst []byte) error {
+	_, err := bytes.NewReader(d.blobs[root]).ReadAt(dst, from)
+	return err
+}
+
+// DropBlob implements blobs.Files.
+func (d *Disk) DropBlob(root wire.Hash) error {
+	delete(d.blobs, root)
+	return nil
+}
+
+// Blobs implements blobs.Files.
+func (d *Disk) Blobs() ([]wire.Hash, error) {
+	return slices.SortedFunc(maps.Keys(d.blobs), wire.Hash.Compare), nil
 }
 
 // LoadOwn implements node.Store.
 func (d *Disk) LoadOwn() ([]node.OwnResult, error) {
-	list := slices.Clone(d.own)
-	for i := range list {
-		list[i].Begun = d.begun[list[i].Round]
-	}
-	return list, nil
+	return slices.Clone(d.own), nil
 }
 
 // SaveCase implements node.CaseStore.
@@ -86,7 +96,6 @@ func (d *Disk) SaveCase(c node.SavedCase) error {
 	if err := d.room(); err != nil {
 		return err
 	}
-	c.Params, c.State = d.copy(c.Params), d.copy(c.State)
 	d.cases = append(d.cases, c)
 	return nil
 }
@@ -102,9 +111,7 @@ func (d *Disk) LoadCases() ([]node.SavedCase, error) { return slices.Clone(d.cas
 
 // Load implements node.Store.
 func (d *Disk) Load() (node.Saved, bool, error) {
-	s := d.saved
-	s.Params, s.Optimizer = append([]float32(nil), s.Params...), append([]float32(nil), s.Optimizer...)
-	return s, d.ok, nil
+	return d.saved, d.ok, nil
 }
 
 // Save implements node.Store.
@@ -112,7 +119,6 @@ func (d *Disk) Save(s node.Saved) error {
 	if err := d.room(); err != nil {
 		return err
 	}
-	s.Params, s.Optimizer = d.copy(s.Params), d.copy(s.Optimizer)
 	d.saved, d.ok = s, true
 	return nil
 }

@@ -113,8 +113,10 @@ func (e sharedEngine) measure(v engine.Vector) *values { return &values{v, e.Eng
 // Load implements engine.Engine.
 func (e sharedEngine) Load(list []float32) engine.Vector { return &vector{own: e.Engine.Load(list)} }
 
-// SetBytes implements engine.Engine.
-func (e sharedEngine) SetBytes(v engine.Vector, data []byte) { e.Engine.SetBytes(e.alone(v), data) }
+// Fill implements engine.Engine.
+func (e sharedEngine) Fill(v engine.Vector, read func([]byte) error) error {
+	return e.Engine.Fill(e.alone(v), read)
+}
 
 // Copy implements engine.Engine.
 func (e sharedEngine) Copy(to, from engine.Vector) {

@@ -50,11 +50,17 @@ type Blob struct {
 type described struct {
 	leaves []wire.Hash
 	floats engine.Vector
+	// A version that only its file has is of size bytes there.
+	disk *Disk
+	size int
 	// This member's payload in a run of slices has leaves of its pieces in place of leaves, and
 	// sections is how many of its sections are kept.
 	pieces   []wire.Hash
 	sections int
 }
+
+// version reports whether the blob is floats.
+func (b Blob) version() bool { return b.floats != nil || b.disk != nil }
 
 var bare, fetched = &described{}, &described{}
 
@@ -82,8 +88,16 @@ func (s *Store) PutReveal(round coordinator.Round, name wire.Hash, body []byte) 
 }
 
 // PutVersion serves a version, whose values must not change before Drop returns.
-func (s *Store) PutVersion(v *Version) {
-	s.Put(v.Root, &Blob{described: &described{leaves: v.Leaves, floats: v.Values}})
+func (s *Store) PutVersion(v *Version) { s.putVersion(v, nil, 0) }
+
+// putVersion serves a version from its file if its values are not in memory. Once it returns, no
+// peer reads memory that the version had.
+func (s *Store) putVersion(v *Version, d *Disk, size int) {
+	b := &described{leaves: v.Leaves, floats: v.Values}
+	if v.Values == nil {
+		b.disk, b.size = d, size
+	}
+	s.Put(v.Root, &Blob{described: b})
 }
 
 // Put keeps a blob. One that was there for a later round stays as long.
@@ -102,7 +116,7 @@ func (s *Store) KeepPayload(round coordinator.Round, root wire.Hash) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.byRoot[root]
-	if !ok || b.floats != nil {
+	if !ok || b.version() {
 		return false
 	}
 	b.round = max(b.round, round)
@@ -113,7 +127,7 @@ func (s *Store) KeepPayload(round coordinator.Round, root wire.Hash) bool {
 // Payload returns a payload.
 func (s *Store) Payload(root wire.Hash) ([]byte, bool) {
 	b, ok := s.get(root)
-	if !ok || b.floats != nil {
+	if !ok || b.version() {
 		return nil, false
 	}
 	return b.bytes, true
@@ -169,7 +183,7 @@ func (s *Store) Forget(before coordinator.Round) {
 	defer s.mu.Unlock()
 	held := len(s.byRoot)
 	for root, b := range s.byRoot {
-		if b.floats == nil && b.round < before {
+		if !b.version() && b.round < before {
 			delete(s.byRoot, root)
 		}
 	}
@@ -207,13 +221,18 @@ func (s *Store) get(root wire.Hash) (Blob, bool) {
 // Chunk implements p2p.Source.
 func (s *Store) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	s.mu.RLock() // until the floats are read, which change after Drop
-	defer s.mu.RUnlock()
 	b, ok := s.byRoot[root]
-	if !ok || int(i) >= len(b.leaves) && (i > 0 || b.described != fetched) {
-		return nil, false
-	}
-	if b.floats != nil {
+	if ok = ok && (int(i) < len(b.leaves) || i == 0 && b.described == fetched); ok && b.floats != nil {
+		defer s.mu.RUnlock()
 		return chunkOf(b.floats, i), true
+	}
+	s.mu.RUnlock()
+	switch {
+	case !ok:
+		return nil, false
+	case b.disk != nil: // a disk may take its time
+		chunk := b.disk.chunk(root, b.leaves[i], i, b.size)
+		return chunk, chunk != nil
 	}
 	from := int(i) * merkle.ChunkBytes
 	to := min(from+merkle.ChunkBytes, len(b.bytes))

@@ -1,7 +1,12 @@
 package blobs
 
 import (
+	"fmt"
+	"sync"
+
 	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -11,23 +16,42 @@ import (
 type Version struct {
 	Root   wire.Hash
 	Leaves []wire.Hash
-	Values engine.Vector
-	Uses   int // jobs that read it
+	Values engine.Vector // nil if only the file has them
+	Uses   int           // jobs that read it
+	came   []byte        // what its file is written from, in place of Values
 }
 
-// Versions are those of one kind that a node holds and serves. The memory of dropped ones is
-// reused.
+// Versions are those of one kind that a node holds and serves. Its methods are for the loop, except
+// for those about memory.
 type Versions struct {
-	blobs  *Store
-	engine engine.Engine
-	size   int        // elements of a version
-	Held   []*Version // newest first
-	free   []engine.Vector
+	Current *Version   // the newest parameters, or the state to go on from: it stays in memory
+	Held    []*Version // newest first
+	blobs   *Store
+	disk    *Disk
+	engine  engine.Engine
+	size    int // elements of a version
+	buffers *Buffers
 }
 
 // NewVersions returns none of size elements, on an engine, which s serves.
-func NewVersions(s *Store, e engine.Engine, size int) Versions {
-	return Versions{blobs: s, engine: e, size: size}
+func NewVersions(s *Store, d *Disk, e engine.Engine, b *Buffers, size int) Versions {
+	b.most[size]++
+	if d.large(4 * size) {
+		b.most[size] = 1
+	}
+	return Versions{blobs: s, disk: d, engine: e, size: size, buffers: b}
+}
+
+// Buffers is memory for versions, which those of a size share. That of dropped ones is reused.
+type Buffers struct {
+	mu   sync.Mutex
+	free map[int][]engine.Vector
+	most map[int]int // free ones of a size that are kept
+}
+
+// NewBuffers returns none.
+func NewBuffers() *Buffers {
+	return &Buffers{free: map[int][]engine.Vector{}, most: map[int]int{}}
 }
 
 // Len returns the number of elements of a version.
@@ -45,64 +69,210 @@ func (s *Versions) Find(root wire.Hash) *Version {
 
 // Buffer returns memory for a version, with arbitrary contents.
 func (s *Versions) Buffer() engine.Vector {
-	if k := len(s.free); k > 0 {
-		b := s.free[k-1]
-		s.free = s.free[:k-1]
-		return b
+	s.buffers.mu.Lock()
+	defer s.buffers.mu.Unlock()
+	list := s.buffers.free[s.size]
+	if k := len(list); k > 0 {
+		s.buffers.free[s.size] = list[:k-1]
+		return list[k-1]
 	}
 	return s.engine.NewVector(s.size)
 }
 
-// Recycle takes back memory that is no longer read.
+// Recycle takes back memory that is no longer read, if it is not nil.
 func (s *Versions) Recycle(b engine.Vector) {
-	if b.Len() == s.size {
-		s.free = append(s.free, b)
+	if b == nil || b.Len() != s.size {
+		return
+	}
+	s.buffers.mu.Lock()
+	defer s.buffers.mu.Unlock()
+	if list := s.buffers.free[s.size]; len(list) < s.buffers.most[s.size] {
+		s.buffers.free[s.size] = append(list, b)
+	} else {
+		s.disk.collect(4 * s.size)
 	}
 }
 
-// Keep makes v the newest version, serves it and returns it. If a version with its root is held
-// already, keep recycles v's memory and returns that version.
-func (s *Versions) Keep(v *Version) *Version {
-	for i, o := range s.Held {
-		if o == v || o.Root == v.Root {
-			if o != v {
-				s.Recycle(v.Values)
-			}
-			copy(s.Held[1:i+1], s.Held[:i])
-			s.Held[0] = o
-			return o
-		}
+// Forget takes back the memory of a version that is not kept, if it is not nil.
+func (s *Versions) Forget(v *Version) { s.Recycle(v.vector()) }
+
+// Fill sets b to the values of v, zeros if v is nil. The version is in use meanwhile.
+func (s *Versions) Fill(b engine.Vector, v *Version) error {
+	if v == nil {
+		s.engine.Copy(b, nil)
+		return nil
 	}
-	s.Held = append([]*Version{v}, s.Held...)
-	s.blobs.PutVersion(v)
-	return v
+	if v.Values != nil {
+		s.engine.Copy(b, v.Values)
+		return nil
+	}
+	err := s.engine.Fill(b, func(data []byte) error { return s.disk.read(v.Root, data) })
+	if err == nil && merkle.Root(s.engine.Leaves(b)) != v.Root {
+		err = ErrDamaged
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", v.Root, err)
+	}
+	return nil
 }
 
-// Prune drops the versions that are neither wanted nor in use, and keeps one buffer for the next.
-func (s *Versions) Prune(wanted func(age int, v *Version) bool) {
-	kept := s.Held[:0]
-	for age, v := range s.Held {
-		if v.Uses > 0 || wanted(age, v) {
-			kept = append(kept, v)
-			continue
-		}
-		s.blobs.Drop(v.Root)
-		s.Recycle(v.Values)
+// Vector returns the values of v: its own, or in a buffer that the caller recycles as own.
+func (s *Versions) Vector(v *Version) (values, own engine.Vector, err error) {
+	if v == nil || v.Values != nil {
+		return v.vector(), nil, nil
 	}
-	clear(s.Held[len(kept):])
-	s.Held = kept
-	if len(s.free) > 1 {
-		s.free = s.free[:1:1]
+	own = s.Buffer()
+	if err := s.Fill(own, v); err != nil {
+		s.Recycle(own)
+		return nil, nil, err
 	}
+	return own, own, nil
 }
 
-// Chunk encodes chunk i.
-func (v *Version) Chunk(i uint32) []byte { return chunkOf(v.Values, i) }
-
-// Floats are the values of a version, nil if there is none.
-func (v *Version) Floats() []float32 {
+func (v *Version) vector() engine.Vector {
 	if v == nil {
 		return nil
 	}
-	return engine.Values(v.Values)
+	return v.Values
+}
+
+// Measured returns the version of values, which must not change any more.
+func (s *Versions) Measured(values engine.Vector) *Version {
+	leaves := s.engine.Leaves(values)
+	return &Version{Root: merkle.Root(leaves), Leaves: leaves, Values: values}
+}
+
+// Recall returns the version that a file has, with its values in memory if it is small or inMemory.
+func (s *Versions) Recall(f Files, root wire.Hash, inMemory bool) (*Version, error) {
+	b := s.Buffer()
+	v := &Version{Root: root}
+	err := s.engine.Fill(b, func(data []byte) error { return f.ReadBlob(root, 0, data) })
+	if err == nil {
+		if v = s.Measured(b); v.Root != root {
+			err = ErrDamaged
+		}
+	}
+	if err != nil {
+		s.Recycle(b)
+		return nil, fmt.Errorf("reading %s: %w", root, err)
+	}
+	if !inMemory && s.disk.large(4*s.size) {
+		v.Values = nil
+		s.Recycle(b)
+	}
+	return v, nil
+}
+
+// Take makes a version of bytes that came and have a root. A large one is for Settle.
+func (s *Versions) Take(root wire.Hash, data []byte) *Version {
+	v := &Version{Root: root, Leaves: merkle.BlobLeaves(data), came: data}
+	if !s.disk.large(4 * s.size) {
+		s.hold(v)
+	}
+	return v
+}
+
+// hold has memory for what came.
+func (s *Versions) hold(v *Version) {
+	v.Values = s.Buffer()
+	_ = s.engine.Fill(v.Values, func(b []byte) error { copy(b, v.came); return nil }) // it cannot fail
+	v.came = nil
+}
+
+// Settle keeps a version that was taken, and calls done once its file is there, if it is large.
+func (s *Versions) Settle(v *Version, done func(*Version)) {
+	if v = s.Keep(v); v.came == nil {
+		done(v)
+		return
+	}
+	s.disk.File(v, func(err error) {
+		if err != nil && v.came != nil { // another one that waits may have been first
+			s.hold(v)
+			s.serve(v)
+		}
+		v.came = nil
+		done(v)
+	})
+}
+
+// Keep makes v the newest version, serves it and returns it. If a version with its root is held
+// already, Keep recycles v's memory and returns that version.
+func (s *Versions) Keep(v *Version) *Version {
+	for i, o := range s.Held {
+		if o != v && o.Root != v.Root {
+			continue
+		}
+		copy(s.Held[1:i+1], s.Held[:i])
+		if o.Values == nil && v.Values != nil && o.Uses == 0 {
+			o.Values = v.Values
+			s.serve(o)
+		} else if o.Values == nil && v.Values != nil {
+			s.Held[0] = v // jobs that read o's file do so to the end
+			s.serve(v)
+			return v
+		} else if o != v {
+			s.Recycle(v.Values)
+		}
+		s.Held[0] = o
+		return o
+	}
+	s.Held = append([]*Version{v}, s.Held...)
+	s.serve(v)
+	if s.disk.large(4*s.size) && (v.Values != nil || v.came != nil) {
+		s.disk.File(v, func(error) {})
+	}
+	return v
+}
+
+// serve has peers read v where it is.
+func (s *Versions) serve(v *Version) { s.blobs.putVersion(v, s.disk, 4*s.size) }
+
+// Prune drops the versions that are neither wanted nor in use, and takes out of memory those that
+// have a file, if they are large.
+func (s *Versions) Prune(wanted func(age int, v *Version) bool) {
+	kept := s.Held[:0]
+	for age, v := range s.Held {
+		if v.Uses == 0 && v != s.Current && !wanted(age, v) {
+			s.blobs.Drop(v.Root)
+			s.Recycle(v.Values)
+			continue
+		}
+		kept = append(kept, v)
+		if v.Uses == 0 && v != s.Current && v.Values != nil && s.disk.large(4*s.size) && s.disk.has(v.Root) {
+			values := v.Values
+			v.Values = nil
+			s.serve(v)
+			s.Recycle(values)
+		}
+	}
+	clear(s.Held[len(kept):])
+	s.Held = kept
+}
+
+// Filed returns what the file with a root has, nil if it is damaged or not there.
+func (s *Versions) Filed(root wire.Hash) []float32 {
+	values, err := s.Floats(&Version{Root: root})
+	if err != nil {
+		return nil
+	}
+	return values
+}
+
+// Chunk encodes chunk i of a version in memory.
+func (v *Version) Chunk(i uint32) []byte { return chunkOf(v.Values, i) }
+
+// Floats returns the values of v in memory of its own, nil if v is.
+func (s *Versions) Floats(v *Version) ([]float32, error) {
+	if v == nil {
+		return nil, nil
+	}
+	if v.Values != nil {
+		return engine.Values(v.Values), nil
+	}
+	values := make([]float32, s.size)
+	err := tensor.Fill(values, func(b []byte) error { return s.disk.read(v.Root, b) })
+	if err == nil && merkle.BlobRoot(tensor.Bytes(values)) != v.Root {
+		err = ErrDamaged
+	}
+	return values, err
 }

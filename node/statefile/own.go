@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
-	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -26,13 +25,12 @@ import (
 //	the head: u32 round | Var signed commitment
 //
 // The commitment names the root of the update, and that of the optimizer state from which the
-// result began, whose floats have another file.
+// result began, which is a blob.
 
 const (
-	ownSuffix   = ".own-"
-	begunSuffix = ".begun-"
-	ownMagic    = "entrain-own-1\n\x00\x00"
-	ownDomain   = "entrain/own"
+	ownSuffix = ".own-"
+	ownMagic  = "entrain-own-1\n\x00\x00"
+	ownDomain = "entrain/own"
 	// ownMax bounds the results that are kept, and ownSignedMax a signed commitment, which has a few
 	// hundred bytes.
 	ownMax       = 4
@@ -119,24 +117,6 @@ func (s *Store) SaveOwn(o node.OwnResult, keep coordinator.Round) error {
 	})
 }
 
-// SaveBegun writes the file of an optimizer state, in place of the one keep rounds before.
-func (s *Store) SaveBegun(round, keep coordinator.Round, state []float32) error {
-	path := fmt.Sprintf("%s%s%d", s.path, begunSuffix, round%min(keep, ownMax))
-	return atomicfile.WriteBytes(path, 0o600, tensor.Bytes(state))
-}
-
-// loadBegun reads the optimizer state of a place, nil if there is none of this model's length. The
-// caller, which knows its root, checks that it is the one it wants.
-func (s *Store) loadBegun(place coordinator.Round) []float32 {
-	b, err := os.ReadFile(fmt.Sprintf("%s%s%d", s.path, begunSuffix, place))
-	if err != nil || len(b) != 4*s.optimizerLen {
-		return nil
-	}
-	state := make([]float32, s.optimizerLen)
-	tensor.SetBytes(state, b)
-	return state
-}
-
 // LoadOwn reads this member's results that are kept. It leaves out those that cannot be read, and
 // reports them in the error.
 func (s *Store) LoadOwn() (list []node.OwnResult, err error) {
@@ -148,7 +128,6 @@ func (s *Store) LoadOwn() (list []node.OwnResult, err error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("file of a result of this member %q: %w", s.ownPath(place), err))
 		default:
-			o.Begun = s.loadBegun(place)
 			list = append(list, o)
 		}
 	}

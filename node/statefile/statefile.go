@@ -1,16 +1,15 @@
 // Package statefile keeps a participant's state in a file, as node.Store.
 //
-// The file has the format of checkpoint.State, drawn in package checkpoint: parameters and private
-// optimizer state, each under its hash, and a header under a checksum. It is replaced whole
-// (package atomicfile), so that kill -9, a full disk or a power cut leave the state of the save
-// before. Whatever is not as it was written is an error on loading, with the remedy: never a state
-// that is slightly wrong.
+// The state file is a header (checkpoint.StateHeader), which names the parameters and the private
+// optimizer state by their roots; these are blobs, in files beside it. It is replaced whole
+// (package atomicfile), after its blobs are there, so that kill -9, a full disk or a power cut
+// leave the state of the save before. Whatever is not as it was written is an error on loading,
+// with the remedy: never a state that is slightly wrong.
 package statefile
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,8 +20,8 @@ import (
 	"github.com/entrain-network/entrain/node"
 )
 
-// Store is a node.Store on a file. Its methods are not for concurrent use, within a process or
-// between processes: the owner of the directory locks it.
+// Store is a node.Store on files. Methods about the same file are not for concurrent use, within a
+// process or between processes: the owner of the directory locks it.
 type Store struct {
 	path                    string
 	paramsLen, optimizerLen int
@@ -51,11 +50,14 @@ func (s *Store) Load() (saved node.Saved, ok bool, err error) {
 		return node.Saved{}, false, fmt.Errorf("state file: %w", err)
 	}
 	defer f.Close()
-	st, err := checkpoint.ReadState(f, s.paramsLen, s.optimizerLen)
+	h, err := checkpoint.ReadStateHeader(f)
+	if err == nil && (h.ParamsLen != uint64(s.paramsLen) || h.OptimizerLen != uint64(s.optimizerLen)) {
+		err = fmt.Errorf("it is of another model, with %d parameters and %d numbers of optimizer state, not %d and %d", h.ParamsLen, h.OptimizerLen, s.paramsLen, s.optimizerLen)
+	}
 	if err != nil {
 		return node.Saved{}, false, fmt.Errorf("state file %q: %w", s.path, err)
 	}
-	return node.Saved{Run: st.Run, Epoch: coordinator.Epoch(st.Epoch), Round: coordinator.Round(st.Round), Step: coordinator.Step(st.Step), Params: st.Params, Optimizer: st.Optimizer}, true, nil
+	return node.Saved{Run: h.Run, Epoch: coordinator.Epoch(h.Epoch), Round: coordinator.Round(h.Round), Step: coordinator.Step(h.Step), Params: h.Params, Optimizer: h.Optimizer}, true, nil
 }
 
 // Save replaces the state. After an error the file is as before.
@@ -64,9 +66,8 @@ func (s *Store) Save(saved node.Saved) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("state file: %w", err)
 	}
-	return atomicfile.Write(s.path, 0o600, func(w io.Writer) error {
-		return checkpoint.WriteState(w, checkpoint.State{
-			Run: saved.Run, Epoch: uint32(saved.Epoch), Round: uint32(saved.Round), Step: uint32(saved.Step), Params: saved.Params, Optimizer: saved.Optimizer,
-		})
-	})
+	return atomicfile.WriteBytes(s.path, 0o600, checkpoint.StateHeader{
+		Run: saved.Run, Epoch: uint32(saved.Epoch), Round: uint32(saved.Round), Step: uint32(saved.Step),
+		ParamsLen: uint64(s.paramsLen), OptimizerLen: uint64(s.optimizerLen), Params: saved.Params, Optimizer: saved.Optimizer,
+	}.Append(nil))
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/entrain-network/entrain/founding"
+)
+
+var (
+	memoryPreset  = flag.String("preset", "", "model of TestMemoryOfAMember; it takes 40 bytes a parameter")
+	memoryOverlap = flag.Int("overlap", 1, "its overlap")
+	memorySteps   = flag.Int("steps", 6, "its steps")
+	memoryBatch   = flag.Int("batch", 24, "sequences of 32 tokens in its batch")
+)
+
+// measuredRun is a run of two members, who check all of each other's results. Its steps are short, so
+// that hardly any memory is of activations.
+const measuredRun = `
+name = "measured"
+steps = %d
+[model]
+%s
+[data]
+location = %q
+sequence = 32
+[optimizer]
+codec = "distro"
+[batch]
+start = %d
+[learning_rate]
+warmup = 2
+[members]
+min = 2
+start = 2
+overlap = %d
+[times]
+waiting = "0s"
+warmup = "10m"
+round_train = "10m"
+round_witness = "5s"
+cooldown = "1m"
+epoch = "1h"
+[trust]
+verification_percent = 100
+`
+
+// wideModel has 19 million parameters, so that versions are kept in files.
+const wideModel = `
+hidden = 1024
+layers = 2
+heads = 8
+kv_heads = 4
+head_dim = 128
+ffn = 2048
+context = 64`
+
+// TestMemoryOfAMember measures the most memory that a member takes, in a process of its own.
+func TestMemoryOfAMember(t *testing.T) {
+	if *memoryPreset == "" {
+		t.Skip("it is a measurement: name a model with -preset wide, 50m, 124m or 350m")
+	}
+	s := newShell(t)
+	s.console.env = startReplica(t)
+	dir := t.TempDir()
+	model := wideModel
+	if *memoryPreset != "wide" {
+		model = fmt.Sprintf("preset = %q", *memoryPreset)
+	}
+	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(measuredRun, *memorySteps, model, s.data(), *memoryBatch, *memoryOverlap))
+	needs := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file, "--json").Needs
+	s.ok("run", "create", "--few-witnesses", "-f", file)
+	t.Setenv("GOGC", "100") // as in the product
+	var members []*process
+	for i := range 2 {
+		name := filepath.Join(dir, fmt.Sprint("member", i))
+		members = append(members, startMember(t, s.console.env("ENTRAIN_CHAIN"), "measured", "--key", name+".key", "--state", name))
+	}
+	passed := make(chan int, len(members))
+	for _, m := range members {
+		go func() {
+			n := 0
+			for m.until("finished", 0); len(m.events) > 0; m.events = m.events[1:] {
+				if ev := m.events[0]; ev.Kind == "verdict" && ev.Status == "passed" {
+					n++
+				}
+			}
+			passed <- n
+		}()
+	}
+	for range members {
+		t.Logf("a member has computed %d results again, of %d", <-passed, *memorySteps)
+	}
+	for i, m := range members {
+		if err := m.wait(); err != nil {
+			t.Error(err)
+		}
+		most, parameters := float64(m.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10), float64(needs.Parameters)
+		t.Logf("member %d: %.1f million parameters, %.1f MB in memory at most, %.2f bytes a parameter; estimated %.1f MB, %.2f bytes a parameter",
+			i, parameters/1e6, most/1e6, most/parameters, float64(needs.Memory)/1e6, float64(needs.Memory)/parameters)
+	}
+}

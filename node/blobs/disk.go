@@ -1,0 +1,214 @@
+package blobs
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/entrain-network/entrain/engine"
+	"github.com/entrain-network/entrain/loop"
+	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/tensor"
+	"github.com/entrain-network/entrain/wire"
+)
+
+// Files keep versions, by their roots, over crashes. SaveBlob must be durable when it returns.
+// ReadBlob fills dst with the bytes from a place on, which may be damaged: who reads compares them
+// with the root. Blobs lists those that are there. ReadBlob may be called beside the others.
+type Files interface {
+	SaveBlob(root wire.Hash, data []byte) error
+	ReadBlob(root wire.Hash, from int64, dst []byte) error
+	DropBlob(root wire.Hash) error
+	Blobs() ([]wire.Hash, error)
+}
+
+// FileFrom is the size in bytes from which on a version is in memory only while it is current or a
+// job uses it. It is written to its file once, when it is made, and peers are served from there.
+// Smaller ones are written when a crash must not lose them, and stay in memory.
+const FileFrom = 64 << 20
+
+// Disk writes versions to files and drops files, one after another, off the loop. Its methods are
+// for the loop. A nil *Disk has no files.
+type Disk struct {
+	files Files
+	loop  loop.Loop
+	cost  time.Duration // of writing one
+	from  int           // FileFrom, or another bound
+	wrote func()        // is called after each write
+	tell  func(string)  // takes what the user should know
+	full  bool          // the last write or removal failed, which was told
+	known map[wire.Hash]*file
+	saved []wire.Hash // nil until Pin, when nothing is dropped
+	tasks []task
+	busy  bool
+}
+
+// file is the file of a version, which is there or being written.
+type file struct {
+	there   bool
+	before  bool // this process did not write it: it may be damaged
+	waiting []func(error)
+}
+
+// task is a write or a removal.
+type task struct {
+	cost time.Duration
+	work func()
+	done func()
+}
+
+// NewDisk returns a disk for versions, which are large from a size on. It calls wrote after each
+// write.
+func NewDisk(f Files, l loop.Loop, cost time.Duration, from int, wrote func(), tell func(string)) *Disk {
+	d := &Disk{files: f, loop: l, cost: cost, from: from, wrote: wrote, tell: tell, known: map[wire.Hash]*file{}}
+	list, err := f.Blobs() // from before
+	for _, root := range list {
+		d.known[root] = &file{there: true, before: true}
+	}
+	d.told(err)
+	return d
+}
+
+// told tells the user once that files cannot be written, as on a full disk. Versions stay in memory
+// then.
+func (d *Disk) told(failed error) {
+	if failed != nil && !d.full {
+		d.tell("state directory: " + failed.Error())
+	}
+	d.full = failed != nil
+}
+
+func (d *Disk) add(t task) {
+	d.tasks = append(d.tasks, t)
+	d.next()
+}
+
+func (d *Disk) next() {
+	if d.busy || len(d.tasks) == 0 {
+		return
+	}
+	t := d.tasks[0]
+	d.tasks = d.tasks[1:]
+	d.busy = true
+	d.loop.Work(t.cost, t.work, func() {
+		d.busy = false
+		t.done()
+		d.next()
+	})
+}
+
+// ErrNoFiles is what a version cannot be written for without a disk.
+var ErrNoFiles = errors.New("there is no state directory")
+
+// File has a version written unless its file is there, and then calls done, perhaps at once. The
+// version is in use meanwhile.
+func (d *Disk) File(v *Version, done func(error)) {
+	if d == nil {
+		done(ErrNoFiles)
+		return
+	}
+	f := d.known[v.Root]
+	if f != nil && f.there && (!f.before || v.Values == nil) {
+		done(nil)
+		return
+	}
+	if f == nil || f.there {
+		f = &file{}
+		d.known[v.Root] = f
+		v.Uses++
+		var failed error
+		data := v.came
+		d.add(task{d.cost, func() {
+			if data == nil {
+				data = tensor.Bytes(engine.Values(v.Values))
+			}
+			failed = d.files.SaveBlob(v.Root, data)
+		}, func() {
+			v.Uses--
+			if f.there = failed == nil; !f.there {
+				delete(d.known, v.Root)
+			}
+			for _, done := range f.waiting {
+				done(failed)
+			}
+			f.waiting, data = nil, nil
+			d.told(failed)
+			d.wrote()
+			d.collect(len(v.Leaves) * merkle.ChunkBytes)
+		}})
+	}
+	f.waiting = append(f.waiting, done)
+}
+
+// FileBoth has two versions written, the second unless it is nil. They must stay in use until done.
+func (d *Disk) FileBoth(a, b *Version, done func(error)) {
+	d.File(a, func(failed error) {
+		if failed != nil || b == nil {
+			done(failed)
+			return
+		}
+		d.File(b, done)
+	})
+}
+
+// has reports whether the file of a version is there.
+func (d *Disk) has(root wire.Hash) bool {
+	return d != nil && d.known[root] != nil && d.known[root].there && !d.known[root].before
+}
+
+// Pin keeps the files with some roots, whatever versions are held, in place of those pinned before.
+func (d *Disk) Pin(roots ...wire.Hash) {
+	if d != nil {
+		d.saved = roots
+	}
+}
+
+// Sweep drops the files of versions that are neither held nor pinned, once Pin was called.
+func (d *Disk) Sweep(held func(root wire.Hash) bool) {
+	if d == nil || d.saved == nil {
+		return
+	}
+	pinned := map[wire.Hash]bool{}
+	for _, root := range d.saved {
+		pinned[root] = true
+	}
+	for root, f := range d.known {
+		if f.there && !pinned[root] && !held(root) {
+			delete(d.known, root)
+			var failed error
+			d.add(task{0, func() { failed = d.files.DropBlob(root) }, func() { d.told(failed) }})
+		}
+	}
+}
+
+// ErrDamaged says that a file does not have the bytes that were written.
+var ErrDamaged = errors.New("the file of a version is not as it was written")
+
+// read fills data with a version's bytes, which it checks.
+func (d *Disk) read(root wire.Hash, data []byte) error {
+	if d == nil {
+		return ErrNoFiles
+	}
+	return d.files.ReadBlob(root, 0, data)
+}
+
+// chunk returns a chunk of a version's file, nil if it is not as it was written.
+func (d *Disk) chunk(root, leaf wire.Hash, i uint32, size int) []byte {
+	from := int(i) * merkle.ChunkBytes
+	b := make([]byte, min(merkle.ChunkBytes, size-from))
+	if d.files.ReadBlob(root, int64(from), b) != nil || merkle.Leaf(b) != leaf {
+		return nil
+	}
+	return b
+}
+
+// collect gives back the memory of what was let go of beside large versions, and of these. The
+// collector would wait until as much again is in use.
+func (d *Disk) collect(bytes int) {
+	if d != nil && bytes >= FileFrom {
+		go runtime.GC()
+	}
+}
+
+// large reports whether versions of a size leave memory.
+func (d *Disk) large(bytes int) bool { return d != nil && bytes >= d.from }
