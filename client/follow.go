@@ -153,25 +153,9 @@ func (m *Machine) takes(rs *results) bool {
 // reads reports whether this member has to know all commitments to a round.
 func (m *Machine) reads(rs *results) bool { return m.takes(rs) || m.elect(rs.number) }
 
-// seat is whether a member is elected in a round.
-type seat struct {
-	round   coordinator.Round
-	member  coordinator.Member
-	elected bool
-}
-
-// elect reports whether this member is elected in a round, once it is open. That is asked at every
-// event, and never changes.
+// elect reports whether this member is elected in a round, once it is open.
 func (m *Machine) elect(round coordinator.Round) bool {
-	s := &m.seats[round%coordinator.Round(len(m.seats))]
-	if s.round == round && s.member == m.member.index {
-		return s.elected
-	}
-	r, ok := m.state.At(round)
-	if ok {
-		*s = seat{round, m.member.index, r.Elected(m.member.index)}
-	}
-	return ok && s.elected
+	return m.seats.Elected(m.state, round, m.member.index)
 }
 
 // others returns peers besides the author that may hold the payloads of a round, others each time.

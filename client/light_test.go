@@ -123,6 +123,9 @@ func TestLightWatchesChangeNothing(t *testing.T) {
 			}
 			changedNothing(t, fmt.Sprintf("%s, overlap %d", name, overlap), whole, light)
 			turns, reports, rounds := 0, 0, int(light.state.Round())
+			if light.idle == 0 || whole.idle > 0 {
+				t.Errorf("%s, overlap %d: %d events did not matter, and %d without light watches", name, overlap, light.idle, whole.idle)
+			}
 			for _, p := range light.peers {
 				if n := p.watch.states[true]; n == 0 || n > 4*rounds {
 					t.Errorf("%s, overlap %d: %s was shown %d light states in %d rounds, and %d whole ones", name, overlap, p.name, n, rounds, p.watch.states[false])

@@ -31,6 +31,7 @@ import (
 	"math"
 
 	"github.com/entrain-network/entrain/client/pace"
+	"github.com/entrain-network/entrain/client/table"
 	"github.com/entrain-network/entrain/client/underway"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/change"
@@ -75,7 +76,7 @@ type Machine struct {
 	rounds  []*results  // ascending by number, the last few rounds
 	found   [8]*results // of rounds, by their number
 	fetches underway.Requests
-	seats   [8]seat // of the last rounds
+	seats   table.Seats
 	// reconsiders says that the events may change which candidates can be fetched, or that time has
 	// passed.
 	reconsiders bool
@@ -126,11 +127,16 @@ func New(cfg Config) *Machine {
 // a time, and deciding takes longer than taking one.
 func (m *Machine) Step(nowMs uint64, events ...Event) []Action {
 	m.now = max(m.now, nowMs)
-	m.out = nil
-	m.reconsiders, m.wakeAt = false, math.MaxUint64
+	m.out, m.reconsiders = nil, false
+	matters := false
 	for _, ev := range events {
 		m.take(ev)
+		matters = matters || m.matters(ev)
 	}
+	if !matters && len(m.out) == 0 {
+		return nil
+	}
+	m.wakeAt = math.MaxUint64
 	m.decide()
 	if len(m.out) > 0 || !m.reconsiders || len(m.duties)+len(m.frauds) > 0 || m.slices() || m.run.Exchange == coordinator.Buckets {
 		m.wakeAt = m.now // at once: looked at again
@@ -210,6 +216,28 @@ func (m *Machine) take(ev Event) {
 	case Stopping:
 		m.stopping = !ev.Not
 	}
+}
+
+// matters reports whether anything may be due because of an event that was taken. To a member that
+// follows, commitments that it only hears do not matter, nor do the first answers about an update.
+func (m *Machine) matters(ev Event) bool {
+	if !m.light || m.seated() || m.slices() || m.lineage.all {
+		return true
+	}
+	switch ev := ev.(type) {
+	case CommitmentReceived:
+		c := &ev.Signed.Commitment
+		rs := m.find(c.Round)
+		return ev.Signer == m.cfg.Self || m.caseOf[Share{Round: c.Round, Member: c.Member}] != nil ||
+			rs != nil && (rs.accepting != nil || m.reads(rs))
+	case UpdateNamed:
+		if rs := m.find(ev.Round); rs != nil {
+			_, enough := rs.follow.choose()
+			return enough || rs.follow.split() || rs.follow.askedAt == 0
+		}
+		return false
+	}
+	return true
 }
 
 // Round returns the round at whose start the held parameters were current, and their hash; ok is

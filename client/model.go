@@ -1,15 +1,11 @@
 package client
 
 import (
+	"github.com/entrain-network/entrain/client/table"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/wire"
 )
-
-// historyLen is the number of hashes of its own past parameters that a machine remembers. The
-// coordinator agrees on the hash of a round when that round ends, so the hash in question is at
-// most three rounds old.
-const historyLen = 8
 
 // healFrom bounds the peers named for a transfer of the agreed parameters.
 const healFrom = 256
@@ -21,7 +17,7 @@ type model struct {
 	behindMs uint64 // since when sets that lead to the agreed ones are waited for, between epochs
 	round    coordinator.Round
 	hash     wire.Hash
-	history  [historyLen]version
+	history  table.History     // of this member's parameters
 	changed  bool              // since Retain was asked for
 	doubted  coordinator.Round // whose parameters an update made that cannot be checked any more
 	sets     []Set             // from before the start
@@ -29,12 +25,6 @@ type model struct {
 	healing  bool
 	healAt   uint64
 	heals    uint32 // how often they were asked for
-}
-
-// version is the hash that this member's parameters had at the start of a round.
-type version struct {
-	round coordinator.Round
-	hash  wire.Hash
 }
 
 func (v *model) loaded(ev Loaded) {
@@ -47,13 +37,13 @@ func (v *model) loaded(ev Loaded) {
 
 func (v *model) set(round coordinator.Round, hash wire.Hash) {
 	v.known, v.round, v.hash, v.changed, v.behindMs = true, round, hash, true, 0
-	v.history[round%historyLen] = version{round, hash}
+	v.history.Set(round, hash)
 }
 
 // at returns the hash that this member's parameters had at the start of a round.
 func (v *model) at(round coordinator.Round) (wire.Hash, bool) {
-	h := v.history[round%historyLen]
-	return h.hash, v.known && h.round == round && !h.hash.IsZero()
+	hash, ok := v.history.At(round)
+	return hash, v.known && ok
 }
 
 // atAgreed reports whether the held parameters are the ones that the run agreed on last.
@@ -243,7 +233,7 @@ func (m *Machine) healed(ev Healed) {
 	if !ev.OK {
 		return
 	}
-	m.model.history, m.model.doubted = [historyLen]version{}, 0
+	m.model.history, m.model.doubted = table.History{}, 0
 	m.model.set(ev.Round, ev.Params)
 }
 

@@ -31,6 +31,7 @@ type network struct {
 	settled  map[coordinator.Round]map[coordinator.Member]bool // by round and member: whether the result was accepted
 	censor   func(coordinator.Message) bool                    // messages that never reach the coordinator
 	follow   *followTest                                       // nil in a run without followers
+	idle     int                                               // events that did not matter
 }
 
 const stepMs = 50
@@ -255,6 +256,10 @@ func (p *peer) drain() {
 				p.t.Fatalf("%s asks at %d ms for %T, and was to sleep until %d", p.name, p.now, a, wake)
 			}
 			p.perform(a)
+		}
+		if !p.machine.matters(ev) {
+			p.inbox = append([]Event{Tick{}}, p.inbox...) // before it is due it must find nothing to ask for
+			p.idle++
 		}
 	}
 }

@@ -57,8 +57,11 @@ func (n *Node) tick() {
 		return
 	}
 	n.ticked, n.steps = n.cfg.Loop.Now(), 0
-	n.limits.End(n.clock.Ms(n.cfg.Loop))
-	n.step(client.Tick{})
+	now := n.clock.Ms(n.cfg.Loop)
+	n.limits.End(now)
+	if n.machine.Wake() <= now { // else a limit has ended, or the addresses are compared
+		n.step(client.Tick{})
+	}
 	if n.onStop != nil {
 		n.endIfLeft()
 	}
