@@ -14,12 +14,14 @@ import (
 // robustCommand measures the damage that unchecked liars do to training.
 func robustCommand(c console) *cobra.Command {
 	var o study.RobustOptions
+	var sparse bool
 	cmd := &cobra.Command{
 		Use:   "robust",
 		Short: "Measure the damage of unchecked liars, by how votes count",
 		Long: `Trains a small model again and again: honestly, and with a share of the members attacking in every
-round, never checked, under each way to count votes (optimizer.distro.votes_max). Shows the held-out loss
-after the last step, and how much of a round's step one attacker and all attackers determine.
+round, never checked, under each way to count votes (optimizer.distro.votes_max), or with --sparseloco
+to clip updates (optimizer.sparseloco.clip_chunks). Shows the held-out loss after the last step, and how
+much of a round's step one attacker and all attackers determine.
 
 The numbers are the same on every machine. It takes about ten minutes.`,
 		Example: "  lab robust\n  lab robust --members 60 --steps 80",
@@ -27,6 +29,9 @@ The numbers are the same on every machine. It takes about ten minutes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Members < 2 || o.Members > robustMembersMax || o.Steps < 10 || o.Steps > numberMax {
 				return fmt.Errorf("--members %d --steps %d: want 2 to %d members and at least 10 steps", o.Members, o.Steps, robustMembersMax)
+			}
+			if sparse {
+				o.Rules = study.SparseRules()
 			}
 			o.Progress = func(what string) { c.say("training: %s", what) }
 			r, err := study.MeasureRobust(cmd.Context(), o)
@@ -39,6 +44,7 @@ The numbers are the same on every machine. It takes about ten minutes.`,
 	f := cmd.Flags()
 	f.IntVar(&o.Members, "members", 30, "`number` of members")
 	f.IntVar(&o.Steps, "steps", 160, "`steps` to train")
+	f.BoolVar(&sparse, "sparseloco", false, "measure codec sparseloco, by how it clips")
 	return cmd
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/codec/distro"
+	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/optim"
@@ -25,10 +27,28 @@ type RobustOptions struct {
 	Progress func(what string)
 }
 
-// Rule is a way of counting votes, as settings of a specification.
+// Rule is a way of counting votes, as settings of a specification; or of clipping updates of codec
+// sparseloco.
 type Rule struct {
-	Name     string
-	VotesMax int
+	Name       string
+	VotesMax   int
+	Sparse     bool
+	ClipChunks int
+}
+
+// SparseRules lists the compared rules of sparseloco.
+func SparseRules() []Rule {
+	return []Rule{{Name: "payloads", Sparse: true}, {Name: "clip_chunks 8", Sparse: true, ClipChunks: 8}}
+}
+
+// codec makes the codec.
+func (r Rule) codec(pool *exact.Pool) (codec.Codec, error) {
+	if r.Sparse {
+		return sparseloco.New(robustModel.Layout(), sparseloco.Config{Chunk: 256, TopK: 32, Decay: 0.95, OuterRate: 1, ClipChunks: r.ClipChunks}, pool)
+	}
+	cfg := robustCodec
+	cfg.VotesMax = r.VotesMax
+	return distro.New(robustModel.Layout(), cfg, pool)
 }
 
 // Rules lists the compared rules.
@@ -142,9 +162,7 @@ type attacked struct {
 // train trains one model.
 func (o *RobustOptions) train(ctx context.Context, pool *exact.Pool, rule Rule, attack Attack, percent int) (attacked, error) {
 	o.Progress(fmt.Sprintf("%s, %s %d %%", rule.Name, attack, percent))
-	cfg := robustCodec
-	cfg.VotesMax = rule.VotesMax
-	codec, err := distro.New(robustModel.Layout(), cfg, pool)
+	codec, err := rule.codec(pool)
 	if err != nil {
 		return attacked{}, err
 	}
@@ -160,7 +178,9 @@ func (o *RobustOptions) train(ctx context.Context, pool *exact.Pool, rule Rule, 
 		codec: codec, model: model, attack: attack, params: llama.Init(robustModel, wire.Sum("entrain/bench-robust")),
 		attackers: (o.Members*percent + 50) / 100,
 	}
-	s.init(o.Members)
+	if err := s.init(o.Members, rule, pool); err != nil {
+		return attacked{}, err
+	}
 	row := attacked{Attacked: Attacked{Rule: rule.Name, Attack: attack, Percent: percent, Attackers: s.attackers}}
 	if row.start, err = s.heldOut(); err != nil {
 		return row, err
@@ -180,12 +200,13 @@ func (o *RobustOptions) train(ctx context.Context, pool *exact.Pool, rule Rule, 
 
 // robustRun is a training run in which the first members attack.
 type robustRun struct {
-	codec     *distro.Codec
+	codec     codec.Codec
 	model     *llama.Model
 	attack    Attack
 	attackers int
 	params    []float32
-	grads     [][]float32 // by member
+	grads     [][]float32 // by member; with sparseloco, what a step of its optimizer changes
+	inner     []*optim.AdamW
 	states    [][]float32 // of the momentum, by member
 	payloads  [][]byte
 	tokens    []uint32
@@ -195,8 +216,18 @@ type robustRun struct {
 	one, all, measured float64
 }
 
-func (s *robustRun) init(members int) {
+func (s *robustRun) init(members int, rule Rule, pool *exact.Pool) error {
 	n := len(s.params)
+	for range members {
+		if !rule.Sparse {
+			break
+		}
+		a, err := optim.NewAdamW(n, learningAdamW(), pool)
+		if err != nil {
+			return err
+		}
+		s.inner = append(s.inner, a)
+	}
 	for m := range members {
 		state := make([]float32, n)
 		if s.attack == Spread && m > 0 && m < s.attackers {
@@ -207,6 +238,7 @@ func (s *robustRun) init(members int) {
 	s.payloads = make([][]byte, members)
 	s.tokens = make([]uint32, robustHeldOut*(robustSequence+1))
 	s.with, s.without = make([]float32, n), make([]float32, n)
+	return nil
 }
 
 // round is one step of all members.
@@ -217,6 +249,13 @@ func (s *robustRun) round(step int, lr float32) error {
 		language(tokens, uint64(step)<<32|uint64(m)<<8)
 		if _, err := s.model.Grad(s.params, s.grads[m], tokens, robustShare, robustSequence, robustShare); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if s.inner != nil {
+			copy(s.with, s.params)
+			s.inner[m].Step(s.with, s.grads[m], lr)
+			for i, x := range s.with {
+				s.grads[m][i] = s.params[i] - x
+			}
 		}
 	}
 	s.attack.change(s.grads, s.attackers, step)

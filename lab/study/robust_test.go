@@ -51,6 +51,23 @@ func TestTheMeasurementIsAFunctionOfItsOptions(t *testing.T) {
 	}
 }
 
+// Liars do as little where groups of chunks are clipped as where payloads are.
+func TestClippingGroupsHoldsLiarsDown(t *testing.T) {
+	o := small
+	o.Rules, o.Attacks = SparseRules(), []Attack{Scale}
+	r, err := MeasureRobust(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest, payloads, groups := r.Rows[2], r.Rows[1], r.Rows[3]
+	if honest.Loss > r.Start-.3 || groups.Loss < honest.Loss+.05 {
+		t.Errorf("honest members come from %.3f to %.3f, with liars to %.3f", r.Start, honest.Loss, groups.Loss)
+	}
+	if groups.Loss > 1.01*payloads.Loss || groups.All > 1.1*payloads.All {
+		t.Errorf("with %s the loss is %.3f and the influence %.3f; with %s %.3f and %.3f", groups.Rule, groups.Loss, groups.All, payloads.Rule, payloads.Loss, payloads.All)
+	}
+}
+
 func TestTheMeasurementEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
