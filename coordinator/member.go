@@ -36,16 +36,18 @@ func (s Status) Present() bool { return s == StatusWaiting || s == StatusReady |
 // Member is a copy of a place in the table of members. A member keeps its place, and so its index,
 // while it is present and while a round of the running epoch mentions it.
 type MemberState struct {
-	Key      key.Public
-	Status   Status
-	Points   uint64 // sequences of accepted results, one point each
-	Results  uint32 // results accepted
-	Missed   uint8  // results and warmups missed and not made up for
-	Idle     uint8  // elections as a witness in a row without a report
-	Speed    uint32 // tokens a second, as last stated
-	SpeedSet bool   // a SetSpeed was accepted in this epoch; another is refused
-	JoinedMs uint64 // when it last joined
-	LeftMs   uint64 // when it last left or was dropped
+	Key         key.Public
+	Status      Status
+	Points      uint64 // sequences of accepted results, one point each
+	Results     uint32 // results accepted
+	Missed      uint8  // results and warmups missed and not made up for
+	Idle        uint8  // elections as a witness in a row without a report
+	Speed       uint32 // tokens a second, as last stated
+	SpeedSet    bool   // a SetSpeed was accepted in this epoch; another is refused
+	JoinedMs    uint64 // when it last joined
+	JoinedEpoch Epoch  // State.Epoch then
+	LeftMs      uint64 // when it last left or was dropped
+	LeftRound   Round  // State.Round then
 
 	Stake   uint64     // tokens it loses when it is convicted
 	Balance uint64     // rewards not yet claimed, in tokens
@@ -53,14 +55,16 @@ type MemberState struct {
 	Claimed uint64     // Settled points that were paid
 	Payee   key.Public // the key that its claims are paid to
 
-	Doubt     uint8  // weight of its results in the draw of checks, 1 to 16
-	Strikes   uint8  // times in a row it failed to serve a check
-	Skipped   uint8  // checks in a row that it failed to make
-	Astray    uint8  // reports in a row that named wrong parameters
-	Passed    uint32 // checks of its results that passed
-	LastRound Round  // round of its last accepted result
-	ReleaseMs uint64 // when its stake is free; 0 while it is a member of a running run
+	Doubt      uint8  // weight of its results in the draw of checks, 1 to 16
+	Strikes    uint8  // times in a row it failed to serve a check
+	Skipped    uint8  // checks in a row that it failed to make
+	Astray     uint8  // reports in a row that named wrong parameters
+	Passed     uint32 // checks of its results that passed
+	FirstRound Round  // round of its first accepted result; 0 = none
+	LastRound  Round  // round of its last accepted result
+	ReleaseMs  uint64 // when its stake is free; 0 while it is a member of a running run
 
+	Since    Round // State.Window at its first epoch, or, before that, at its registration
 	Score    int16 // moving average of its scores, in units of 1/ScoreOne; 0 if Scored is false
 	Scored   bool
 	Unvested uint64 // tokens for its last scores; they vest to Balance with the next scores
@@ -75,32 +79,36 @@ func (s State) Count() Member { return s.h().Count() }
 func (s State) Member(i Member) MemberState {
 	b := s.member(i)
 	return MemberState{
-		Key:       b.Key(),
-		Status:    Status(b.Status()),
-		Points:    b.Points(),
-		Results:   b.Results(),
-		Missed:    b.Missed(),
-		Idle:      b.Idle(),
-		Speed:     b.Speed(),
-		SpeedSet:  b.SpeedSet(),
-		JoinedMs:  b.JoinedMs(),
-		LeftMs:    b.LeftMs(),
-		Stake:     b.Stake(),
-		Balance:   b.Balance(),
-		Settled:   b.Settled(),
-		Claimed:   b.Claimed(),
-		Payee:     b.Payee(),
-		Doubt:     b.Doubt(),
-		Strikes:   b.Strikes(),
-		Skipped:   b.Skipped(),
-		Astray:    b.Astray(),
-		Passed:    b.Passed(),
-		LastRound: b.LastRound(),
-		ReleaseMs: s.releaseMs(i),
-		Score:     score.Fixed(b.Score()),
-		Scored:    b.Score() != 0,
-		Unvested:  b.Unvested(),
-		Earned:    b.Earned(),
+		Key:         b.Key(),
+		Status:      Status(b.Status()),
+		Points:      b.Points(),
+		Results:     b.Results(),
+		Missed:      b.Missed(),
+		Idle:        b.Idle(),
+		Speed:       b.Speed(),
+		SpeedSet:    b.SpeedSet(),
+		JoinedMs:    b.JoinedMs(),
+		JoinedEpoch: b.JoinedEpoch(),
+		LeftMs:      b.LeftMs(),
+		LeftRound:   b.LeftRound(),
+		Stake:       b.Stake(),
+		Balance:     b.Balance(),
+		Settled:     b.Settled(),
+		Claimed:     b.Claimed(),
+		Payee:       b.Payee(),
+		Doubt:       b.Doubt(),
+		Strikes:     b.Strikes(),
+		Skipped:     b.Skipped(),
+		Astray:      b.Astray(),
+		Passed:      b.Passed(),
+		FirstRound:  b.FirstRound(),
+		LastRound:   b.LastRound(),
+		ReleaseMs:   s.releaseMs(i),
+		Since:       b.Since(),
+		Score:       score.Fixed(b.Score()),
+		Scored:      b.Score() != 0,
+		Unvested:    b.Unvested(),
+		Earned:      b.Earned(),
 	}
 }
 
