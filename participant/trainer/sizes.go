@@ -7,7 +7,6 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -54,16 +53,13 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 			work += uint64(optim.MuonWork(model.Matrices()))
 		}
 	}
-	// Large versions are in files (blobs.FileFrom), and others in memory.
 	// Parameters: of this round, of the one before, which peers may still ask for, and of the
 	// next; with overlap one more. States: before and after a step, and with verification
 	// also of the rounds whose checks are not drawn yet; by buckets, where no states are recomputed,
-	// instead the parameters of rounds whose checks are open. And the memory of a step.
+	// instead the parameters of rounds whose checks are open. And the memory of a step. A model
+	// whose old versions are in files (blobs.FileFrom) takes as much, with garbage.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	switch {
-	case 4*n >= blobs.FileFrom:
-		// The current one of each, the one that a job makes or reads, and a state beside it.
-		params, states = 2, 2
 	case s.Trust.VerificationPercent == 0:
 	case s.Buckets():
 		params += 2
