@@ -6,7 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -159,7 +159,7 @@ func (c *Chunks) prune() (int64, error) {
 	}
 	limit := min(c.most, total/2+c.free(c.dir)/2)
 	share := limit / chunksShare
-	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	sort.Slice(kept, func(i, j int) bool { return kept[i].ModTime().Before(kept[j].ModTime()) })
 	for _, info := range kept {
 		if total+share <= limit {
 			break

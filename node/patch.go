@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/bucket"
 	"github.com/entrain-network/entrain/client"
@@ -140,7 +141,7 @@ func (b *buckets) whole(c catalog, round coordinator.Round, root wire.Hash, done
 		done(base{}, errNoBucket)
 		return
 	}
-	slices.SortStableFunc(want.From, func(x, y bucket.Source) int { return c.lists(y, root) - c.lists(x, root) })
+	sort.SliceStable(want.From, func(i, j int) bool { return c.lists(want.From[i], root) > c.lists(want.From[j], root) })
 	b.blob(want, func(data []byte, parts []wire.Hash, err error) {
 		done(base{round: round, text: "the model of round " + fmt.Sprint(round) + ", verified", values: func() []float32 {
 			values := make([]float32, n.cfg.Engine.ParamsLen())

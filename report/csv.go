@@ -52,16 +52,9 @@ func curvesCSV(r view.Run) []byte {
 	return table([]string{"curve", "step_from", "step_to", "tokens", "mean", "min", "max", "values"}, lines)
 }
 
-// ranked returns the members, the best first.
-func ranked(r view.Run) []view.Member {
-	members := slices.Clone(r.Members)
-	slices.SortStableFunc(members, r.Better)
-	return members
-}
-
 func membersCSV(r view.Run) []byte {
 	var lines [][]string
-	for i, m := range ranked(r) {
+	for i, m := range r.Ranked() {
 		lines = append(lines, []string{strconv.Itoa(i + 1), whole(m.Index), m.Key, m.Status, whole(m.Points), real(m.Share), whole(m.Results), whole(m.Missed), stamp(m.JoinedMs),
 			whole(m.Stake), whole(m.Balance), whole(m.Settled), whole(m.Claimed), whole(m.Doubt), whole(m.Passed), scoreText(m.Scored, m.Score), whole(m.Earned), whole(m.Unvested), m.Name, m.Team})
 	}

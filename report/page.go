@@ -208,7 +208,7 @@ func (p *page) agreed(r view.Run) {
 
 // members writes the members with the most points.
 func (p *page) members(r view.Run) {
-	members := ranked(r)
+	members := r.Ranked()
 	p.add("<h2>Members</h2>\n")
 	p.table("#Rank", "Key", "Status", "#Points", "#Share", "#Results", "Joined")
 	for i, m := range members[:min(len(members), membersShown)] {

@@ -132,8 +132,7 @@ func (f *frame) network(height int) []string {
 
 // rewards draws the tab of points and tokens, best member first.
 func (f *frame) rewards(height int) []string {
-	list := slices.Clone(f.run.Members)
-	slices.SortStableFunc(list, f.run.Better)
+	list := f.run.Ranked()
 	scores := f.run.Windows != nil && f.run.Windows.ScoreWindows > 0
 	row := func(i int) []string {
 		m := list[i]

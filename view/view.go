@@ -18,6 +18,8 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/runlog"
@@ -143,6 +145,13 @@ func (r *Run) Better(a, b Member) int {
 		return cmp.Or(cmp.Compare(b.Earned, a.Earned), cmp.Compare(b.Score, a.Score))
 	}
 	return cmp.Compare(b.Points, a.Points)
+}
+
+// Ranked returns the members, the best first.
+func (r *Run) Ranked() []Member {
+	list := slices.Clone(r.Members)
+	sort.SliceStable(list, func(i, j int) bool { return r.Better(list[i], list[j]) < 0 })
+	return list
 }
 
 // Present reports whether the member takes part: it waits, is ready or is active.

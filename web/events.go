@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -142,7 +142,7 @@ func (s *Server) serveCurves(w http.ResponseWriter, r *http.Request, d *desk) {
 		}
 	}
 	d.mu.Unlock()
-	slices.SortStableFunc(lines, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	sort.SliceStable(lines, func(i, j int) bool { return lines[i][0] < lines[j][0] })
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+r.PathValue("run")+`-curves.csv"`)
 	out := csv.NewWriter(w)

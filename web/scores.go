@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"sort"
 
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/view"
@@ -50,8 +51,8 @@ func (d *desk) scores(*http.Request) any {
 	}
 	last := *p.Period
 	all := slices.Clone(last.Members)
-	slices.SortStableFunc(all, func(a, b view.MemberScore) int {
-		return cmp.Or(cmp.Compare(b.Reward, a.Reward), cmp.Compare(b.Score, a.Score))
+	sort.SliceStable(all, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(all[j].Reward, all[i].Reward), cmp.Compare(all[j].Score, all[i].Score)) < 0
 	})
 	p.Members = len(all)
 	for _, m := range all[:min(len(all), pageMax)] {

@@ -19,6 +19,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -255,7 +256,7 @@ func (c *Client) Peers(ctx context.Context, run string, done func([]host.Peer, e
 			}
 			list = append(list, host.Peer{Key: k, Addrs: addrs})
 		}
-		slices.SortFunc(list, func(a, b host.Peer) int { return a.Key.Compare(b.Key) })
+		sort.Slice(list, func(i, j int) bool { return list[i].Key.Compare(list[j].Key) < 0 })
 		return list, nil
 	})
 }

@@ -3,7 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -145,10 +145,8 @@ var filters = map[string]function{
 			return nil, err
 		}
 		list := v.([]any)
-		slices.SortStableFunc(list, func(a, b any) int {
-			key := func(v any) string { return strings.ToLower(v.([]any)[0].(string)) }
-			return strings.Compare(key(a), key(b))
-		})
+		key := func(i int) string { return strings.ToLower(list[i].([]any)[0].(string)) }
+		sort.SliceStable(list, func(i, j int) bool { return key(i) < key(j) })
 		return list, nil
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -243,7 +244,7 @@ func (f *Format) lesson(messages []any, tools any) (ids []uint32, said []bool, e
 			spans = append(spans, at)
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
 	ids, said = f.mark(text, spans)
 	return ids, said, nil
 }
