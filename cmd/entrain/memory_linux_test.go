@@ -15,10 +15,11 @@ var (
 	memoryOverlap = flag.Int("overlap", 1, "its overlap")
 	memorySteps   = flag.Int("steps", 6, "its steps")
 	memoryBatch   = flag.Int("batch", 24, "sequences of 32 tokens in its batch")
+	memoryChecks  = flag.Int("checks", 100, "percentage of its results that are checked")
 )
 
-// measuredRun is a run of two members, who check all of each other's results. Its steps are short, so
-// that hardly any memory is of activations.
+// measuredRun is a run of two members, who check each other's results. Its steps are short, so that
+// hardly any memory is of activations.
 const measuredRun = `
 name = "measured"
 steps = %d
@@ -45,7 +46,7 @@ round_witness = "5s"
 cooldown = "1m"
 epoch = "1h"
 [trust]
-verification_percent = 100
+verification_percent = %d
 `
 
 // wideModel has 19 million parameters, so that versions are kept in files.
@@ -70,7 +71,7 @@ func TestMemoryOfAMember(t *testing.T) {
 	if *memoryPreset != "wide" {
 		model = fmt.Sprintf("preset = %q", *memoryPreset)
 	}
-	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(measuredRun, *memorySteps, model, s.data(), *memoryBatch, *memoryOverlap))
+	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(measuredRun, *memorySteps, model, s.data(), *memoryBatch, *memoryOverlap, *memoryChecks))
 	needs := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file, "--json").Needs
 	s.ok("run", "create", "--few-witnesses", "-f", file)
 	t.Setenv("GOGC", "100") // as in the product

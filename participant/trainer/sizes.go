@@ -7,6 +7,7 @@ import (
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/engine/vulkan"
 	"github.com/entrain-network/entrain/llama"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/optim"
 	"github.com/entrain-network/entrain/spec"
 )
@@ -56,10 +57,12 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	// Parameters: of this round, of the one before, which peers may still ask for, and of the
 	// next; with overlap one more. States: before and after a step, and with verification
 	// also of the rounds whose checks are not drawn yet; by buckets, where no states are recomputed,
-	// instead the parameters of rounds whose checks are open. And the memory of a step. A model
-	// whose old versions are in files (blobs.FileFrom) takes as much, with garbage.
+	// instead the parameters of rounds whose checks are open. And the memory of a step. Of a large
+	// model old versions are in files, but the states of checks that are under way at once are not.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	switch {
+	case s.Trust.VerificationPercent == 0 && 4*n >= blobs.FileFrom && s.Inner() == nil && !s.Buckets():
+		params, states = 2, 1 // the current ones, and a buffer for what comes next
 	case s.Trust.VerificationPercent == 0:
 	case s.Buckets():
 		params += 2
