@@ -83,7 +83,10 @@ func Run(ctx context.Context, o Options) (_ Tally, err error) {
 	}
 	if o.Watch {
 		if err := a.contact(ctx, 0); err != nil {
-			return a.tally, nil
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return a.tally, err
 		}
 		return a.watch(ctx)
 	}

@@ -149,7 +149,8 @@ func others(s coordinator.State, first coordinator.Member) []key.Public {
 }
 
 // contact waits until members answer: they let a guest in once they have seen it on the chain. It
-// waits a little for the rest when some answer. A limit of 0 means none.
+// waits a little for the rest when some answer. A limit of 0 means none while the run goes on: once
+// it has finished, members serve its last rounds for a while, or none is there any more.
 func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 	if a.buckets != nil {
 		return nil // buckets let everybody in
@@ -159,6 +160,7 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
+	over := 0 // turns since the run has finished
 	last := errors.New("none of them has a result of a round that is open")
 	answered := map[coordinator.Member]bool{}
 	var first time.Time
@@ -167,9 +169,12 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 		if turn == tellAfter && first.IsZero() {
 			a.options.Say("no member of the run has answered yet, of %d on the chain (it is in phase %s); asking on", s.Present(), s.Phase())
 		}
-		silent := false
-		for number := s.Round(); number > 0 && number+2 > s.Round(); number-- {
+		silent, finished := false, s.Phase() == coordinator.Finished
+		for number := s.Round(); number > 0 && (finished || number+2 > s.Round()); number-- {
 			r, ok := s.At(number)
+			if !ok && number < s.Round() {
+				break
+			}
 			if !ok || !r.Trains() {
 				continue
 			}
@@ -192,16 +197,25 @@ func (a *auditor) contact(ctx context.Context, limit time.Duration) error {
 		if !first.IsZero() && (!silent || time.Since(first) > lastOnes) {
 			return nil
 		}
+		if finished {
+			over++
+		}
 		select {
 		case <-ctx.Done():
-			if s.Phase() == coordinator.Finished {
-				return fmt.Errorf("run %q has finished, and none of its members serves its rounds any more; --archive DIR audits those that entrain audit --watch has kept: %w", a.run, last)
-			}
-			return fmt.Errorf("reach the run's members (it is in phase %s): %w; they must be online, and reachable from here", s.Phase(), last)
 		case <-time.After(auditAskEvery):
+		}
+		switch {
+		case finished && (ctx.Err() != nil || over == finishedTurns && first.IsZero()):
+			return fmt.Errorf("run %q has finished, and none of its members serves its rounds any more; --archive DIR audits those that entrain audit --watch has kept: %w", a.run, last)
+		case ctx.Err() != nil:
+			return fmt.Errorf("reach the run's members (it is in phase %s): %w; they must be online, and reachable from here", s.Phase(), last)
 		}
 	}
 }
+
+// finishedTurns is the number of turns without an answer after which a finished run counts as one
+// that nobody serves.
+const finishedTurns = 16
 
 // lastOnes is the time that contact waits for silent members when others answer.
 const lastOnes = 4 * time.Second

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/entrain-network/entrain/codec/all"
@@ -40,10 +41,17 @@ func TestAnAuditOfAFinishedRunNamesTheArchive(t *testing.T) {
 	s := newRun(t)
 	for _, want := range []string{"it is in phase WaitingForMembers", `run "run" has finished, and none of its members serves its rounds any more; --archive DIR`} {
 		a := &auditor{run: "run", latest: latest{s: ledger.Snapshot{State: s}}}
+		a.options.Say = func(string, ...any) {}
 		if err := a.contact(t.Context(), time.Nanosecond); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		if s.Phase() != coordinator.Finished {
+		if s.Phase() == coordinator.Finished { // also who watches, without a limit
+			synctest.Test(t, func(t *testing.T) {
+				if err := a.contact(t.Context(), 0); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("without a limit: got %v, want %q", err, want)
+				}
+			})
+		} else {
 			if err := s.Apply(env(), coordinator.End{}); err != nil {
 				t.Fatal(err)
 			}
