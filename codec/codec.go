@@ -110,6 +110,20 @@ func CheckSet(check func(payload []byte) error, payloads [][]byte, lr, weightDec
 	return nil
 }
 
+// CheckRanges returns an error unless there are at most PayloadsMax ranges of payloads and each
+// has want bytes.
+func CheckRanges(ranges [][]byte, want int) error {
+	if len(ranges) > PayloadsMax {
+		return fmt.Errorf("%d payloads in a round, more than %d", len(ranges), PayloadsMax)
+	}
+	for i, r := range ranges {
+		if len(r) != want {
+			return fmt.Errorf("range %d of %d has %d bytes, want %d", i, len(ranges), len(r), want)
+		}
+	}
+	return nil
+}
+
 // Keep returns 1 - lr*weightDecay, the factor by which weight decay multiplies every weight in a
 // step, rounding each operation to binary32.
 func Keep(lr, weightDecay float32) float32 { return 1 - float32(lr*weightDecay) }

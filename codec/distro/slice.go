@@ -46,14 +46,9 @@ func (c *Codec) UpdateSliceMax(i, n int) int {
 
 // UpdateSlice implements [codec.Followable].
 func (c *Codec) UpdateSlice(dst []byte, ranges [][]byte, i, n int) ([]byte, error) {
-	if len(ranges) > codec.PayloadsMax {
-		return dst, fmt.Errorf("distro: %d payloads in a round, more than %d", len(ranges), codec.PayloadsMax)
-	}
 	from, to := c.SliceRange(i, n)
-	for k, r := range ranges {
-		if len(r) != to-from {
-			return dst, fmt.Errorf("distro: range %d of %d has %d bytes, want %d", k, len(ranges), len(r), to-from)
-		}
+	if err := codec.CheckRanges(ranges, to-from); err != nil {
+		return dst, fmt.Errorf("distro: %w", err)
 	}
 	part := c.part(i, n)
 	_, signs := sliceSize(part)

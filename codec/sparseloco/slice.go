@@ -41,14 +41,9 @@ func (f Followable) UpdateSliceMax(i, n int) int {
 // UpdateSlice implements [codec.Followable]. A chunk that is malformed counts as one that sends
 // nothing.
 func (f Followable) UpdateSlice(dst []byte, ranges [][]byte, i, n int) ([]byte, error) {
-	if len(ranges) > codec.PayloadsMax {
-		return dst, fmt.Errorf("sparseloco: %d payloads in a round, more than %d", len(ranges), codec.PayloadsMax)
-	}
 	from, to := f.SliceRange(i, n)
-	for k, r := range ranges {
-		if len(r) != to-from {
-			return dst, fmt.Errorf("sparseloco: range %d of %d has %d bytes, want %d", k, len(ranges), len(r), to-from)
-		}
+	if err := codec.CheckRanges(ranges, to-from); err != nil {
+		return dst, fmt.Errorf("sparseloco: %w", err)
 	}
 	start, size := len(dst), f.UpdateSliceMax(i, n)
 	dst = slices.Grow(dst, size)[:start+size]
