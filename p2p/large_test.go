@@ -55,7 +55,7 @@ func (s *spreadSource) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	return spreadChunk(i), root == s.ref.Root && int(i) < len(s.leaves)
 }
 
-// fetchSome drives a fetch from a source until so many chunks have come, or it ends. It returns with how many
+// fetchSome drives a fetch from a source until the given number of chunks has come, or it ends. It returns with how many
 // requests each part of the leaf list was asked for.
 func fetchSome(t *testing.T, source p2p.Source, f p2p.Fetch, c map[key.Public]conduct, chunks int) (*driver, map[uint32]int) {
 	t.Helper()

@@ -78,7 +78,7 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// paced are TCP connections that carry so many bytes a second each way.
+// paced is a TCP link by the bytes a second that it carries each way.
 type paced float64
 
 type pacedListener struct {
@@ -124,7 +124,7 @@ func (c *pacedConn) Write(b []byte) (int, error) {
 	c.free = c.free.Add(time.Duration(float64(len(b)) / c.rate * float64(time.Second)))
 	wait := c.free.Sub(now) - 10*time.Millisecond
 	c.mu.Unlock()
-	time.Sleep(wait)
+	time.Sleep(wait) // the link's own time, which the benchmark measures
 	return c.Conn.Write(b)
 }
 
