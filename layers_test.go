@@ -42,7 +42,7 @@ trace eval
 trace/referee
 coordinator/change client/holders client/pace client/share client/table client/underway client/docket
 client validator
-chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport internal/opticks tokenizer/learn tokenizer/chat chance
+chain/bittensor chain/solana chain/solana/local chain/solana/program loop retry httpserve atomicfile atomicfile/dirlock internal/freeport internal/opticks tokenizer/learn tokenizer/chat chance bucket/sigv4
 chain/solana/svm bucket bucket/mem bucket/serve data/source
 data key/keyfile checkpoint/depot p2p p2p/mem p2p/lp2p ledger ledger/ledgertest ledger/mem ledger/comet/cometlog ledger/comet/headers ledger/comet/statefile ledger/solana
 ledger/comet engine
@@ -110,7 +110,7 @@ var importers = []struct {
 	{"charm.land/", []string{"tui"}, "one package draws on a terminal"},
 	{"github.com/prometheus/", []string{"metrics"}, "one package talks to monitoring systems"},
 	{"github.com/parquet-go/", []string{"data/source"}, "one package reads data sets of others"},
-	{"github.com/minio/minio-go/", []string{"bucket", "*_test"}, "one package talks to S3 buckets"},
+	{"github.com/minio/minio-go/", []string{"*_test"}, "a client of others, to test the S3 server with"},
 	{"github.com/andybalholm/brotli", []string{"data/source"}, "one package reads data sets of others"},
 	{"github.com/klauspost/compress/", []string{"data/source", "ledger/comet"}, "data sets of others, and frames of a run's state, are compressed"},
 	{"github.com/chromedp/", []string{"*_test", "tests/browser"}, "tests of pages in a browser"},

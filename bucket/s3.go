@@ -4,18 +4,18 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // S3Options configure how stores are reached.
@@ -70,51 +70,36 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Open returns the store of a location, without contacting the server.
 func (c *Client) Open(l Location) (Store, error) {
-	fail := func(err error) (Store, error) {
-		return nil, &Error{Op: "open", At: l.String(), Kind: ErrRefused, Cause: err}
-	}
 	if err := l.Check(); err != nil {
-		return fail(err)
+		return nil, &Error{Op: "open", At: l.String(), Kind: ErrRefused, Cause: err}
 	}
 	region := l.Region
 	if region == "" {
-		region = defaultRegion // otherwise the client asks the server, once per bucket
+		region = defaultRegion
 	}
-	core, err := minio.NewCore(l.Endpoint, &minio.Options{
-		Creds:      credentials.NewStaticV4(string(l.AccessKey), string(l.SecretKey), string(l.Token)),
-		Secure:     l.Secure,
-		Region:     region,
-		Transport:  c.limited,
-		MaxRetries: 1, // this package retries
-	})
-	if err != nil {
-		return fail(err)
-	}
-	return &s3{l, core}, nil
+	return &s3{l, region, c.limited}, nil
 }
 
 // s3 is a Store over the network.
 type s3 struct {
-	at   Location
-	core *minio.Core
+	at        Location
+	region    string
+	transport http.RoundTripper
 }
-
-// multipartBytes is the size from which objects are uploaded in parts, so that a lost connection
-// costs only one part.
-const multipartBytes = 64 << 20
 
 // Put writes an object. See Store.
 func (s *s3) Put(ctx context.Context, key string, body io.ReaderAt, size int64, ifAbsent bool) error {
-	o := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: multipartBytes, DisableMultipart: size <= multipartBytes}
-	if ifAbsent {
-		o.SetMatchETagExcept("*")
-	}
 	ctx = allow(ctx, 1<<16, replyBytesMax)
-	info, err := s.core.Client.PutObject(ctx, s.at.Bucket, s.at.key(key), io.NewSectionReader(body, 0, size), size, o)
-	if err == nil && info.Size != size {
-		err = fmt.Errorf("it stored %d of %d bytes", info.Size, size)
+	q := request{method: http.MethodPut, key: s.at.key(key), body: body, size: size, header: http.Header{"Content-Type": {"application/octet-stream"}}}
+	condition := http.Header{}
+	if ifAbsent {
+		condition.Set("If-None-Match", "*")
 	}
-	return s.fault(ctx, "put", key, err)
+	if size > partSize {
+		return s.fault(ctx, "put", key, s.putParts(ctx, q, condition))
+	}
+	maps.Copy(q.header, condition)
+	return s.fault(ctx, "put", key, s.ask(ctx, q, nil))
 }
 
 // Get reads a part of an object. See Store.
@@ -122,41 +107,42 @@ func (s *s3) Get(ctx context.Context, key string, offset, n int64) ([]byte, Obje
 	if n <= 0 || offset < 0 {
 		panic("bucket: an empty range is asked for")
 	}
-	var o minio.GetObjectOptions
-	if err := o.SetRange(offset, offset+n-1); err != nil {
-		panic("bucket: " + err.Error())
-	}
 	ctx = allow(ctx, 1, n+replyBytesMax)
-	body, info, header, err := s.core.GetObject(ctx, s.at.Bucket, s.at.key(key), o)
+	span := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", offset, offset+n-1)}}
+	answer, err := s.do(ctx, request{method: http.MethodGet, key: s.at.key(key), header: span})
 	if err != nil {
-		if minio.ToErrorResponse(err).StatusCode == http.StatusRequestedRangeNotSatisfiable {
+		if r := (*refusal)(nil); errors.As(err, &r) && r.status == http.StatusRequestedRangeNotSatisfiable {
 			whole, err := s.Stat(ctx, key) // it ends before offset, or is empty
 			return nil, whole, err
 		}
 		return nil, Object{}, s.fault(ctx, "get", key, err)
 	}
-	defer body.Close()
-	size := info.Size
-	if r := header.Get("Content-Range"); r != "" {
-		if size, err = rangeSize(r, offset); err != nil {
+	defer answer.Body.Close()
+	whole, err := describe(key, answer)
+	if err != nil {
+		return nil, Object{}, s.fault(ctx, "get", key, err)
+	}
+	if r := answer.Header.Get("Content-Range"); r != "" {
+		if whole.Bytes, err = rangeSize(r, offset); err != nil {
 			return nil, Object{}, s.fault(ctx, "get", key, err)
 		}
 	} else if offset > 0 {
 		return nil, Object{}, s.fault(ctx, "get", key, errors.New("it sent the whole object instead of a part"))
 	}
-	if size < 0 {
-		return nil, Object{}, s.fault(ctx, "get", key, errors.New("it did not send the object's size"))
-	}
-	b, err := readExactly(body, min(n, max(size-offset, 0)))
-	return b, Object{key, size, version(info)}, s.fault(ctx, "get", key, err)
+	b, err := readExactly(answer.Body, min(n, max(whole.Bytes-offset, 0)))
+	return b, whole, s.fault(ctx, "get", key, err)
 }
 
-// version returns the entity tag of an object, quoted; "" if there is none or it is weak.
-func version(info minio.ObjectInfo) string {
-	if info.ETag == "" || strings.HasPrefix(info.ETag, "W/") {
-		return ""
+// describe reads the description of an object from an answer that has all or, so far, a part of it.
+func describe(key string, answer *http.Response) (Object, error) {
+	if answer.Header.Get("Last-Modified") == "" || answer.ContentLength < 0 {
+		return Object{}, errors.New("it did not send the object's date and size")
 	}
-	return strconv.Quote(info.ETag)
+	tag := answer.Header.Get("ETag")
+	if strings.HasPrefix(tag, "W/") {
+		tag = "" // a weak one, which other bytes may have
+	}
+	return Object{key, answer.ContentLength, tag}, nil
 }
 
 // readExactly reads n bytes. Its allocation grows with the received data, as a store may claim any
@@ -201,58 +187,76 @@ func rangeSize(header string, offset int64) (int64, error) {
 // Stat describes one object. See Store.
 func (s *s3) Stat(ctx context.Context, key string) (Object, error) {
 	ctx = allow(ctx, 1, replyBytesMax)
-	info, err := s.core.Client.StatObject(ctx, s.at.Bucket, s.at.key(key), minio.StatObjectOptions{})
+	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.at.key(key)})
 	if err != nil {
 		return Object{}, s.fault(ctx, "stat", key, err)
 	}
-	return Object{key, info.Size, version(info)}, nil
+	defer answer.Body.Close()
+	whole, err := describe(key, answer)
+	return whole, s.fault(ctx, "stat", key, err)
 }
 
 // List returns a page of objects. See Store.
 func (s *s3) List(ctx context.Context, prefix, after string, most int) ([]Object, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	ctx = allow(ctx, most/pageMax+1, int64(most/pageMax+1)*replyBytesMax)
-	owner := false
-	o := minio.ListObjectsOptions{Prefix: s.at.key(prefix), Recursive: true, MaxKeys: min(most, pageMax), FetchOwner: &owner}
+	query := url.Values{"list-type": {"2"}, "encoding-type": {"url"}, "prefix": {s.at.key(prefix)}, "max-keys": {strconv.Itoa(min(most, pageMax))}}
 	if after != "" {
-		o.StartAfter = s.at.key(after)
+		query.Set("start-after", s.at.key(after))
 	}
 	var page []Object
-	for info := range s.core.Client.ListObjectsIter(ctx, s.at.Bucket, o) {
-		if info.Err != nil {
-			return nil, s.fault(ctx, "list", prefix, info.Err)
+	for {
+		var answer struct {
+			XMLName               xml.Name `xml:"ListBucketResult"`
+			IsTruncated           bool
+			NextContinuationToken string
+			EncodingType          string
+			Contents              []struct {
+				Key  string
+				Size int64
+			}
 		}
-		name, ok := s.at.name(info.Key)
-		if !ok {
-			return nil, s.fault(ctx, "list", prefix, fmt.Errorf("it lists %.300q", info.Key))
+		if err := s.ask(ctx, request{method: http.MethodGet, query: query}, &answer); err != nil {
+			return nil, s.fault(ctx, "list", prefix, err)
 		}
-		if page = append(page, Object{Key: name, Bytes: info.Size}); len(page) == most {
-			break
+		for _, c := range answer.Contents {
+			key, err := c.Key, error(nil)
+			if answer.EncodingType == "url" {
+				key, err = url.QueryUnescape(key)
+			}
+			name, ok := s.at.name(key)
+			if !ok || err != nil {
+				return nil, s.fault(ctx, "list", prefix, fmt.Errorf("it lists %.300q", c.Key))
+			}
+			if page = append(page, Object{Key: name, Bytes: c.Size}); len(page) == most {
+				return page, nil
+			}
 		}
+		if !answer.IsTruncated {
+			return page, nil
+		}
+		query.Set("continuation-token", answer.NextContinuationToken)
 	}
-	return page, nil
 }
 
 // Delete removes objects one by one, since not all stores support bulk removal. See Store.
 func (s *s3) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		once := allow(ctx, 1, replyBytesMax)
-		err := s.core.Client.RemoveObject(once, s.at.Bucket, s.at.key(key), minio.RemoveObjectOptions{})
-		if err = s.fault(once, "delete", key, err); err != nil && !errors.Is(err, ErrMissing) {
+		err := s.fault(once, "delete", key, s.ask(once, request{method: http.MethodDelete, key: s.at.key(key)}, nil))
+		if err != nil && !errors.Is(err, ErrMissing) {
 			return err
 		}
 	}
 	return nil
 }
 
-// fault converts an error of the client library to an *Error; nil stays nil.
+// fault converts an error of a request to an *Error; nil stays nil.
 func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	e := &Error{Op: op, At: s.at.String(), Key: key, Kind: ErrUnreachable, Cause: err}
-	answer := minio.ToErrorResponse(err)
+	var answer *refusal
 	switch {
 	case ctx.Err() != nil:
 		e.Kind, e.Cause = ctx.Err(), nil
@@ -263,14 +267,13 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 	case errors.Is(err, errAllowance):
 		e.Kind = ErrLied
 		return e
-	case answer.StatusCode == 0:
+	case !errors.As(err, &answer):
 		return e
 	}
-	e.Cause = fmt.Errorf("%d %.60q %.200q", answer.StatusCode, answer.Code, answer.Message)
-	switch code := answer.StatusCode; {
-	case answer.Code == "RequestTimeTooSkewed" || answer.Code == "RequestExpired":
+	switch code := answer.status; {
+	case answer.code == "RequestTimeTooSkewed" || answer.code == "RequestExpired":
 		e.Kind, e.Cause = ErrClock, nil
-	case answer.Code == "NoSuchBucket":
+	case answer.code == "NoSuchBucket":
 		e.Kind = ErrRefused
 	case code == http.StatusNotFound:
 		e.Kind, e.Cause = ErrMissing, nil
@@ -287,9 +290,9 @@ func (s *s3) fault(ctx context.Context, op, key string, err error) error {
 
 // isFull reports whether a store refuses an object for want of room. Stores name a quota's end
 // differently, and MinIO a full disk as its own failure unless the disk was full before.
-func isFull(answer minio.ErrorResponse) bool {
-	return answer.StatusCode == http.StatusInsufficientStorage || strings.HasSuffix(answer.Code, "QuotaExceeded") ||
-		strings.Contains(answer.Message, "no space left on device")
+func isFull(answer *refusal) bool {
+	return answer.status == http.StatusInsufficientStorage || strings.HasSuffix(answer.code, "QuotaExceeded") ||
+		strings.Contains(answer.message, "no space left on device")
 }
 
 // allowance bounds the requests and response bytes of one operation, whatever the store answers.
@@ -318,14 +321,6 @@ func (l limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if a.requests.Add(-1) < 0 {
 		return nil, errAllowance
-	}
-	if r.Header.Get("If-None-Match") != "" {
-		// Servers refuse such a put without reading its body, and MinIO then cuts the connection.
-		// Send the body only on request: otherwise the refusal can be lost with the connection, and
-		// the connection cannot be reused.
-		r = r.Clone(r.Context())
-		r.Header.Set("Expect", "100-continue")
-		r.Close = true
 	}
 	response, err := l.next.RoundTrip(r)
 	if err == nil {

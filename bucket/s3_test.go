@@ -230,7 +230,15 @@ func testObjects(t *testing.T, s bucket.Store) {
 	if b, whole, err := s.Get(ctx, "empty", 0, 10); len(b) != 0 || whole.Bytes != 0 || err != nil {
 		t.Errorf("the empty object: %q of %+v, %v", b, whole, err)
 	}
-	if err := s.Delete(ctx, "a/b", "a/b", "never", "empty", "a/c"); err != nil {
+	odd := "odd/a b+c&d=é~%41(1)'!*,:;@$"
+	put(t, s, odd, []byte("odd"))
+	if b, _, err := s.Get(ctx, odd, 0, 10); string(b) != "odd" || err != nil {
+		t.Errorf("the object with an odd name: %q, %v", b, err)
+	}
+	if objects, err := s.List(ctx, "odd/", "", 10); err != nil || len(objects) != 1 || objects[0].Key != odd {
+		t.Errorf("it is listed as %v, %v", objects, err)
+	}
+	if err := s.Delete(ctx, "a/b", "a/b", "never", "empty", "a/c", odd); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 	_, _, err = s.Get(ctx, "a/b", 0, 1)
@@ -278,6 +286,52 @@ func testListing(t *testing.T, s bucket.Store) {
 	if objects, err := s.List(t.Context(), "nothing/", "", 10); err != nil || len(objects) != 0 {
 		t.Errorf("the listing of nothing is %v, %v", objects, err)
 	}
+}
+
+// An object of more than a part arrives whole, or not at all and leaves no parts.
+func TestLargeObjectsAreUploadedInParts(t *testing.T) {
+	body := make([]byte, 65<<20)
+	for i := range body {
+		body[i] = byte(i * i >> 8)
+	}
+	everyProvider(t, func(t *testing.T, p provider) {
+		own, _ := p.make(t, "large")
+		s := p.store(t, own)
+		put(t, s, "large", body)
+		if b, whole, err := s.Get(t.Context(), "large", 0, 66<<20); err != nil || !bytes.Equal(b, body) || whole.Bytes != 65<<20 {
+			t.Errorf("%d bytes of %+v, %v", len(b), whole, err)
+		}
+		expectKind(t, s.Put(t.Context(), "large", bytes.NewReader(body[1:]), 65<<20-1, true), bucket.ErrExists)
+	})
+	p := publish(t)
+	own := p.own
+	own.Endpoint = p.proxy.addr
+	store, err := newClient(t, bucket.S3Options{}).Open(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun, ended atomic.Bool
+	p.proxy.do(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if query.Has("uploads") {
+			begun.Store(true)
+		}
+		if r.Method == http.MethodDelete && query.Has("uploadId") {
+			ended.Store(true)
+		}
+		if query.Get("partNumber") == "2" {
+			w.WriteHeader(http.StatusInsufficientStorage)
+			return
+		}
+		p.proxy.next.ServeHTTP(w, r)
+	})
+	expectKind(t, store.Put(t.Context(), "half", bytes.NewReader(body), 65<<20, false), bucket.ErrFull)
+	if !begun.Load() || !ended.Load() {
+		t.Errorf("an upload was begun: %v, and aborted: %v", begun.Load(), ended.Load())
+	}
+	p.proxy.do(nil)
+	_, err = store.Stat(t.Context(), "half")
+	expectKind(t, err, bucket.ErrMissing)
 }
 
 // What is registered on the chain lets everybody read and nobody write.

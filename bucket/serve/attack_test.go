@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/signer"
+
+	"github.com/entrain-network/entrain/bucket/sigv4"
 )
 
 // The time of the tests' server.
@@ -45,7 +47,7 @@ func signed(method, target, body string, write bool) *http.Request {
 	access, secret := Credentials("root-secret", "box", write)
 	r := httptest.NewRequest(method, "http://host"+target, strings.NewReader(body))
 	r.RequestURI = ""
-	r.Header.Set("X-Amz-Content-Sha256", hexHash([]byte(body)))
+	r.Header.Set("X-Amz-Content-Sha256", sigv4.Hash([]byte(body)))
 	return signer.SignV4(*r, access, secret, "", "us-east-1")
 }
 
@@ -73,7 +75,9 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		"query":        func(r *http.Request) { r.URL.RawQuery = "uploads=" },
 		"host":         func(r *http.Request) { r.Host = "other" },
 		"hash of body": func(r *http.Request) { r.Header.Set("X-Amz-Content-Sha256", emptyHash) },
-		"date":         func(r *http.Request) { r.Header.Set("X-Amz-Date", noon.UTC().Add(-time.Minute).Format(timeLayout)) },
+		"date": func(r *http.Request) {
+			r.Header.Set("X-Amz-Date", noon.UTC().Add(-time.Minute).Format(sigv4.TimeLayout))
+		},
 		"signature": func(r *http.Request) {
 			h := r.Header.Get("Authorization")
 			r.Header.Set("Authorization", h[:len(h)-64]+strings.Repeat("0", 64))

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
 	"net/url"
@@ -10,13 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/bucket/sigv4"
 )
 
-// What version 4 signatures are made of.
+// What this server takes, and names that S3 gives to bodies.
 const (
-	algorithm    = "AWS4-HMAC-SHA256"
-	timeLayout   = "20060102T150405Z"
-	scopeEnd     = "aws4_request"
 	skewMax      = 15 * time.Minute   // between the client's clock and ours
 	expiryMax    = 7 * 24 * time.Hour // of a signed address
 	unsignedBody = "UNSIGNED-PAYLOAD"
@@ -41,7 +39,7 @@ func readSignature(r *http.Request, query url.Values) (g signature, err error) {
 	var credential, headers, at string
 	switch {
 	case query.Has("X-Amz-Signature"):
-		if query.Get("X-Amz-Algorithm") != algorithm {
+		if query.Get("X-Amz-Algorithm") != sigv4.Algorithm {
 			return g, errBadSignature
 		}
 		credential, headers, at = query.Get("X-Amz-Credential"), query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Date")
@@ -64,23 +62,23 @@ func readSignature(r *http.Request, query url.Values) (g signature, err error) {
 	default:
 		return g, errDenied
 	}
-	if g.at, err = time.Parse(timeLayout, at); err != nil {
+	if g.at, err = time.Parse(sigv4.TimeLayout, at); err != nil {
 		return g, errBadSignature
 	}
 	var ok bool
 	g.access, g.scope, ok = strings.Cut(credential, "/")
 	parts := strings.Split(g.scope, "/")
-	if !ok || len(parts) != 4 || parts[0] != at[:8] || parts[2] != "s3" || parts[3] != scopeEnd {
+	if !ok || len(parts) != 4 || parts[0] != at[:8] || parts[2] != "s3" || parts[3] != sigv4.ScopeEnd {
 		return g, errBadSignature
 	}
 	g.headers = strings.Split(headers, ";")
-	g.query = strings.ReplaceAll(query.Encode(), "+", "%20")
+	g.query = sigv4.EncodeQuery(query)
 	return g, nil
 }
 
 // readAuthorization reads the Authorization header: the algorithm and three fields.
 func readAuthorization(header string) (credential, headers, value string, err error) {
-	text, ok := strings.CutPrefix(header, algorithm+" ")
+	text, ok := strings.CutPrefix(header, sigv4.Algorithm+" ")
 	if !ok {
 		return "", "", "", errBadSignature
 	}
@@ -117,11 +115,8 @@ func (g *signature) check(r *http.Request, secret string, now time.Time) error {
 	if !slices.Contains(g.headers, "host") {
 		return errUnsignedHeader
 	}
-	g.key = []byte("AWS4" + secret)
-	for part := range strings.SplitSeq(g.scope, "/") {
-		g.key = mac(g.key, part)
-	}
-	if !g.signs(g.value, algorithm, hexHash([]byte(g.canonical(r)))) {
+	g.key = sigv4.Key(secret, g.scope)
+	if !g.signs(g.value, sigv4.Algorithm, sigv4.Hash([]byte(sigv4.Canonical(r, g.query, g.headers, g.body)))) {
 		return errWrongSignature
 	}
 	return nil
@@ -129,51 +124,6 @@ func (g *signature) check(r *http.Request, secret string, now time.Time) error {
 
 // signs reports whether value is the key's signature over a text of the kind and lines given.
 func (g *signature) signs(value, kind string, lines ...string) bool {
-	text := strings.Join(append([]string{kind, g.at.Format(timeLayout), g.scope}, lines...), "\n")
 	given, err := hex.DecodeString(value)
-	return err == nil && hmac.Equal(given, mac(g.key, text))
-}
-
-// canonical returns the one form of a request that both sides sign.
-func (g *signature) canonical(r *http.Request) string {
-	var b strings.Builder
-	b.WriteString(r.Method + "\n" + encodePath(r.URL.Path) + "\n" + g.query + "\n")
-	for _, name := range g.headers {
-		b.WriteString(name + ":" + headerValue(r, name) + "\n")
-	}
-	b.WriteString("\n" + strings.Join(g.headers, ";") + "\n" + g.body)
-	return b.String()
-}
-
-// headerValue returns a header's values, joined, with single spaces.
-func headerValue(r *http.Request, name string) string {
-	switch name {
-	case "host":
-		return r.Host
-	case "content-length":
-		return strconv.FormatInt(r.ContentLength, 10)
-	}
-	var values []string
-	for _, v := range r.Header.Values(name) {
-		values = append(values, strings.Join(strings.Fields(v), " "))
-	}
-	return strings.Join(values, ",")
-}
-
-// encodePath escapes all bytes of a path but the unreserved ones and slashes.
-func encodePath(path string) string {
-	path = strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
-	return strings.ReplaceAll(path, "%2F", "/")
-}
-
-func mac(key []byte, text string) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(text))
-	return h.Sum(nil)
-}
-
-// hexHash returns the SHA-256 of b in hexadecimal.
-func hexHash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return err == nil && hmac.Equal(given, sigv4.Sign(g.key, kind, g.at, g.scope, lines...))
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/entrain-network/entrain/bucket/sigv4"
 )
 
 // listing are the fields of a query for a list of objects, in both versions.
@@ -65,7 +67,7 @@ func (q *request) list() error {
 	switch p.EncodingType {
 	case "":
 	case "url":
-		encode = encodePath
+		encode = sigv4.EncodePath
 	default:
 		return errBadQuery
 	}

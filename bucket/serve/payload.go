@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/entrain-network/entrain/bucket/sigv4"
 )
 
 // How a body is signed, as X-Amz-Content-Sha256 names it beside UNSIGNED-PAYLOAD and a hash.
@@ -254,7 +256,7 @@ func (c *chunks) readTrailers() error {
 		line, err := c.line()
 		if err == io.EOF && len(line) == 0 {
 			if c.signature.body == chunksSignedTrailer &&
-				!c.signature.signs(signed, trailerKind, c.previous, hexHash(text.Bytes())) {
+				!c.signature.signs(signed, trailerKind, c.previous, sigv4.Hash(text.Bytes())) {
 				return errWrongSignature
 			}
 			return nil
