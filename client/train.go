@@ -33,12 +33,13 @@ func (m *Machine) resume(ev Loaded) {
 		if !m.hasState || c.Run != m.state.ID() {
 			continue
 		}
-		m.work.before, m.work.own, m.work.step = m.work.own, c, 0
-		m.work.done = max(m.work.done, c.Round)
+		m.work.before, m.work.own, m.work.step, m.work.done = m.work.own, c, 0, max(m.work.done, c.Round)
+		own := CommitmentReceived{Signed: &ev.Committed[i], Signer: m.cfg.Self, ID: c.ID()}
 		if r, ok := m.state.At(c.Round); ok {
 			m.work.step = r.Step()
-			m.received(CommitmentReceived{Signed: &ev.Committed[i], Signer: m.cfg.Self, ID: c.ID()})
+			m.received(own)
 		}
+		m.claim(own) // the state may have dropped the round since
 	}
 	if m.hasState && ev.InDoubt {
 		m.work.done = max(m.work.done, m.state.Round())

@@ -79,20 +79,52 @@ func TestAThirdStopsNothing(t *testing.T) {
 	}
 }
 
+// TestAMemberThatWasAwayAnswersForItsResults has a member crash before it learns that its last two
+// results are checked, and come back when the state has dropped their rounds. It still has the
+// optimizer states that they began from, and serves them.
+func TestAMemberThatWasAwayAnswersForItsResults(t *testing.T) {
+	t.Parallel()
+	for overlap := range uint8(2) {
+		for _, away := range []coordinator.Round{2, 3} {
+			if !campaign.Whole() && away == 2 {
+				continue
+			}
+			cfg := Config{
+				Seed: 1, Clients: 8, Steps: 20, Overlap: overlap, Everybody: true, Delay: 30 * time.Millisecond, Jitter: 20 * time.Millisecond,
+				Verification: 100, Crashes: 1, Limit: 30 * time.Minute, // a crash has checks wait for machines that come back
+				Moves: []Move{{Round: 8, Do: Crash}, {Round: 8 + away, Do: Come}},
+			}
+			n, err := assemble(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := n.simulate(t.Context())
+			if err = errors.Join(err, n.clean()); err != nil || r.Crashes != 1 || len(n.trust.convictions) > 0 {
+				t.Errorf("overlap %d, away for %d rounds: %+v: %v", overlap, away, n.trust.convictions, err)
+			}
+		}
+	}
+}
+
 // TestACutOfAllChargesNobodyForWhatAllLost has all members crash within a second, which loses the
 // parameters agreed on last. What was made from them cannot be computed again, and that is no
 // fault of its authors: verifiers and tie-breakers that lacked the parameters called the results
-// unserved, and two members of seed 58 paid an eighth of their stakes.
+// unserved, and two members of seed 58 paid an eighth of their stakes. In seed 1149 checks of all
+// results are drawn while members are down.
 func TestACutOfAllChargesNobodyForWhatAllLost(t *testing.T) {
 	t.Parallel()
-	seeds := []uint64{58}
+	seeds := []uint64{58, 1149}
 	if campaign.Whole() {
 		seeds = append(seeds, 63)
 	}
 	for _, seed := range seeds {
+		percent := uint8(20)
+		if seed == 1149 {
+			percent = 100
+		}
 		cfg := Config{
 			Seed: seed, Clients: 8 + int(seed%5), Steps: 14, Overlap: 1, Delay: 30 * time.Millisecond, Jitter: 20 * time.Millisecond,
-			Verification: 20, Crashes: 1, Limit: 30 * time.Minute, // a crash has checks wait for machines that come back
+			Verification: percent, Crashes: 1, Limit: 30 * time.Minute, // a crash has checks wait for machines that come back
 		}
 		n, err := assemble(t.Context(), cfg)
 		if err != nil {
