@@ -139,7 +139,7 @@ func (a *auditor) choose(s coordinator.State, o Options) (coordinator.RoundState
 	if o.Round != 0 {
 		r, ok := s.At(o.Round)
 		if !ok {
-			return r, nil, fmt.Errorf("round %d is not among the last ones, which the chain knows the shares of; the run is in round %d: audit it as it goes on, with --watch", o.Round, s.Round())
+			return r, nil, fmt.Errorf("round %d is too old: the chain knows the shares of the last rounds alone, and the run is in round %d; audit a newer one, or the run as it goes on, with --watch", o.Round, s.Round())
 		}
 		if why := obstacle(r); why != "" {
 			return r, nil, fmt.Errorf("round %d %s", o.Round, why)

@@ -82,7 +82,7 @@ func (a *auditor) gather(ctx context.Context, r coordinator.RoundState, member c
 	report.Sequences = uint32(batch.Total(in.spans))
 	signed, err := a.commitments(ctx, s, r, member)
 	if err != nil {
-		return in.give(err, "its commitment", "members keep those of the last rounds: audit sooner, or with --watch")
+		return in.give(err, "its commitment", "members keep those of the last rounds: "+a.sooner())
 	}
 	if len(signed) > 1 {
 		report.row("commitment", signed[0].Commitment.ID(), signed[1].Commitment.ID())
@@ -98,15 +98,15 @@ func (a *auditor) gather(ctx context.Context, r coordinator.RoundState, member c
 	}
 	if a.buckets != nil { // a commitment holds the gradient, which takes no state
 		if in.params, err = a.start(ctx, s, r.Number(), agreed, member); err != nil {
-			return in.give(err, "the parameters at the window's start", "members keep what leads to those of the last windows: audit sooner, or with --watch")
+			return in.give(err, "the parameters at the window's start", "members keep what leads to those of the last windows: "+a.sooner())
 		}
 		return in
 	}
 	if in.prev, err = a.before(ctx, s, in.commitment.Prev, member); err != nil {
-		return in.give(err, "the optimizer state it went on from", advicePrev(err))
+		return in.give(err, "the optimizer state it went on from", a.advicePrev(err))
 	}
 	if in.params, err = a.start(ctx, s, r.Number(), agreed, member); err != nil {
-		return in.give(err, "the parameters at the round's start", "members keep those of the last rounds: audit sooner, or with --watch")
+		return in.give(err, "the parameters at the round's start", "members keep those of the last rounds: "+a.sooner())
 	}
 	a.chained(ctx, s, r, in.commitment, report)
 	return in
@@ -148,11 +148,19 @@ func (r Report) right() Report {
 	return r
 }
 
-func advicePrev(err error) string {
+func (a *auditor) advicePrev(err error) string {
 	if errors.Is(err, p2p.ErrMissing) || errors.Is(err, p2p.ErrNoPeers) {
-		return "its author serves it for some rounds, if the run has its results checked: audit sooner, or with --watch"
+		return "its author serves it for some rounds, if the run has its results checked: " + a.sooner()
 	}
 	return "its author may have left"
+}
+
+// sooner advises what to do about something that members no longer keep.
+func (a *auditor) sooner() string {
+	if a.options.Watch {
+		return "the run's rounds are shorter than fetching it takes"
+	}
+	return "audit sooner, or with --watch"
 }
 
 // compare adds the rows of a share that was computed again.

@@ -171,11 +171,14 @@ func GetRun(ctx context.Context, l ledger.Reader, run string) (p Run, err error)
 // shownRuns is the number of runs that a message lists; of more it says how to list them.
 const shownRuns = 8
 
+// shownDigits is the least number of digits with which screens show a key.
+const shownDigits = 8
+
 // meant says which run a name that the chain does not have may stand for.
 func meant(ctx context.Context, l ledger.Reader, run string) string {
 	chain, ok := l.(ledger.Chain)
 	if !ok {
-		return "entrain status lists those it has"
+		return "entrain status lists the chain's runs"
 	}
 	list, err := chain.Runs(ctx)
 	var names []string
@@ -186,12 +189,14 @@ func meant(ctx context.Context, l ledger.Reader, run string) string {
 	switch {
 	case near != "":
 		return fmt.Sprintf("did you mean %q?", near)
+	case len(run) >= shownDigits && strings.Trim(run, "0123456789abcdef") == "":
+		return "a key has all of its 64 digits"
 	case err != nil || len(names) > shownRuns:
-		return "entrain status lists those it has"
+		return "entrain status lists the chain's runs"
 	case len(names) == 0:
-		return "it has none"
+		return "the chain has none"
 	}
-	return "it has " + strings.Join(names, ", ")
+	return "the chain has " + strings.Join(names, ", ")
 }
 
 // Suggest adds to the error of a transaction about a run that the chain does not have which one may

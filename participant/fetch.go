@@ -152,7 +152,7 @@ func (f Fetching) Model(ctx context.Context) (dir string, release func(), err er
 	defer func() { err = errors.Join(err, client.Close()) }()
 	at, err := f.Target.DataOf("", on, f.Endpoints)
 	if err != nil {
-		return "", nil, fmt.Errorf("the tokenizer comes with the data, and the chain does not say where that is; a ticket may (entrain run ticket %s)", on.Spec.Name)
+		return "", nil, fmt.Errorf("the tokenizer comes with the data, and the chain does not say where that is; name a ticket that does (entrain run ticket %s --data URL), or a member's state directory", on.Spec.Name)
 	}
 	at.Kept = f.Kept
 	from, err := trainer.FindOrigin(on.Spec, "", nil)

@@ -29,6 +29,7 @@ type Fold struct {
 	samples []Sample
 
 	progress []sample            // of the last while, oldest first
+	waits    bool                // no round is open
 	fetched  [paceSeconds]second // what came in the last minute, by second modulo that
 	recent   []Transfer          // the last ones, newest last
 	lines    []Line

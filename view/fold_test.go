@@ -126,15 +126,14 @@ func TestARoundAsItHappens(t *testing.T) {
 	if r.Tokens != 40 || r.Members[0].Share != 0.5 || r.Members[2].Points != 0 {
 		t.Errorf("%d tokens, members %+v", r.Tokens, r.Members)
 	}
-	// 40 tokens from 2000, when nothing had been accepted yet, or 1000; the pace is over what is
-	// kept.
-	if want := 40.0 * 1000 / 3000; math.Abs(r.TokensPerSecond-want) > 1e-9 {
+	// 40 tokens from 2000 on, when the first round opened.
+	if want := 40.0 * 1000 / 2000; math.Abs(r.TokensPerSecond-want) > 1e-9 {
 		t.Errorf("%v tokens a second, want %v", r.TokensPerSecond, want)
 	}
 	for name, c := range map[string]struct {
 		curve Curve
 		want  float64
-	}{"loss": {r.Loss, 4.5}, "learning rate": {r.LR, float64(float32(0.1))}, "gradient norm": {r.GradNorm, 2}, "speed": {r.Speed, 40.0 / 3}} {
+	}{"loss": {r.Loss, 4.5}, "learning rate": {r.LR, float64(float32(0.1))}, "gradient norm": {r.GradNorm, 2}, "speed": {r.Speed, 40.0 / 2}} {
 		if v, ok := c.curve.Last(); !ok || math.Abs(v-c.want) > 1e-9 {
 			t.Errorf("the curve of the %s ends at %v, want %v", name, v, c.want)
 		}
@@ -154,6 +153,29 @@ func TestPaceStopsWhenNothingHappens(t *testing.T) {
 	}
 	if r = s.Run(moment(10_000 + 3*paceOver)); r.TokensPerSecond != 0 {
 		t.Errorf("%v tokens a second long after the last round", r.TokensPerSecond)
+	}
+}
+
+// Neither the wait for enough members nor a pause makes a run slower, or its end later.
+func TestWaitsDoNotCountForThePace(t *testing.T) {
+	const hour = 3_600_000
+	s := newScript()
+	s.state(0)
+	for i := range uint64(20) {
+		at := hour + 1000*i
+		if i >= 10 {
+			at += hour
+		}
+		if i == 10 {
+			s.now.Phase = "Paused"
+			s.state(2*hour - 1)
+		}
+		s.open(at)
+		s.settle(0b111)
+		s.state(at + 1000)
+		if r := s.Run(moment(at + 1000)); r.TokensPerSecond != 60 || r.LeftMs != 1000*(100-i-1) {
+			t.Errorf("after round %d: %v tokens a second and %d ms left, want 60 and %d", i+1, r.TokensPerSecond, r.LeftMs, 1000*(100-i-1))
+		}
 	}
 }
 

@@ -287,11 +287,18 @@ func (f *Fold) close() {
 	}
 }
 
-// measure follows the pace at which results are accepted.
+// measure follows the pace at which results are accepted. The wait for the first round does not
+// count, nor does a long one after it.
 func (f *Fold) measure(ms uint64) {
 	now := sample{ms: ms, points: f.trained(), step: f.run.Step}
+	waited := f.waits
+	f.waits = !inRounds(f.run.Phase)
 	n := len(f.progress)
 	if n > 0 && f.progress[n-1].points == now.points {
+		if waited && (n == 1 || ms > f.progress[n-1].ms+paceOver) {
+			now.step = f.progress[n-1].step // of the last round that ended
+			f.progress = append(f.progress[:0], now)
+		}
 		return
 	}
 	if n > 0 && f.progress[n-1].ms < ms {

@@ -26,6 +26,9 @@ type Teller struct {
 	no     []string // refusals since something else was said
 }
 
+// soonBytes bounds a model that arrives soon, so that few lines report how much of it has.
+const soonBytes = 100 << 20
+
 // Words returns a line for people, or "".
 func (t *Teller) Words(ev event.Event) string {
 	text := t.phrase(ev)
@@ -60,7 +63,11 @@ func (t *Teller) phrase(got event.Event) string {
 	case event.Scored:
 		return fmt.Sprintf("%s after step %d: accuracy %.3f, normalized %.3f, of %d", ev.Task, ev.Step, ev.Acc, ev.AccNorm, ev.Items)
 	case event.Healing:
-		return fmt.Sprintf("fetching the model: %d %% of %s", Percent(ev.Bytes, ev.Total)/10*10, Bytes(ev.Total))
+		every := uint64(10)
+		if ev.Total < soonBytes {
+			every = 50
+		}
+		return fmt.Sprintf("fetching the model: %d %% of %s", Percent(ev.Bytes, ev.Total)/every*every, Bytes(ev.Total))
 	case event.Healed:
 		return fmt.Sprintf("caught up from %s: %s", ev.Source, Short(ev.Params.String()))
 	case event.Checkpoint:

@@ -125,7 +125,7 @@ func TestAuditOfALiveRun(t *testing.T) {
 	}
 	checkArchive(t, s, archive, reports)
 	_, _, err = s.run("audit", "audited", "--round", "4000000000")
-	if status := statusOf(err); err == nil || status != exitNotAudited || !strings.Contains(err.Error(), "not among the last ones") {
+	if status := statusOf(err); err == nil || status != exitNotAudited || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("a round to come: status %d, %v", status, err)
 	}
 	askStrangers(t, s)

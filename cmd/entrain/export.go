@@ -13,6 +13,7 @@ import (
 	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/gguf"
 	"github.com/entrain-network/entrain/model"
+	"github.com/entrain-network/entrain/view"
 )
 
 // directories are the values of --type that make a checkpoint.
@@ -62,7 +63,11 @@ PEFT and needs no export for programs that read it.
 				return err
 			}
 			if isDir {
-				return model.WriteAs(cmd.Context(), out, saved, dtype)
+				if err := model.WriteAs(cmd.Context(), out, saved, dtype); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.out, "%s: %s as %s\n", out, saved.Dir, typeName)
+				return nil
 			}
 			m, err := model.GGUF(saved)
 			if err != nil {
@@ -75,7 +80,7 @@ PEFT and needs no export for programs that read it.
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.out, "%s: %d parameters of %s as %s, %d bytes\n", out, len(m.Params), saved.Dir, typ, info.Size())
+			fmt.Fprintf(c.out, "%s: %s as %s, %s parameters, %s\n", out, saved.Dir, typ, view.Thousands(uint64(len(m.Params))), view.Bytes(uint64(info.Size())))
 			return nil
 		},
 	}

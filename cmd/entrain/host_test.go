@@ -132,6 +132,9 @@ func fetchFinished(t *testing.T, ticket string) string {
 	if err := json.Unmarshal([]byte(s.ok("status", ticket, "--json")), &status); err != nil || status.Phase != coordinator.Finished.String() {
 		t.Fatalf("the run is not over: %+v, %v", status, err)
 	}
+	if out := s.ok("watch", ticket, "--plain"); !strings.Contains(out, "Finished, epoch") {
+		t.Errorf("watch prints %q", out)
+	}
 	s.ok("model", "export", ticket, "-o", filepath.Join(t.TempDir(), "model.gguf"), "--hash", status.Params)
 	s.ok("model", "generate", ticket, "--prompt", "All the", "--tokens", "4")
 	return status.Params

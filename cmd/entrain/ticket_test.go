@@ -28,7 +28,7 @@ func TestTicketsOfARun(t *testing.T) {
 	for want, args := range map[string][]string{
 		`no run "frist"; did you mean "first"?`:        {"status", "frist"},
 		`no such run: "secnd"; did you mean "second"?`: {"wallet", "send", "secnd", "1", "--key", key},
-		`no run "other"; it has first, second`:         {"run", "allow", "other"},
+		`no run "other"; the chain has first, second`:  {"run", "allow", "other"},
 	} {
 		s.fails(args, want)
 	}

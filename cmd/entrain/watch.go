@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/participant"
@@ -33,7 +34,8 @@ func watchCommand(c console) *cobra.Command {
 		Use:   "watch [RUN | RUN@HOST | TICKET]",
 		Short: "Look at a run, live or from its log",
 		Long: `Shows a run in a window: where it stands, its members, rounds, transfers, rewards and log. The bottom
-line names the keys; ? explains them. Without a terminal, or with --plain, it prints lines.
+line names the keys; ? explains them. Without a terminal, or with --plain, it prints lines
+until the run has finished.
 
 The chain tells who takes part and which results were accepted, and the members themselves tell their
 losses, which they sign; the curve is the median of the round's. If a participant has its state directory
@@ -109,8 +111,15 @@ func (c console) watch(ctx context.Context, o watchOptions, to onchain.Target) e
 		window := tui.New(c.windowOptions())
 		window.NameOps(verify.OpNames(on.Text))
 		return c.show(ctx, o.plain, window, true, func(ctx context.Context) error {
+			ctx, end := context.WithCancel(ctx)
+			defer end()
 			go view.KeepNames(ctx, client, window.Called)
-			record := func(r runlog.Record) { _ = window.Record(r) } // never fails
+			record := func(r runlog.Record) {
+				_ = window.Record(r) // never fails
+				if s := r.Standing; c.prints(o.plain) && s != nil && s.Phase == coordinator.Finished.String() {
+					end()
+				}
+			}
 			return participant.Follow(ctx, client, to.Run, log, record, window.Note)
 		})
 	})
@@ -131,10 +140,13 @@ func (c console) replay(ctx context.Context, o watchOptions) error {
 	return c.show(ctx, o.plain, replay.Window, true, replay.Play)
 }
 
+// prints reports whether lines are printed in place of a window.
+func (c console) prints(plain bool) bool { return plain || !c.terminal() }
+
 // show shows a window, or prints lines where there is no terminal.
 func (c console) show(ctx context.Context, plain bool, window *tui.Window, stay bool, feed func(context.Context) error) error {
 	var lines io.Writer
-	if plain || !c.terminal() {
+	if c.prints(plain) {
 		lines = c.out
 	}
 	return window.Show(ctx, lines, stay, feed)
