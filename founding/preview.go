@@ -133,8 +133,14 @@ func (p Preview) Write(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "\nA member needs about %s and %s of disk. When it joins, it fetches a model of %s.\n"+
 		"If it computes on a GPU, that takes %s of the GPU's memory besides.\n"+
-		"A result has at most %s; with %d members each receives %s a round, and sends as much on average.\n",
-		memory, view.Bytes(p.Needs.Disk(1)), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload), p.Members, view.Bytes(p.Received))
+		"A result has at most %s",
+		memory, view.Bytes(p.Needs.Disk(1)), view.Bytes(p.Needs.Model), gpu, view.Bytes(p.Needs.Payload))
+	if err == nil && p.Members > 1 {
+		_, err = fmt.Fprintf(out, "; with %d members each receives %s a round, and sends as much on average", p.Members, view.Bytes(p.Received))
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(out, ".")
+	}
 	if err == nil && p.Needs.Slice > 0 {
 		_, err = fmt.Fprintf(out, "It writes about %s a window to its bucket, the result and a slice of the agreed parameters, and now and then the model.\n",
 			view.Bytes(p.Needs.Payload+p.Needs.Slice))

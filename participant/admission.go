@@ -57,7 +57,8 @@ type Applicant struct {
 	disk        uint64
 	checkpoints int
 	Skew        func(context.Context) (time.Duration, error)
-	program     string // version of this program
+	program     string     // version of this program
+	owner       key.Public // for whom the key would work, zero for itself
 }
 
 // Obstacles returns all that stands in the way, except for faults of the data and the arithmetic,
@@ -116,7 +117,8 @@ func wrongClock(ctx context.Context, of func(context.Context) (time.Duration, er
 
 // unlisted returns an obstacle if the run's owner keeps a list without the applicant.
 func (a Applicant) unlisted(list host.Admission, on onchain.Run) []Obstacle {
-	if list.Allows(a.Key, uint64(time.Now().UnixMilli())) {
+	now := uint64(time.Now().UnixMilli())
+	if list.Allows(a.Key, now) || a.owner != (key.Public{}) && list.Allows(a.owner, now) {
 		return nil
 	}
 	return []Obstacle{{Kind: ObstacleListed, Reason: fmt.Sprintf("run %q takes only keys on its owner's list, and %s is not: ask its owner (entrain run allow %s %s), or a listed key's owner to let you work for them (entrain key delegate)",

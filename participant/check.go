@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/entrain-network/entrain/chain/solana"
+	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/engine/cpu"
 	"github.com/entrain-network/entrain/key"
@@ -18,15 +19,16 @@ import (
 
 // CheckOptions describe a machine that may take part in a run; the fields are as in Options.
 type CheckOptions struct {
-	Target    onchain.Target
-	Endpoints []string
-	Key       key.Public
-	Data      string // as in participation
-	Stake     uint64 // tokens to put up; 0: the run's least stake
-	Pool      string
-	Memory    uint64
-	State     string // directory, which need not exist
-	Mining    Mining
+	Target     onchain.Target
+	Endpoints  []string
+	Key        key.Public
+	Data       string // as in participation
+	Stake      uint64 // tokens to put up; 0: the run's least stake
+	Pool       string
+	Memory     uint64
+	Delegation string // text or file, "" if the key works for itself
+	State      string // directory, which need not exist
+	Mining     Mining
 
 	Checkpoints int
 
@@ -41,6 +43,7 @@ type Report struct {
 	Chain     string        `json:"chain"`
 	Key       string        `json:"key"`
 	Can       bool          `json:"can"`
+	Finished  bool          `json:"finished,omitempty"`
 	Obstacles []Obstacle    `json:"obstacles"`
 	Needs     trainer.Sizes `json:"needs"`
 	Accuser   *Accuser      `json:"accuser,omitempty"` // in a run on Solana that checks results
@@ -67,6 +70,10 @@ func (a Accuser) write(w io.Writer) error {
 
 // Write prints that the machine can take part, or each reason why not, and what accusing takes.
 func (r Report) Write(w io.Writer) error {
+	if r.Can && r.Finished {
+		_, err := fmt.Fprintf(w, "yes: run %q has finished; as a member, this machine can serve its model to others\n", r.Run)
+		return err
+	}
 	if r.Can {
 		_, err := fmt.Fprintf(w, "yes: this machine can take part in run %q on chain %q: %s parameters, about %s of memory, %s to fetch\n",
 			r.Run, r.Chain, view.Thousands(r.Needs.Parameters), view.Bytes(r.Needs.Memory), view.Bytes(r.Needs.Model))
@@ -110,10 +117,18 @@ func (o CheckOptions) Check(ctx context.Context) (r Report, err error) {
 		add(obstacleRun, err)
 		return r, nil
 	}
+	r.Finished = on.Snapshot.State.Phase() == coordinator.Finished
 	if o.Stake == 0 {
 		o.Stake = on.Spec.Trust.Stake
 	}
 	a := Applicant{Key: o.Key, stake: o.Stake, pool: o.Pool, memory: memoryLimit(o.Memory, MemoryFree()), Skew: onchain.ClockSkew(o.Endpoints), program: o.Program, state: o.State, disk: diskRoom(o.State), checkpoints: o.Checkpoints}
+	if o.Delegation != "" {
+		d, err := readDelegation(o.Delegation, client.ChainID(), o.Target.Run, o.Key)
+		if err != nil {
+			add(ObstacleListed, err)
+		}
+		a.owner = d.Certificate.Owner
+	}
 	list, err := a.Obstacles(ctx, client, on)
 	if err != nil {
 		return r, err

@@ -6,19 +6,26 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/host"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/ledger"
 	"github.com/entrain-network/entrain/onchain"
 )
+
+// readDelegation reads a delegation, or the file that holds it, for a node in a run.
+func readDelegation(text, chain, run string, node key.Public) (onchain.Delegation, error) {
+	d, err := onchain.ReadDelegation(text)
+	if err == nil {
+		err = d.Check(chain, run, node, time.Now())
+	}
+	return d, err
+}
 
 // bring submits the participant's delegation to the chain, if it has one.
 func (p *Options) bring(ctx context.Context, client ledger.Chain) error {
 	if p.Delegation == "" {
 		return nil
 	}
-	d, err := onchain.ReadDelegation(p.Delegation)
-	if err == nil {
-		err = d.Check(client.ChainID(), p.Target.Run, p.Key.Public(), time.Now())
-	}
+	d, err := readDelegation(p.Delegation, client.ChainID(), p.Target.Run, p.Key.Public())
 	if err != nil {
 		return err
 	}

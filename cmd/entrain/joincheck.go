@@ -13,7 +13,7 @@ var errCannotJoin = errors.New("this machine cannot take part in the run now")
 // checkJoin prints whether this machine and this key can take part in a run.
 func (c console) checkJoin(ctx context.Context, o joinOptions) error {
 	check := participant.CheckOptions{
-		Target: o.Target, Endpoints: c.endpoints(o.Endpoints), Data: o.Data, Stake: o.Stake, Pool: o.Pool, Memory: o.Memory,
+		Target: o.Target, Endpoints: c.endpoints(o.Endpoints), Data: o.Data, Stake: o.Stake, Pool: o.Pool, Memory: o.Memory, Delegation: o.Delegation,
 		Mining: o.Mining, Remember: c.remembered(), Program: version().Version, Getenv: c.env,
 	}
 	k, _, err := c.ownKey(o.keyFile) // tokens may be sent to it
