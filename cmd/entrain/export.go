@@ -63,11 +63,8 @@ PEFT and needs no export for programs that read it.
 				return err
 			}
 			if isDir {
-				if err := model.WriteAs(cmd.Context(), out, saved, dtype); err != nil {
-					return err
-				}
-				fmt.Fprintf(c.out, "%s: %s as %s\n", out, saved.Dir, typeName)
-				return nil
+				c.say("writing %s as %s to %s", saved.Dir, typeName, out)
+				return model.WriteAs(cmd.Context(), out, saved, dtype)
 			}
 			m, err := model.GGUF(saved)
 			if err != nil {
