@@ -23,10 +23,11 @@ func (c *Codec) check(payload []byte) error {
 		return err
 	}
 	body := payload[codec.HeaderLen:]
-	for i := range c.blocks {
-		b := &c.blocks[i]
-		if !b.shape.Valid(body, b.bit) {
-			return fmt.Errorf("the code of block %d is out of range", i)
+	for b := c.at(0); b.i < c.blocks; b.move(b.i + b.left) {
+		for i := range b.left {
+			if !b.shape.Valid(body, b.bit+i*b.shape.Bits) {
+				return fmt.Errorf("the code of block %d is out of range", b.i+i)
+			}
 		}
 	}
 	if unused := 8*len(body) - c.bits; subset.ReadBits(body, c.bits, unused) != 0 {
@@ -57,7 +58,7 @@ func (c *Codec) Apply(params []float32, payloads [][]byte, lr float32) error {
 // applyBlocks applies the payloads to the blocks of one task.
 func (j *job) applyBlocks(w *exact.Worker, task int) {
 	s := &j.scratch[w.Index()]
-	j.each(task, func(b *block) {
+	j.each(s, task, func(b *block) {
 		j.c.loop.Fetch(j.params[b.offset:], b.shape.h, b.shape.w, b.stride)
 		j.move(b, j.direction(w, s, b))
 	})

@@ -16,6 +16,7 @@ var benchmarked = []tensor.Spec{{Name: "w", Shape: []int{2048, 2048}}}
 var benchmarkedConfigs = []Config{
 	{Block: 64, TopK: 8, Decay: .99, WeightDecay: .1, ClipNorm: 1},
 	{Block: 64, TopK: 32, Decay: .95, WeightDecay: .1, ClipNorm: 1},
+	{Block: 8, TopK: 2, Decay: .95, WeightDecay: .1, ClipNorm: 1},
 }
 
 // benchmark runs f for each of them, on one core.
@@ -120,8 +121,8 @@ func BenchmarkBits(b *testing.B) {
 			}
 			b.ReportMetric(float64(8*c.PayloadMax())/float64(c.n), "bits/param")
 			ideal := 0.0 // an ideal coder's, if all payloads are equally likely
-			for i := range c.blocks {
-				ideal += c.blocks[i].shape.BitsIdeal()
+			for _, b := range c.table() {
+				ideal += b.shape.BitsIdeal()
 			}
 			b.ReportMetric(ideal/float64(c.n), "ideal-bits/param")
 			b.ReportMetric(float64(4*c.n)/float64(c.PayloadMax()), "x-smaller-than-fp32")

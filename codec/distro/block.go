@@ -17,16 +17,119 @@ type block struct {
 	shape  *shape
 }
 
-// cutter makes the blocks of a layout.
+// A grid is the blocks of a tensor. Each is a function of its number: a table of all would take a
+// byte a weight, with small blocks.
+type grid struct {
+	first      int // number of the first block
+	block          // the first one, without its shape
+	rows, cols side
+	matrix     int // numbers in a matrix, of which the tensor has some
+	// By whether the height is the lesser one, and whether the width is; zero if no block is so.
+	shapes [2][2]*shape
+	bits   [2][2]int // in a payload, of a block
+	bytes  [2][2]int // in an update, of a block
+	row    [2]length // of a row of blocks, by its height
+	all    length    // of a matrix
+}
+
+// length is that of some blocks in a payload and in an update.
+type length struct{ bits, bytes int }
+
+// A side is a dimension that is cut into pieces. The first ones are longer by one.
+type side struct{ size, count, longer int }
+
+func newSide(size, chunk int) side {
+	n := pieces(size, chunk)
+	return side{size, n, size % n}
+}
+
+// piece returns the start of piece i, and 0 if it is a longer one, 1 if not.
+func (s side) piece(i int) (from, less int) {
+	if i >= s.longer {
+		less = 1
+	}
+	return i*(s.size/s.count) + min(i, s.longer), less
+}
+
+// has returns how many pieces are long, and how many are not.
+func (s side) has() [2]int { return [2]int{s.longer, s.count - s.longer} }
+
+// count returns the number of the tensor's blocks in a matrix.
+func (g *grid) count() int { return g.rows.count * g.cols.count }
+
+// A cursor is at a block.
+type cursor struct {
+	block
+	i    int // number of the block
+	left int // blocks of its shape from it on, in its row
+	of   []grid
+}
+
+// at returns a cursor at block i, which may be the end.
+func (c *Codec) at(i int) (at cursor) {
+	at.of = c.grids
+	at.move(i)
+	return at
+}
+
+// move moves the cursor to block i.
+func (at *cursor) move(i int) {
+	from, to := 0, len(at.of)
+	for to-from > 1 { // the last grid that begins at i or before
+		if half := (from + to) / 2; at.of[half].first <= i {
+			from = half
+		} else {
+			to = half
+		}
+	}
+	at.i = i
+	if to == 0 {
+		return
+	}
+	g := &at.of[from]
+	matrix, k := (i-g.first)/g.count(), (i-g.first)%g.count()
+	row, col := k/g.cols.count, k%g.cols.count
+	y, h := g.rows.piece(row)
+	x, w := g.cols.piece(col)
+	long, wide := min(row, g.rows.longer), min(col, g.cols.longer)
+	at.shape = g.shapes[h][w]
+	at.left = g.cols.has()[0] - col
+	if w == 1 {
+		at.left = g.cols.count - col
+	}
+	before := matrix*g.matrix + y*g.cols.size
+	at.offset, at.stride, at.state = g.offset+before+x, g.cols.size, g.state+before+at.shape.h*x
+	at.bit = g.bit + matrix*g.all.bits + long*g.row[0].bits + (row-long)*g.row[1].bits + wide*g.bits[h][0] + (col-wide)*g.bits[h][1]
+	at.signs = g.signs + matrix*g.all.bytes + long*g.row[0].bytes + (row-long)*g.row[1].bytes + wide*g.bytes[h][0] + (col-wide)*g.bytes[h][1]
+}
+
+// next moves the cursor to the next block.
+func (at *cursor) next() {
+	if at.left--; at.left == 0 {
+		at.move(at.i + 1)
+		return
+	}
+	s := at.shape
+	at.i++
+	at.offset += s.w
+	at.state += s.h * s.w
+	at.bit += s.Bits
+	at.signs += s.bytes()
+}
+
+// bytes returns how many bytes a block's signs take in an update.
+func (s *shape) bytes() int { return (s.h*s.w + 7) / 8 }
+
+// cutter makes the grids of a layout.
 type cutter struct {
 	cfg          Config
 	worker       *exact.Worker // packs bases for the pool's kernel
 	combinations subset.Table
 	bases        []*basis // by number of points
 	shapes       []*shape // at most four for a tensor
-	blocks       []block
-	state, bit   int
-	signs        int
+	grids        []grid
+	end          block // after the last one
+	blocks       int
 }
 
 // newCutter returns a cutter whose table is large enough for the blocks of the layout.
@@ -34,9 +137,7 @@ func newCutter(layout tensor.Layout, cfg Config, worker *exact.Worker) *cutter {
 	largest := 1
 	for _, t := range layout.Tensors() {
 		rows, cols := sides(t)
-		_, h := piece(rows, pieces(rows, cfg.Block), 0)
-		_, w := piece(cols, pieces(cols, cfg.Block), 0)
-		largest = max(largest, h*w)
+		largest = max(largest, longest(rows, cfg.Block)*longest(cols, cfg.Block))
 	}
 	return &cutter{
 		cfg:          cfg,
@@ -62,34 +163,34 @@ func sides(t tensor.Tensor) (rows, cols int) {
 // one, the longer first, and none exceeds chunk.
 func pieces(size, chunk int) int { return (size + chunk - 1) / chunk }
 
-// piece returns the start and the size of piece i of count pieces of a dimension.
-func piece(size, count, i int) (from, n int) {
-	n, longer := size/count, size%count
-	from = i*n + min(i, longer)
-	if i < longer {
-		n++
-	}
-	return from, n
-}
+// longest returns the size of the longest of them.
+func longest(size, chunk int) int { return pieces(size, pieces(size, chunk)) }
 
 // cut appends the blocks of a tensor. The dimensions before the last two count matrices. Blocks are
 // in the order of matrices, then of rows of blocks.
 func (c *cutter) cut(t tensor.Tensor) {
-	rows, cols := sides(t)
-	down, across := pieces(rows, c.cfg.Block), pieces(cols, c.cfg.Block)
-	for matrix := t.Offset; matrix < t.Offset+t.Len; matrix += rows * cols {
-		for i := range down {
-			row, h := piece(rows, down, i)
-			for j := range across {
-				col, w := piece(cols, across, j)
-				s := c.shape(h, w)
-				c.blocks = append(c.blocks, block{offset: matrix + row*cols + col, stride: cols, state: c.state, bit: c.bit, signs: c.signs, shape: s})
-				c.state += h * w
-				c.bit += s.Bits
-				c.signs += (h*w + 7) / 8
+	height, width := sides(t)
+	g := grid{first: c.blocks, block: c.end, rows: newSide(height, c.cfg.Block), cols: newSide(width, c.cfg.Block), matrix: height * width}
+	g.offset = t.Offset
+	for h, down := range g.rows.has() {
+		for w, across := range g.cols.has() {
+			if down == 0 || across == 0 {
+				continue
 			}
+			s := c.shape(height/g.rows.count+1-h, width/g.cols.count+1-w)
+			g.shapes[h][w], g.bits[h][w], g.bytes[h][w] = s, s.Bits, s.bytes()
+			g.row[h].bits += across * s.Bits
+			g.row[h].bytes += across * s.bytes()
 		}
+		g.all.bits += down * g.row[h].bits
+		g.all.bytes += down * g.row[h].bytes
 	}
+	matrices := t.Len / g.matrix
+	c.end.state += t.Len
+	c.end.bit += matrices * g.all.bits
+	c.end.signs += matrices * g.all.bytes
+	c.blocks += matrices * g.count()
+	c.grids = append(c.grids, g)
 }
 
 // shape returns the shape of h rows of w, which it makes at first use.

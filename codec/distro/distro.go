@@ -140,10 +140,11 @@ type Codec struct {
 	n      int // elements of the layout
 	header codec.Header
 	update codec.Header // of updates
-	blocks []block
-	bits   int // total length of the codes
-	signs  int // that of the signs of an update, in bytes
-	words  int // length of the longest code
+	grids  []grid       // in the order of the blocks
+	blocks int          // how many
+	bits   int          // total length of the codes
+	signs  int          // that of the signs of an update, in bytes
+	words  int          // length of the longest code
 	pool   *exact.Pool
 	loop   vec.Kernel
 	spare  chan *job // idle jobs
@@ -152,7 +153,7 @@ type Codec struct {
 var _ codec.Codec = (*Codec)(nil)
 
 // New returns the codec of a layout. The error names a setting that is out of range. New makes
-// tables, in time proportional to Block*Block*TopK and to the number of blocks.
+// tables, in time proportional to Block*Block*TopK and to the number of tensors.
 func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("distro: %w", err)
@@ -166,9 +167,10 @@ func New(layout tensor.Layout, cfg Config, pool *exact.Pool) (*Codec, error) {
 		n:      layout.Len(),
 		header: codec.NewHeader(magic, layout, uint32(cfg.Block), uint32(cfg.TopK)),
 		update: codec.NewHeader(updateMagic, layout, uint32(cfg.Block)),
+		grids:  cut.grids,
 		blocks: cut.blocks,
-		bits:   cut.bit,
-		signs:  cut.signs,
+		bits:   cut.end.bit,
+		signs:  cut.end.signs,
 		pool:   pool,
 		loop:   vec.For(pool.Kernel()),
 		spare:  make(chan *job, 4), // if more goroutines call at a time, some allocate

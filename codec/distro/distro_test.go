@@ -3,6 +3,7 @@ package distro
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -38,11 +39,14 @@ func TestBlocksCoverEveryElementOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := make([]int, c.n)
-		state, bit := 0, 0
-		for _, b := range c.blocks {
+		state, bit, signs := 0, 0, 0
+		for i, b := range c.table() {
 			s := b.shape
-			if s.h > cfg.Block || s.w > cfg.Block || b.state != state || b.bit != bit {
-				t.Fatalf("block %+v of (%d, %d) with chunk %d, want state %d and bit %d", b, s.h, s.w, cfg.Block, state, bit)
+			if s.h > cfg.Block || s.w > cfg.Block || b.state != state || b.bit != bit || b.signs != signs {
+				t.Fatalf("block %+v of (%d, %d) with chunk %d, want state %d, bit %d and signs %d", b, s.h, s.w, cfg.Block, state, bit, signs)
+			}
+			if at := c.at(i); at.i != i || at.block != b {
+				t.Fatalf("block %d is %+v by its number, want %+v", i, at.block, b)
 			}
 			for i := range s.h {
 				for j := range s.w {
@@ -51,11 +55,20 @@ func TestBlocksCoverEveryElementOnce(t *testing.T) {
 			}
 			state += s.h * s.w
 			bit += s.Bits
+			signs += (s.h*s.w + 7) / 8
 		}
 		if state != c.StateLen() || slices.ContainsFunc(seen, func(n int) bool { return n != 1 }) {
 			t.Fatalf("%d coefficients for %d elements, which are in so many blocks: %v", state, c.StateLen(), seen)
 		}
 	})
+}
+
+// table returns all blocks, in order.
+func (c *Codec) table() (list []block) {
+	for at := c.at(0); at.i < c.blocks; at.next() {
+		list = append(list, at.block)
+	}
+	return list
 }
 
 func TestDimensionsAreCutEvenly(t *testing.T) {
@@ -66,11 +79,15 @@ func TestDimensionsAreCutEvenly(t *testing.T) {
 		{128, 64, []int{64, 64}}, {100, 64, []int{50, 50}}, {101, 64, []int{51, 50}}, {64, 64, []int{64}}, {65, 64, []int{33, 32}},
 		{131, 64, []int{44, 44, 43}}, {3, 64, []int{3}}, {5, 1, []int{1, 1, 1, 1, 1}},
 	} {
-		count := pieces(v.size, v.chunk)
+		side := newSide(v.size, v.chunk)
 		var got []int
 		next := 0
-		for i := range count {
-			from, n := piece(v.size, count, i)
+		for i := range side.count {
+			from, less := side.piece(i)
+			n := longest(v.size, v.chunk)
+			if side.longer > 0 {
+				n -= less
+			}
 			if from != next {
 				t.Errorf("%d by %d: piece %d begins at %d, want %d", v.size, v.chunk, i, from, next)
 			}
@@ -103,7 +120,7 @@ func TestLargestCoefficientsAreSentAndEqualOnesFromTheLowestPosition(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := decoded(p, &c.blocks[0])
+		got := decoded(p, &c.table()[0])
 		if !slices.Equal(got.Positions[:got.N], v.sent) || got.Negative != v.negative {
 			t.Errorf("momentum %v: sends %v with signs %b, want %v with %b", v.state, got.Positions[:got.N], got.Negative, v.sent, v.negative)
 		}
@@ -171,7 +188,7 @@ func TestApply(t *testing.T) {
 	send := func(position uint16, negative uint64) []byte {
 		v := subset.Signed{N: 1, Negative: negative}
 		v.Positions[0] = position
-		code := c.blocks[0].shape.Code(&v)
+		code := c.table()[0].shape.Code(&v)
 		return c.appendPayload(nil, code[:c.words])
 	}
 	mean, meanDown, across := send(0, 0), send(0, 1), send(1, 0)
@@ -248,5 +265,19 @@ func TestReplicasNeverDrift(t *testing.T) {
 		if got := drift(t, pool, reverse).String(); got != want {
 			t.Errorf("reversed %v: hash %s, want %s", reverse, got, want)
 		}
+	}
+}
+
+// A codec has no table of its blocks, of which a large model has a hundred million.
+func TestACodecOfALargeModelIsSmall(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := newCodec(t, Config{Block: 8, TopK: 2, Decay: .95}, nil, tensor.Spec{Name: "w", Shape: []int{32, 16384, 16384}})
+	runtime.ReadMemStats(&after)
+	if bytes := after.TotalAlloc - before.TotalAlloc; c.blocks != 1<<27 || bytes > 1<<20 {
+		t.Errorf("%d bytes for %d blocks", bytes, c.blocks)
+	}
+	if last := c.at(c.blocks - 1); last.end() != c.n || last.bit+last.shape.Bits != c.bits {
+		t.Errorf("the last block is %+v", last.block)
 	}
 }

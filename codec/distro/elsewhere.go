@@ -26,21 +26,15 @@ type Grid struct {
 // which tensors begin.
 func (c *Codec) Grids(ends []int) (grids []Grid) {
 	open := 0 // the first grid that may go on
-	for first, across := 0, 0; first < len(c.blocks); first += across {
-		b := &c.blocks[first]
-		for across = 1; first+across < len(c.blocks) && c.blocks[first+across].stride == b.stride && c.blocks[first+across].offset < b.offset+b.stride; across++ {
-		}
-		if slices.Contains(ends, b.offset) {
+	for at := c.at(0); at.i < c.blocks; {
+		if slices.Contains(ends, at.offset) {
 			open = len(grids)
 		}
-		for j := 0; j < across; {
-			of := &c.blocks[first+j]
+		across := pieces(at.stride, c.cfg.Block)
+		for first := at.i; at.i < first+across; at.move(at.i + at.left) {
 			g := Grid{
-				Offset: of.offset, State: of.state, Stride: of.stride, Rows: of.shape.h, Cols: of.shape.w,
-				Down: 1, First: first + j, Across: across,
-			}
-			for ; j < across && c.blocks[first+j].shape == of.shape; j++ {
-				g.Columns++
+				Offset: at.offset, State: at.state, Stride: at.stride, Rows: at.shape.h, Cols: at.shape.w,
+				Down: 1, Columns: at.left, First: at.i, Across: across,
 			}
 			if i := slices.IndexFunc(grids[open:], g.continues); i >= 0 {
 				grids[open+i].Down++
@@ -77,7 +71,7 @@ const (
 )
 
 // PicksLen returns the number of picks of all blocks: an even number for each, at least TopK.
-func (c *Codec) PicksLen() int { return len(c.blocks) * c.picks() }
+func (c *Codec) PicksLen() int { return c.blocks * c.picks() }
 
 func (c *Codec) picks() int { return (c.cfg.TopK + 1) &^ 1 }
 
@@ -92,14 +86,13 @@ func (c *Codec) Payload(picks []uint16) ([]byte, error) {
 	wrong := make([]bool, c.tasks())
 	c.pool.Run(c.tasks(), func(task int) {
 		var v subset.Signed
-		for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(c.blocks)); i++ {
-			s := c.blocks[i].shape
-			if !signed(&v, picks[i*c.picks():(i+1)*c.picks()], s) {
+		for b := c.at(task * blocksPerTask); b.i < min((task+1)*blocksPerTask, c.blocks); b.next() {
+			if !signed(&v, picks[b.i*c.picks():(b.i+1)*c.picks()], b.shape) {
 				wrong[task] = true
 				continue
 			}
-			code := s.Code(&v)
-			copy(j.codes[i*c.words:(i+1)*c.words], code[:])
+			code := b.shape.Code(&v)
+			copy(j.codes[b.i*c.words:(b.i+1)*c.words], code[:])
 		}
 	})
 	if i := slices.Index(wrong, true); i >= 0 {
@@ -132,10 +125,12 @@ func (c *Codec) Picks(dst []uint16, payload []byte, from, to int) {
 	const each = 64 // blocks that a worker takes at a time
 	c.pool.Run((to-from+each-1)/each, func(task int) {
 		var readings [subset.Readings]subset.Reading
-		for i, end := from+task*each, min(from+(task+1)*each, to); i < end; {
-			s, n := c.blocks[i].shape, 0
-			for ; n < len(readings) && i+n < end && c.blocks[i+n].shape == s; n++ {
-				s.Read(&readings[n], payload[codec.HeaderLen:], c.blocks[i+n].bit)
+		b := c.at(from + task*each)
+		for i, end := b.i, min(from+(task+1)*each, to); i < end; {
+			s, n := b.shape, 0
+			for ; n < len(readings) && b.i < end && b.shape == s; n++ {
+				s.Read(&readings[n], payload[codec.HeaderLen:], b.bit)
+				b.next()
 			}
 			s.Decode(&c.loop, readings[:n])
 			for k := range readings[:n] {
@@ -161,7 +156,7 @@ func fill(picks []uint16, v *subset.Signed) {
 func (c *Codec) ApplyBlock(i int, x []float32, payloads [][]byte, lr float32) {
 	j := c.get()
 	defer c.put(j)
-	alone := c.blocks[i]
+	alone := c.at(i).block
 	alone.offset, alone.stride = 0, alone.shape.w
 	j.params, j.payloads, j.keep, j.lr = x, payloads, codec.Keep(lr, c.cfg.WeightDecay), lr
 	j.move(&alone, j.direction(exact.NewWorker(c.pool.Kernel()), &j.scratch[0], &alone))

@@ -19,13 +19,13 @@ func TestGridsAreAllBlocks(t *testing.T) {
 	}
 	last := layout.Tensors()[len(layout.Tensors())-1].Offset
 	for _, ends := range [][]int{nil, {0, last}} {
-		seen := make([]bool, len(c.blocks))
+		seen := make([]bool, len(c.table()))
 		grids := c.Grids(ends)
 		for _, g := range grids {
 			for i := range g.Down {
 				for j := range g.Columns {
 					n := g.First + i*g.Across + j
-					b := c.blocks[n]
+					b := c.at(n)
 					if seen[n] || b.offset != g.Offset+i*g.Rows*g.Stride+j*g.Cols || b.state != g.State+i*g.Rows*g.Stride+j*g.Rows*g.Cols ||
 						b.shape.h != g.Rows || b.shape.w != g.Cols || b.stride != g.Stride {
 						t.Fatalf("block %d of %+v is %+v", n, g, b)
@@ -55,7 +55,7 @@ func TestPicksAreThoseOfAPayload(t *testing.T) {
 	for seed := range uint64(3) {
 		want := anyPayload(c, seed)
 		c.Picks(picks, want, 0, 70)
-		c.Picks(picks[70*6:], want, 70, len(c.blocks))
+		c.Picks(picks[70*6:], want, 70, len(c.table()))
 		got, err := c.Payload(picks)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("another payload: %v", err)

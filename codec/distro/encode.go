@@ -36,12 +36,14 @@ func (c *Codec) Encode(dst []byte, state, grad []float32, lr float32) ([]byte, e
 // encodeBlocks encodes the blocks of one task.
 func (j *job) encodeBlocks(w *exact.Worker, task int) {
 	s, words := &j.scratch[w.Index()], j.c.words
-	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
-		if i+1 < len(j.c.blocks) { // load the next block meanwhile
-			next := &j.c.blocks[i+1]
+	next := j.c.at(task * blocksPerTask)
+	for i := next.i; i < min((task+1)*blocksPerTask, j.c.blocks); i++ {
+		b := next.block
+		if i+1 < j.c.blocks { // load the next block meanwhile
+			next.next()
 			j.c.loop.Fetch(j.grad[next.offset:], next.shape.h, next.shape.w, next.stride)
 		}
-		code := j.encodeBlock(w, s, &j.c.blocks[i])
+		code := j.encodeBlock(w, s, &b)
 		copy(j.codes[i*words:(i+1)*words], code[:])
 	}
 }
@@ -70,8 +72,8 @@ func (c *Codec) appendPayload(dst []byte, codes []uint64) []byte {
 	dst = slices.Grow(dst, c.PayloadMax())[:start+c.PayloadMax()]
 	clear(dst[start:])
 	body := dst[start+copy(dst[start:], c.header[:]):]
-	for i := range c.blocks {
-		subset.WriteNumber(body, c.blocks[i].bit, c.blocks[i].shape.Bits, codes[i*c.words:])
+	for b := c.at(0); b.i < c.blocks; b.next() {
+		subset.WriteNumber(body, b.bit, b.shape.Bits, codes[b.i*c.words:])
 	}
 	return dst
 }

@@ -38,6 +38,7 @@ type job struct {
 
 // scratch is the work space of one worker.
 type scratch struct {
+	at       cursor
 	a, b     []float32          // a block each, in rows or in padded columns
 	columns  []float32          // another
 	lanes    [vec.Lanes]float32 // partial greatest magnitudes
@@ -56,7 +57,7 @@ func (c *Codec) get() *job {
 	}
 	j := &job{
 		c: c, clipper: codec.NewClipper(c.pool), scratch: make([]scratch, c.pool.Workers()),
-		checkState: codec.NewStateCheck(c.pool), codes: make([]uint64, len(c.blocks)*c.words),
+		checkState: codec.NewStateCheck(c.pool), codes: make([]uint64, c.blocks*c.words),
 	}
 	n := c.cfg.Block * c.cfg.Block
 	columns := c.cfg.Block * ((c.cfg.Block + vec.ColumnSums - 1) / vec.ColumnSums * vec.ColumnSums)
@@ -85,11 +86,12 @@ func (c *Codec) put(j *job) {
 }
 
 // tasks returns the number of tasks.
-func (c *Codec) tasks() int { return (len(c.blocks) + blocksPerTask - 1) / blocksPerTask }
+func (c *Codec) tasks() int { return (c.blocks + blocksPerTask - 1) / blocksPerTask }
 
 // each calls do with the blocks of one task.
-func (j *job) each(task int, do func(b *block)) {
-	for i := task * blocksPerTask; i < min((task+1)*blocksPerTask, len(j.c.blocks)); i++ {
-		do(&j.c.blocks[i])
+func (j *job) each(s *scratch, task int, do func(b *block)) {
+	at := &s.at
+	for *at = j.c.at(task * blocksPerTask); at.i < min((task+1)*blocksPerTask, j.c.blocks); at.next() {
+		do(&at.block)
 	}
 }

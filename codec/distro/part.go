@@ -12,11 +12,11 @@ import (
 var _ codec.Disputable = (*Codec)(nil)
 
 // Blocks implements [codec.Disputable].
-func (c *Codec) Blocks() int { return len(c.blocks) }
+func (c *Codec) Blocks() int { return c.blocks }
 
 // Block implements [codec.Disputable].
 func (c *Codec) Block(i int) codec.Block {
-	b := &c.blocks[i]
+	b := c.at(i)
 	return codec.Block{
 		Offset: b.offset, Stride: b.stride, Rows: b.shape.h, Cols: b.shape.w, State: b.state, Bit: b.bit, Bits: b.shape.Bits,
 	}
@@ -31,7 +31,7 @@ func (c *Codec) Clipping() (norm, weightDecay float32) { return c.cfg.ClipNorm, 
 // Columns computes columns [from, to) of out = R * x, both row-major, for block i. It copies them
 // if the block has one row.
 func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) {
-	s := c.blocks[i].shape
+	s := c.at(i).shape
 	if s.h == 1 {
 		copy(out[from:to], x[from:to])
 		return
@@ -42,7 +42,7 @@ func (c *Codec) Columns(w *exact.Worker, i int, out, x []float32, from, to int) 
 // Rows computes rows [from, to) of out = x * transposed(C), both row-major, for block i. After
 // Columns it gives the block's coefficients.
 func (c *Codec) Rows(w *exact.Worker, i int, out, x []float32, from, to int) {
-	s := c.blocks[i].shape
+	s := c.at(i).shape
 	w.Gemm(to-from, s.w, s.w, x[from*s.w:], s.w, 1, s.cols.transpose, s.w, 1, out[from*s.w:], s.w, false)
 }
 
@@ -57,7 +57,7 @@ func (c *Codec) Momentum(momentum, coefficients []float32, step float32) {
 // Code removes the largest coefficients from the momentum of block i, and returns their code,
 // lowest word first.
 func (c *Codec) Code(i int, momentum []float32) []uint64 {
-	shape := c.blocks[i].shape
+	shape := c.at(i).shape
 	s := scratch{picker: subset.NewPicker(len(momentum), shape.K)}
 	s.picker.Pick(momentum, shape.K, &s.votes)
 	s.send(momentum)

@@ -29,9 +29,9 @@ func mixedCodec(t testing.TB) *Codec {
 // anyPayload is a payload of random votes, some of fewer coefficients than allowed.
 func anyPayload(c *Codec, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
-	codes := make([]uint64, len(c.blocks)*c.words)
-	for i := range c.blocks {
-		s := c.blocks[i].shape
+	codes := make([]uint64, len(c.table())*c.words)
+	for i, b := range c.table() {
+		s := b.shape
 		v := subset.Signed{N: max(0, s.K-r.IntN(3)*r.IntN(2))}
 		for j, p := range r.Perm(s.h * s.w)[:v.N] {
 			k := j
@@ -70,10 +70,9 @@ func checkVotes(t testing.TB, v *subset.Signed, n, k int) {
 // recode decodes a payload and encodes what it says.
 func recode(t testing.TB, c *Codec, payload []byte) []byte {
 	t.Helper()
-	codes := make([]uint64, len(c.blocks)*c.words)
-	for i := range c.blocks {
-		b := &c.blocks[i]
-		v := decoded(payload, b)
+	codes := make([]uint64, len(c.table())*c.words)
+	for i, b := range c.table() {
+		v := decoded(payload, &b)
 		checkVotes(t, v, b.shape.h*b.shape.w, b.shape.K)
 		code := b.shape.Code(v)
 		copy(codes[i*c.words:(i+1)*c.words], code[:])
@@ -95,18 +94,18 @@ func TestCheckRefuses(t *testing.T) {
 		t.Errorf("settings which do not change the meaning of payloads change their header: %v", err)
 	}
 	change := func(f func(p []byte) []byte) []byte { return f(bytes.Clone(valid)) }
-	last := &c.blocks[len(c.blocks)-1]
+	last := &c.table()[len(c.table())-1]
 	for _, v := range []struct {
 		what    string
 		payload []byte
 		want    string
 	}{
 		{"the first code out of range", change(func(p []byte) []byte {
-			setCode(p, c, 0, c.blocks[0].shape.Total)
+			setCode(p, c, 0, c.table()[0].shape.Total)
 			return p
 		}), "the code of block 0 is out of range"},
 		{"the highest number", change(func(p []byte) []byte {
-			setCode(p, c, len(c.blocks)-1, subset.Number{1<<uint(last.shape.Bits) - 1})
+			setCode(p, c, len(c.table())-1, subset.Number{1<<uint(last.shape.Bits) - 1})
 			return p
 		}), "the code of block 21 is out of range"},
 		{"a bit after the end", change(func(p []byte) []byte { p[len(p)-1] |= 0x80; return p }), "bits are not zero"},
@@ -116,7 +115,7 @@ func TestCheckRefuses(t *testing.T) {
 		}
 	}
 	highest := change(func(p []byte) []byte {
-		code := c.blocks[0].shape.Total
+		code := c.table()[0].shape.Total
 		code[0]-- // a total is odd
 		setCode(p, c, 0, code)
 		return p
@@ -128,7 +127,7 @@ func TestCheckRefuses(t *testing.T) {
 
 // setCode replaces the code of a block.
 func setCode(payload []byte, c *Codec, block int, code subset.Number) {
-	b := &c.blocks[block]
+	b := &c.table()[block]
 	for i := range b.shape.Bits {
 		at, bit := codec.HeaderLen+(b.bit+i)/8, uint(b.bit+i)%8
 		payload[at] = payload[at]&^(1<<bit) | byte(code[i/64]>>uint(i%64)&1)<<bit

@@ -15,32 +15,37 @@ import (
 // its first weight.
 
 // SlicesMax implements [codec.Followable].
-func (c *Codec) SlicesMax() int { return len(c.blocks) }
+func (c *Codec) SlicesMax() int { return c.blocks }
 
-// part returns the blocks of slice i of n.
-func (c *Codec) part(i, n int) []block {
-	if n < 1 || n > len(c.blocks) || i < 0 || i >= n {
-		panic(fmt.Sprintf("distro: slice %d of %d of %d blocks", i, n, len(c.blocks)))
+// A part is consecutive blocks: the first one, and the last.
+type part struct{ first, last cursor }
+
+// part returns slice i of n.
+func (c *Codec) part(i, n int) part {
+	if n < 1 || n > c.blocks || i < 0 || i >= n {
+		panic(fmt.Sprintf("distro: slice %d of %d of %d blocks", i, n, c.blocks))
 	}
-	return c.blocks[len(c.blocks)*i/n : len(c.blocks)*(i+1)/n]
+	return part{c.at(c.blocks * i / n), c.at(c.blocks*(i+1)/n - 1)}
 }
+
+// blocks returns how many they are.
+func (p *part) blocks() int { return p.last.i + 1 - p.first.i }
 
 // SliceRange implements [codec.Followable].
 func (c *Codec) SliceRange(i, n int) (from, to int) {
-	part := c.part(i, n)
-	last := &part[len(part)-1]
-	return codec.HeaderLen + part[0].bit/8, codec.HeaderLen + (last.bit+last.shape.Bits+7)/8
+	p := c.part(i, n)
+	return codec.HeaderLen + p.first.bit/8, codec.HeaderLen + (p.last.bit+p.last.shape.Bits+7)/8
 }
 
-// sliceSize returns the numbers of weights and of bytes of signs of consecutive blocks.
-func sliceSize(part []block) (weights, signs int) {
-	last := &part[len(part)-1]
-	return last.end() - part[0].state, last.signs + (last.shape.h*last.shape.w+7)/8 - part[0].signs
+// size returns the numbers of weights and of bytes of signs.
+func (p *part) size() (weights, signs int) {
+	return p.last.end() - p.first.state, p.last.signs + p.last.shape.bytes() - p.first.signs
 }
 
 // UpdateSliceMax implements [codec.Followable]. See UpdateMax.
 func (c *Codec) UpdateSliceMax(i, n int) int {
-	weights, signs := sliceSize(c.part(i, n))
+	p := c.part(i, n)
+	weights, signs := p.size()
 	return signs + weights + 1
 }
 
@@ -50,20 +55,20 @@ func (c *Codec) UpdateSlice(dst []byte, ranges [][]byte, i, n int) ([]byte, erro
 	if err := codec.CheckRanges(ranges, to-from); err != nil {
 		return dst, fmt.Errorf("distro: %w", err)
 	}
-	part := c.part(i, n)
-	_, signs := sliceSize(part)
+	p := c.part(i, n)
+	_, signs := p.size()
 	j := c.get()
 	defer c.put(j)
 	start := len(dst)
 	dst = slices.Grow(dst, signs)[:start+signs]
 	clear(dst[start:])
 	j.payloads, j.ranges, j.skip = ranges, true, 8*(from-codec.HeaderLen)
-	zeros := make([][]span, (len(part)+blocksPerTask-1)/blocksPerTask)
+	zeros := make([][]span, (p.blocks()+blocksPerTask-1)/blocksPerTask)
 	c.pool.RunOn(len(zeros), func(w *exact.Worker, task int) {
 		s := &j.scratch[w.Index()]
-		for k := task * blocksPerTask; k < min((task+1)*blocksPerTask, len(part)); k++ {
-			b := &part[k]
-			zeros[task] = pack(dst[start+b.signs-part[0].signs:], j.direction(w, s, b), b.state-part[0].state, zeros[task])
+		from := p.first.i + task*blocksPerTask
+		for b := c.at(from); b.i < min(from+blocksPerTask, p.last.i+1); b.next() {
+			zeros[task] = pack(dst[start+b.signs-p.first.signs:], j.direction(w, s, &b.block), b.state-p.first.state, zeros[task])
 		}
 	})
 	return appendZeros(dst, zeros), nil
@@ -76,20 +81,20 @@ func (c *Codec) JoinUpdate(dst []byte, parts [][]byte) ([]byte, error) {
 	}
 	out := append(make([]byte, 0, c.UpdateLen()), c.update[:]...)
 	zeros := make([][]span, len(parts))
-	for i, p := range parts {
-		part := c.part(i, len(parts))
-		weights, signs := sliceSize(part)
-		if len(p) < signs || len(p) > c.UpdateSliceMax(i, len(parts)) {
-			return dst, fmt.Errorf("distro: slice %d of an update has %d bytes, want %d to %d", i, len(p), signs, c.UpdateSliceMax(i, len(parts)))
+	for i, b := range parts {
+		p := c.part(i, len(parts))
+		weights, signs := p.size()
+		if len(b) < signs || len(b) > c.UpdateSliceMax(i, len(parts)) {
+			return dst, fmt.Errorf("distro: slice %d of an update has %d bytes, want %d to %d", i, len(b), signs, c.UpdateSliceMax(i, len(parts)))
 		}
-		out = append(out, p[:signs]...)
+		out = append(out, b[:signs]...)
 		var err error
-		if zeros[i], err = parseZeros(p[signs:], weights); err != nil {
+		if zeros[i], err = parseZeros(b[signs:], weights); err != nil {
 			return dst, err
 		}
 		for k := range zeros[i] {
-			zeros[i][k].from += part[0].state
-			zeros[i][k].to += part[0].state
+			zeros[i][k].from += p.first.state
+			zeros[i][k].to += p.first.state
 		}
 	}
 	out = appendZeros(out, zeros)

@@ -67,8 +67,8 @@ func TestACodeOutOfRangeVotesForNothing(t *testing.T) {
 	c := mixedCodec(t)
 	good := [][]byte{anyPayload(c, 1), anyPayload(c, 2)}
 	bad := bytes.Repeat([]byte{0xff}, c.PayloadMax())
-	for i := range c.blocks {
-		if b := &c.blocks[i]; b.shape.Valid(bad[codec.HeaderLen:], b.bit) {
+	for i, b := range c.table() {
+		if b.shape.Valid(bad[codec.HeaderLen:], b.bit) {
 			t.Fatalf("the code of block %d is valid", i)
 		}
 	}

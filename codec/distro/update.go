@@ -56,7 +56,7 @@ func (c *Codec) Update(dst []byte, payloads [][]byte) ([]byte, error) {
 	j.payloads, j.zeros = payloads, make([][]span, c.tasks())
 	c.pool.RunOn(c.tasks(), func(w *exact.Worker, task int) {
 		s := &j.scratch[w.Index()]
-		j.each(task, func(b *block) {
+		j.each(s, task, func(b *block) {
 			j.zeros[task] = pack(j.signs[b.signs:], j.direction(w, s, b), b.state, j.zeros[task])
 		})
 	})
@@ -128,19 +128,21 @@ func (c *Codec) parseUpdate(update []byte) (zeros []span, err error) {
 	if zeros, err = parseZeros(rest, c.n); err != nil {
 		return nil, err
 	}
-	for i := range c.blocks {
-		b := &c.blocks[i]
-		if n := b.shape.h * b.shape.w; n%8 != 0 && signs[b.signs+n/8]>>(n%8) != 0 {
-			return nil, fmt.Errorf("distro: update: the last bits of block %d are not zero", i)
+	for b := c.at(0); b.i < c.blocks; b.move(b.i + b.left) {
+		n := b.shape.h * b.shape.w
+		for i := 0; i < b.left && n%8 != 0; i++ {
+			if signs[b.signs+i*b.shape.bytes()+n/8]>>(n%8) != 0 {
+				return nil, fmt.Errorf("distro: update: the last bits of block %d are not zero", b.i+i)
+			}
 		}
 	}
-	i := 0
+	b := c.at(0)
 	for _, z := range zeros {
 		for at := z.from; at < z.to; at++ {
-			for at >= c.blocks[i].end() {
-				i++
+			for at >= b.end() {
+				b.next()
 			}
-			if k := at - c.blocks[i].state; signs[c.blocks[i].signs+k/8]>>(k%8)&1 != 0 {
+			if k := at - b.state; signs[b.signs+k/8]>>(k%8)&1 != 0 {
 				return nil, fmt.Errorf("distro: update: weight %d both steps and only decays", at)
 			}
 		}
@@ -193,7 +195,7 @@ func (c *Codec) Follow(params []float32, update []byte, lr float32) error {
 	j.params, j.keep, j.lr = params, codec.Keep(lr, c.cfg.WeightDecay), lr
 	c.pool.RunOn(c.tasks(), func(w *exact.Worker, task int) {
 		s := &j.scratch[w.Index()]
-		j.each(task, func(b *block) {
+		j.each(s, task, func(b *block) {
 			direction := s.a[:b.shape.h*b.shape.w]
 			unpack(direction, signs[b.signs:])
 			first := sort.Search(len(zeros), func(i int) bool { return zeros[i].to > b.state })

@@ -28,13 +28,13 @@ func TestUpdatesAreCanonical(t *testing.T) {
 		return b
 	}
 	zeros, _ := c.parseUpdate(update)
-	in := slices.IndexFunc(c.blocks, func(b block) bool { return zeros[0].from < b.end() })
-	zero := zeros[0].from - c.blocks[in].state
-	padded := slices.IndexFunc(c.blocks, func(b block) bool { return b.shape.h*b.shape.w%8 != 0 })
-	n := c.blocks[padded].shape.h * c.blocks[padded].shape.w
+	in := slices.IndexFunc(c.table(), func(b block) bool { return zeros[0].from < b.end() })
+	zero := zeros[0].from - c.table()[in].state
+	padded := slices.IndexFunc(c.table(), func(b block) bool { return b.shape.h*b.shape.w%8 != 0 })
+	n := c.table()[padded].shape.h * c.table()[padded].shape.w
 	for what, b := range map[string][]byte{
-		"a sign where a weight only decays": at(codec.HeaderLen+c.blocks[in].signs+zero/8, 1<<(zero%8)),
-		"a bit after the last of a block":   at(codec.HeaderLen+c.blocks[padded].signs+n/8, 0x80),
+		"a sign where a weight only decays": at(codec.HeaderLen+c.table()[in].signs+zero/8, 1<<(zero%8)),
+		"a bit after the last of a block":   at(codec.HeaderLen+c.table()[padded].signs+n/8, 0x80),
 		"a run that is cut off":             update[:len(update)-1],
 		"a run without its length":          append(bytes.Clone(body), 1),
 		"an empty run":                      append(bytes.Clone(body), 1, 0),
@@ -61,8 +61,7 @@ func reencode(t testing.TB, c *Codec, update []byte) []byte {
 		t.Fatal(err)
 	}
 	out, tasks := slices.Clone(update[:c.UpdateLen()]), [][]span{}
-	for i := range c.blocks {
-		b := &c.blocks[i]
+	for _, b := range c.table() {
 		direction := make([]float32, b.shape.h*b.shape.w)
 		unpack(direction, update[codec.HeaderLen+b.signs:])
 		for _, z := range zeros {

@@ -119,7 +119,7 @@ func TestAgreesWithTheIndependentScript(t *testing.T) {
 // weights transforms a state back to the weights, in binary64 by the formula.
 func weights(c *Codec, state []float32) []float32 {
 	out := make([]float32, c.n)
-	for _, b := range c.blocks {
+	for _, b := range c.table() {
 		h, w := b.shape.h, b.shape.w
 		for x := range h {
 			for y := range w {

@@ -28,7 +28,7 @@ func payloadOf(c *Codec, b ballot) []byte {
 		}
 		v.N++
 	}
-	code := c.blocks[0].shape.Code(&v)
+	code := c.table()[0].shape.Code(&v)
 	return c.appendPayload(nil, code[:c.words])
 }
 
