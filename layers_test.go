@@ -53,7 +53,8 @@ engine/vulkan/kernel
 engine/vulkan
 verify
 onchain
-node/statefile node/blobs node/queue validator/live
+node/blobs
+node/statefile node/queue validator/live
 node/gossip
 node
 runlog

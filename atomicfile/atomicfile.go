@@ -29,20 +29,48 @@ const bufferBytes = 256 << 10
 // Write writes the file at path through write, with the permissions of mode. If write or the disk
 // fails, path is unchanged.
 func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, TempPrefix+"*")
+	f, err := Begin(filepath.Dir(path))
 	if err != nil {
 		return failed("write", path, err)
 	}
-	err = fill(f, mode, write)
+	w := bufio.NewWriterSize(f, bufferBytes)
+	if err = write(w); err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		Discard(f) // the first error is the one to report
+		return failed("write", path, err)
+	}
+	return Commit(f, path, mode)
+}
+
+// Begin begins a file in dir that is written in any order, and ends with Commit or Discard.
+func Begin(dir string) (*os.File, error) { return os.CreateTemp(dir, TempPrefix+"*") }
+
+// Commit makes f the file at path, in the directory of its Begin, with the permissions of mode. If
+// the disk fails, path is unchanged, and f is discarded.
+func Commit(f *os.File, path string, mode fs.FileMode) error {
+	err := f.Chmod(mode)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name()) // the first error is the one to report
+		Discard(f)
 		return failed("write", path, err)
 	}
-	return SyncDir(dir)
+	return SyncDir(filepath.Dir(path))
+}
+
+// Discard deletes f.
+func Discard(f *os.File) {
+	f.Close()
+	os.Remove(f.Name()) // RemoveTemps deletes it otherwise
 }
 
 // failed names what the caller asked for, in place of the temporary entry that the system names.
@@ -64,25 +92,6 @@ func WriteBytes(path string, mode fs.FileMode, b []byte) error {
 		_, err := w.Write(b)
 		return err
 	})
-}
-
-// fill writes, syncs and closes f.
-func fill(f *os.File, mode fs.FileMode, write func(io.Writer) error) error {
-	w := bufio.NewWriterSize(f, bufferBytes)
-	err := write(w)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	return err
 }
 
 // MkdirAll is [os.MkdirAll], but every directory that it makes is durable when it returns.

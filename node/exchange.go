@@ -61,7 +61,7 @@ type server interface {
 	ask(ctx context.Context, to key.Public, question []byte, done func(answer []byte, err error))
 
 	// fetchBlob gets an optimizer state or parameters for a recomputation, or an update.
-	fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func(data []byte, err error))
+	fetchBlob(ctx context.Context, f p2p.Fetch, done func(data []byte, err error))
 }
 
 // asker is an exchange whose members may hold commitments that this one does not know it made.

@@ -38,7 +38,7 @@ func (n *Node) fetchUpdate(a client.FetchUpdate) {
 		return
 	}
 	start := n.cfg.Loop.Now()
-	x.fetchBlob(n.within(time.Duration(a.WithinMs)*time.Millisecond), p2p.Ref{Root: a.Root, Size: a.Bytes}, a.From, func(data []byte, err error) {
+	x.fetchBlob(n.within(time.Duration(a.WithinMs)*time.Millisecond), p2p.Fetch{Ref: p2p.Ref{Root: a.Root, Size: a.Bytes}, From: a.From}, func(data []byte, err error) {
 		if err != nil || n.ctx.Err() != nil {
 			report(false, false)
 			return

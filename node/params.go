@@ -13,10 +13,12 @@ import (
 	"github.com/entrain-network/entrain/wire"
 )
 
-// setCurrent makes v the current parameters and drops versions no longer needed.
-func (n *Node) setCurrent(v *blobs.Version) {
+// setCurrent makes v the current parameters, drops versions no longer needed, and returns what it
+// kept: v, or the same parameters, which it had.
+func (n *Node) setCurrent(v *blobs.Version) *blobs.Version {
 	n.params.Current, n.lack = n.params.Keep(v), lack{}
 	n.prune()
+	return n.params.Current
 }
 
 // prune drops the parameters and optimizer states that are no longer needed.
@@ -111,7 +113,7 @@ func (n *Node) load() {
 				n.step(loaded)
 				return
 			}
-			n.setCurrent(v)
+			v = n.setCurrent(v)
 			n.tellLoaded(saved.Round, v.Root, found)
 			loaded.Known, loaded.Round, loaded.Params = true, saved.Round, v.Root
 			loaded.Sets = n.keepSets(kept)
@@ -243,7 +245,7 @@ func (n *Node) adopt(a client.Heal, model fetched) {
 				n.step(client.Healed{Round: a.Round, Params: a.Params})
 				return
 			}
-			n.setCurrent(v)
+			v = n.setCurrent(v)
 			n.observe(event.Healed{Round: a.Round, Params: v.Root, Bytes: uint64(v.Values.Len()) * 4, Source: source})
 			n.step(client.Healed{Round: a.Round, Params: a.Params, OK: true})
 			if model.safe != nil {

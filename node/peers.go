@@ -127,8 +127,8 @@ func (p *peers) fetchPayload(ctx context.Context, c *coming) {
 	p.network.Fetch(ctx, p.node.parts.Continue(p2p.Fetch{Ref: ref, First: c.Author, From: c.From}, c.start), c.arrives)
 }
 
-func (p *peers) fetchBlob(ctx context.Context, ref p2p.Ref, from []key.Public, done func([]byte, error)) {
-	p.node.parts.Fetch(ctx, p.network, p.node.cfg.Loop, p2p.Fetch{Ref: ref, From: from}, done)
+func (p *peers) fetchBlob(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	p.node.parts.Fetch(ctx, p.network, p.node.cfg.Loop, f, done)
 }
 
 // fetchModel fetches only the chunks that differ from those held. The model that the run begins

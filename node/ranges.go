@@ -204,7 +204,7 @@ func (n *Node) fetchSlice(x server, a client.FetchSlice) {
 		return
 	}
 	start := n.cfg.Loop.Now()
-	x.fetchBlob(n.within(time.Duration(a.WithinMs)*time.Millisecond), p2p.Ref{Root: a.Root, Size: a.Bytes}, a.From, func(data []byte, err error) {
+	x.fetchBlob(n.within(time.Duration(a.WithinMs)*time.Millisecond), p2p.Fetch{Ref: p2p.Ref{Root: a.Root, Size: a.Bytes}, From: a.From}, func(data []byte, err error) {
 		if err == nil && n.ctx.Err() == nil {
 			n.observe(event.Fetched{Round: a.Round, Update: true, Bytes: a.Bytes, Seconds: n.cfg.Loop.Now().Sub(start).Seconds()})
 			n.blobs.Put(a.Root, blobs.NewUpdate(a.Round, data))

@@ -14,7 +14,6 @@ import (
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/queue"
-	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/verify"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -86,35 +85,40 @@ const refetch = 500 * time.Millisecond
 // obtain returns one version: the one that is held, or else one from peers, which it asks until the
 // deadline.
 func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*blobs.Version, error)) {
-	if v := h.Find(root); v != nil {
-		done(v, nil)
-		return
-	}
-	left := until.Sub(n.cfg.Loop.Now())
-	if left <= 0 || ctx.Err() != nil {
-		done(nil, fmt.Errorf("no member served %s, %s", what, root))
-		return
-	}
 	x, ok := n.exchange.(server)
-	if !ok {
-		done(nil, fmt.Errorf("this node no longer has %s, %s", what, root))
-		return
-	}
-	attempt, cancel := context.WithCancel(ctx)
-	stop := n.cfg.Loop.After(left, cancel)
-	ref := p2p.Ref{Root: root, Size: uint64(h.Len()) * 4}
-	x.fetchBlob(attempt, ref, from, func(data []byte, err error) {
-		stop()
-		cancel()
-		if err != nil {
-			n.cfg.Loop.After(refetch, func() { n.obtain(ctx, h, what, root, from, until, done) })
+	coming := h.Arrive(root)
+	var try func()
+	try = func() {
+		left, v := until.Sub(n.cfg.Loop.Now()), h.Find(root)
+		switch {
+		case v != nil:
+			coming.Discard()
+			done(v, nil)
+			return
+		case left <= 0 || ctx.Err() != nil:
+			coming.Discard()
+			done(nil, fmt.Errorf("no member served %s, %s", what, root))
+			return
+		case !ok:
+			done(nil, fmt.Errorf("this node no longer has %s, %s", what, root))
 			return
 		}
-		var v *blobs.Version
-		n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() { v = h.Take(root, data) }, func() {
-			h.Settle(v, func(v *blobs.Version) { done(v, nil) })
+		attempt, cancel := context.WithCancel(ctx)
+		stop := n.cfg.Loop.After(left, cancel)
+		x.fetchBlob(attempt, coming.Fetch(from), func(data []byte, err error) {
+			stop()
+			cancel()
+			if err != nil {
+				coming.Failed(err)
+				n.cfg.Loop.After(refetch, try)
+				return
+			}
+			n.cfg.Loop.Work(n.cfg.Cost(Job{Kind: "hash"}), func() { v = coming.Take(data) }, func() {
+				coming.Settle(v, func(v *blobs.Version) { done(v, nil) }, try)
+			})
 		})
-	})
+	}
+	try()
 }
 
 // verify computes a share again and reports the outcome.

@@ -314,7 +314,7 @@ func (n *Node) apply(a client.Apply) {
 			if a.Kept {
 				update, _ = n.updateOf(payloads)
 			}
-			n.setCurrent(v)
+			v = n.setCurrent(v)
 			if x, ok := n.exchange.(publisher); ok {
 				x.applied(a, v)
 			}

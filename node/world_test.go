@@ -156,6 +156,25 @@ func (m *memStore) SaveBlob(root wire.Hash, data []byte) error {
 	return m.full
 }
 
+func (m *memStore) NewBlob() blobs.NewFile { return &newBlob{store: m} }
+
+// newBlob is a file of a memStore that is being written.
+type newBlob struct {
+	p2pmem.File
+	store *memStore
+}
+
+func (b *newBlob) WriteAt(data []byte, at int64) (int, error) {
+	if b.store.full != nil {
+		return 0, b.store.full
+	}
+	return b.File.WriteAt(data, at)
+}
+
+func (b *newBlob) Commit(root wire.Hash) error { return b.store.SaveBlob(root, b.Bytes()) }
+
+func (b *newBlob) Discard() {}
+
 func (m *memStore) ReadBlob(root wire.Hash, from int64, dst []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,6 +3,7 @@ package p2p
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/entrain-network/entrain/key"
@@ -25,7 +26,7 @@ type Download struct {
 	fetch  Fetch
 	peers  []provider
 	leaves []wire.Hash // nil until known
-	data   []byte      // nil until the leaves are known
+	data   []byte      // nil until the leaves are known, and with Fetch.Into
 
 	// Of a leaf list that comes in parts: the leaves, nil until the first part came; whether each
 	// part did, and how many.
@@ -39,7 +40,9 @@ type Download struct {
 	heldBytes uint64
 	vacant    chunkSet // chunks that are neither held nor owned
 	unowned   uint32   // how many those are
-	partial   *Partial // nil for a blob of one chunk: there is nothing to show before all is there
+	// partial is nil for a blob of one chunk that comes into memory: there is nothing to show before
+	// all is there.
+	partial *Partial
 
 	open     []*flight
 	lastID   uint64
@@ -105,7 +108,7 @@ func (d *Download) Begin(f Fetch) error {
 		d.peers = make([]provider, n)
 	}
 	d.peers = d.peers[:n]
-	if f.Ref.Chunks() > 1 {
+	if d.partial = f.Into; d.partial == nil && f.Ref.Chunks() > 1 {
 		d.partial = &Partial{ref: f.Ref}
 	}
 	return nil
@@ -153,7 +156,7 @@ func (d *Download) complete() bool {
 	return d.leaves != nil && d.heldCount == d.fetch.Ref.Chunks()
 }
 
-// Result is the blob, or a *FetchError. The Download must be done.
+// Result is the blob, nil with Fetch.Into, or a *FetchError. The Download must be done.
 func (d *Download) Result() ([]byte, error) {
 	switch {
 	case d.complete():
@@ -334,7 +337,7 @@ func (d *Download) Chunk(r Request, c Chunk) (more bool) {
 	d.refreshLate(f.peer)
 	d.keep(c)
 	_, n := d.left(f)
-	return n > 0
+	return n > 0 && d.err == nil
 }
 
 // keep copies a chunk to its place unless it is there.
@@ -342,14 +345,15 @@ func (d *Download) keep(c Chunk) {
 	if d.held[c.index] {
 		return
 	}
+	if d.partial == nil {
+		d.data = c.whole()
+	} else if err := d.partial.keep(c, d.data); err != nil {
+		d.err = fmt.Errorf("%w: %w", ErrFile, err)
+		return
+	}
 	if d.owner[c.index] == 0 {
 		d.unowned--
 		d.vacant.clear(c.index)
-	}
-	if len(d.held) == 1 {
-		d.data = c.whole()
-	} else {
-		d.partial.keep(c, d.data)
 	}
 	d.held[c.index] = true
 	d.heldCount++

@@ -52,6 +52,11 @@ type Fetch struct {
 	// Leaves, if not nil, is the leaf list if it is already here; not believed either.
 	Leaves []wire.Hash
 
+	// Into, if not nil, takes the chunks in place of memory: the fetch brings those that it lacks,
+	// and no bytes in the end. Nobody else writes to it meanwhile. If its file cannot be written,
+	// ErrFile ends the fetch.
+	Into *Partial
+
 	// Progress, if not nil, is called with the verified and the total bytes
 	// whenever the former grow.
 	Progress func(done, total uint64)
@@ -126,7 +131,7 @@ func (e *FetchError) Leaves() []wire.Hash { return e.leaves }
 
 // Chunk is the verified chunk i, or nil; it is a Fetch.Have for another try.
 func (e *FetchError) Chunk(i uint32, _ wire.Hash) []byte {
-	if int(i) >= len(e.held) || !e.held[i] {
+	if e.data == nil || int(i) >= len(e.held) || !e.held[i] {
 		return nil
 	}
 	from := int(i) * merkle.ChunkBytes

@@ -109,7 +109,7 @@ type Loop interface {
 // Ended takes the error of a fetch.
 func (p *Parts) Ended(err error, now time.Time) {
 	e, ok := errors.AsType[*FetchError](err)
-	if !ok || e.Held == 0 || e.Ref.Size > partsBytes {
+	if !ok || e.Held == 0 || e.data == nil || e.Ref.Size > partsBytes { // in a file: see Fetch.Into
 		return
 	}
 	p.failed = append(p.failed, failedFetch{e, now})

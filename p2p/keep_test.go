@@ -2,6 +2,7 @@ package p2p_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -127,5 +128,103 @@ func TestAFetchContinuesTheOneThatFailed(t *testing.T) {
 		if got := parts.Continue(p2p.Fetch{Ref: c.ref}, now).Have != nil; got != c.want {
 			t.Errorf("of a blob of %d bytes something is remembered: %t", c.ref.Size, got)
 		}
+	}
+}
+
+// brittle is a File that fails from some write on.
+type brittle struct {
+	mem.File
+	left int
+}
+
+func (f *brittle) WriteAt(b []byte, at int64) (int, error) {
+	if f.left--; f.left < 0 {
+		return 0, errors.New("no room")
+	}
+	return f.File.WriteAt(b, at)
+}
+
+// A blob comes into a file chunk by chunk, with as many fetches as it takes, from a liar too, and
+// others are served from there meanwhile. A file that cannot be written ends the fetch, and what it
+// has need not come again.
+func TestABlobComesIntoAFile(t *testing.T) {
+	data := blob(20*merkle.ChunkBytes+3, 5)
+	ref := mem.NewRef(data)
+	store := mem.NewStore(uint64(len(data)))
+	if _, err := store.Put(data); err != nil {
+		t.Fatal(err)
+	}
+	peers := keys(2)
+	conducts := map[key.Public]conduct{peers[0]: lies}
+	file := &brittle{left: 18}
+	part := p2p.NewPartial(ref, file)
+	fetched := 0
+	attempt := func(f p2p.Fetch, chunks int) ([]byte, error) {
+		f.Ref, f.From, f.Keep = ref, peers, func(wire.Hash, []byte) { fetched++ }
+		v, _ := fetchSome(t, store, f, conducts, chunks)
+		v.d.Abort(p2p.ErrClosed)
+		got, err := v.d.Result()
+		var parts p2p.Parts
+		parts.Ended(err, time.Time{})
+		if f.Into != nil && parts.Continue(f, time.Time{}).Have != nil {
+			t.Error("it is remembered in memory too")
+		}
+		return got, err
+	}
+	for range 2 {
+		if _, err := attempt(p2p.Fetch{Into: part}, 6); !errors.Is(err, p2p.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	if fetched != 12 {
+		t.Errorf("%d chunks were fetched", fetched)
+	}
+	helped := p2p.NewUnderway(mem.NewStore(0))
+	d, err := p2p.NewDownload(p2p.Fetch{Ref: ref, From: peers, Into: part})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := func() (n int) {
+		end := helped.Begin(d)
+		defer end()
+		for i := range ref.Chunks() {
+			if b, ok := helped.Chunk(ref.Root, i); ok {
+				if n++; !bytes.Equal(b, data[i*merkle.ChunkBytes:][:len(b)]) {
+					t.Errorf("chunk %d is served wrong", i)
+				}
+			}
+		}
+		return n
+	}
+	if n := served(); n != 12 {
+		t.Errorf("%d chunks are served", n)
+	}
+	last := int64(len(file.Bytes())) - 1 // of a chunk that came
+	damage := func(to byte) {
+		if _, err := file.File.WriteAt([]byte{to}, last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(^data[last])
+	if n := served(); n != 11 {
+		t.Errorf("%d chunks are served, and one is damaged", n)
+	}
+	damage(data[last])
+	file.left = 5
+	if _, err := attempt(p2p.Fetch{Into: part}, 100); !errors.Is(err, p2p.ErrFile) {
+		t.Fatalf("a full disk: %v", err)
+	}
+	before := fetched
+	leaves, _ := part.Leaves(ref.Root)
+	got, err := attempt(p2p.Fetch{Leaves: leaves, Have: func(i uint32, _ wire.Hash) []byte {
+		b, _ := part.Chunk(ref.Root, i)
+		return b
+	}}, 100)
+	if err != nil || !bytes.Equal(got, data) || fetched-before != 21-17 {
+		t.Errorf("%d chunks were fetched into memory: %v", fetched-before, err)
+	}
+	file.left = 100
+	if got, err := attempt(p2p.Fetch{Into: part}, 100); err != nil || got != nil || !bytes.Equal(file.Bytes(), data) {
+		t.Errorf("with room again: %d bytes in memory, %v", len(got), err)
 	}
 }

@@ -27,11 +27,15 @@ func (d *Download) knownLeaves() {
 	if d.leaves != nil || d.err != nil {
 		return
 	}
-	if n := d.fetch.Ref.Chunks(); n == 1 {
+	if n := d.fetch.Ref.Chunks(); n == 1 && d.partial != nil {
+		d.learn([]wire.Hash{d.fetch.Ref.Root}) // the partial keeps it
+	} else if n == 1 {
 		d.one.leaf[0] = d.fetch.Ref.Root
 		d.learn(d.one.leaf[:])
 	} else if uint32(len(d.fetch.Leaves)) == n && merkle.Root(d.fetch.Leaves) == d.fetch.Ref.Root {
 		d.learn(d.fetch.Leaves)
+	} else if leaves, ok := d.partial.Leaves(d.fetch.Ref.Root); ok {
+		d.learn(leaves)
 	}
 }
 
@@ -101,19 +105,31 @@ func (d *Download) learn(leaves []wire.Hash) {
 	d.leaves = leaves
 	d.owner, d.held, d.vacant = d.one.owner[:], d.one.held[:], d.one.vacant[:]
 	if n > 1 {
-		d.data = make([]byte, d.fetch.Ref.Size)
 		d.owner, d.held, d.vacant = make([]uint64, n), make([]bool, n), make(chunkSet, (n+63)/64)
-		d.partial.learn(leaves)
+		if d.fetch.Into == nil {
+			d.data = make([]byte, d.fetch.Ref.Size)
+		}
 	}
-	d.unowned = n
+	if d.partial != nil {
+		copy(d.held, d.partial.learn(leaves))
+	}
 	for i := range n {
-		d.vacant.set(i)
+		if d.held[i] {
+			d.heldCount++
+			d.heldBytes += uint64(d.fetch.Ref.chunkLen(i))
+		} else {
+			d.vacant.set(i)
+			d.unowned++
+		}
 	}
 	if d.fetch.Have == nil {
 		return
 	}
 	all := Request{Ref: d.fetch.Ref, Count: n, leaves: leaves}
-	for i := range n {
+	for i := uint32(0); i < n && d.err == nil; i++ {
+		if d.held[i] {
+			continue
+		}
 		if b := d.fetch.Have(i, leaves[i]); b != nil {
 			if c, err := all.Verify(i, b); err == nil {
 				d.keep(c)

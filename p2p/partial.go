@@ -2,6 +2,8 @@ package p2p
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"slices"
 	"sync"
 
@@ -11,9 +13,11 @@ import (
 
 // A Partial is what a fetch has verified so far, for others who want the same blob at the same
 // time: so a model that one member holds reaches many without being sent as often by that one. It
-// is a [Source], for any goroutine.
+// is a [Source], for any goroutine. One with a file outlives its fetch, and the next one continues
+// it.
 type Partial struct {
-	ref Ref
+	ref  Ref
+	file File // nil if the blob comes into memory
 
 	mu     sync.RWMutex // guards what follows
 	leaves []wire.Hash
@@ -21,27 +25,54 @@ type Partial struct {
 	data   []byte
 }
 
-// learn takes over the leaf list.
-func (p *Partial) learn(leaves []wire.Hash) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.leaves, p.held = leaves, make([]bool, len(leaves))
+// A File takes the chunks of a blob in place of memory. It may lose them: those that it gives back
+// are verified.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
 }
 
-// keep copies a chunk to its place in the blob.
-func (p *Partial) keep(c Chunk, blob []byte) {
+// ErrFile ends a fetch whose file cannot be written.
+var ErrFile = errors.New("cannot write what came to its file")
+
+// NewPartial returns one of which nothing has come yet, for [Fetch.Into].
+func NewPartial(ref Ref, f File) *Partial { return &Partial{ref: ref, file: f} }
+
+// learn takes over the leaf list, and returns which chunks an earlier fetch brought.
+func (p *Partial) learn(leaves []wire.Hash) (held []bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.data = blob
-	copy(p.data[int(c.index)*merkle.ChunkBytes:], c.data)
+	if p.leaves == nil {
+		p.leaves, p.held = leaves, make([]bool, len(leaves))
+	}
+	return p.held
+}
+
+// keep copies a chunk to its place in the blob, or in the file.
+func (p *Partial) keep(c Chunk, blob []byte) error {
+	from := int(c.index) * merkle.ChunkBytes
+	if p.file != nil { // others read meanwhile, since a disk may take its time
+		if _, err := p.file.WriteAt(c.data, int64(from)); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		p.data = blob
+		copy(p.data[from:], c.data)
+	}
 	p.held[c.index] = true
+	return nil
 }
 
-// end forgets everything: the blob is the fetch's now.
+// end forgets everything: the blob is the fetch's now. What is in a file stays.
 func (p *Partial) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaves, p.held, p.data = nil, nil, nil
+	if p.file == nil {
+		p.leaves, p.held, p.data = nil, nil, nil
+	}
 }
 
 // Leaves is the leaf list, once it is known.
@@ -54,12 +85,20 @@ func (p *Partial) Leaves(root wire.Hash) ([]wire.Hash, bool) {
 // Chunk is a copy of a chunk that came.
 func (p *Partial) Chunk(root wire.Hash, i uint32) ([]byte, bool) {
 	p.mu.RLock()
-	defer p.mu.RUnlock()
 	if root != p.ref.Root || int(i) >= len(p.held) || !p.held[i] {
+		p.mu.RUnlock()
 		return nil, false
 	}
-	from := int(i) * merkle.ChunkBytes
-	return bytes.Clone(p.data[from : from+p.ref.chunkLen(i)]), true
+	from, leaf := int(i)*merkle.ChunkBytes, p.leaves[i]
+	if p.file == nil {
+		defer p.mu.RUnlock()
+		return bytes.Clone(p.data[from : from+p.ref.chunkLen(i)]), true
+	}
+	p.mu.RUnlock()
+	b := make([]byte, p.ref.chunkLen(i))
+	_, err := p.file.ReadAt(b, int64(from))
+	ok := (err == nil || err == io.EOF) && merkle.Leaf(b) == leaf // it may come with the last bytes
+	return b, ok
 }
 
 // Underway is a [Source] of what is held and, where that has nothing, of fetches that run. Make it

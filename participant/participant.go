@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/node/statefile"
 	"github.com/entrain-network/entrain/onchain"
 	"github.com/entrain-network/entrain/p2p"
@@ -207,6 +209,9 @@ func (p *Participant) Close() error {
 	return p.Client.Close()
 }
 
+// collectAt is how much more memory than is in use a member of a large model takes, in percent.
+const collectAt = 5
+
 // Run takes part until the run has finished or ctx ends, then leaves cleanly.
 func (p *Participant) Run(ctx context.Context) error {
 	// The loop outlives ctx: it takes part in leaving.
@@ -249,6 +254,10 @@ func (p *Participant) Run(ctx context.Context) error {
 		if cfg, err = p.Wrap(cfg, p.Trainer); err != nil {
 			return err
 		}
+	}
+	if 4*cfg.Engine.ParamsLen() >= blobs.FileFrom {
+		// Its heap is a few vectors without pointers, so collections are cheap.
+		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	}
 	n, err := node.New(work, cfg)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/node"
+	"github.com/entrain-network/entrain/node/blobs"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -68,6 +70,25 @@ func (d *Disk) SaveBlob(root wire.Hash, data []byte) error {
 	d.blobs[root] = data
 	return nil
 }
+
+// NewBlob implements blobs.Files.
+func (d *Disk) NewBlob() blobs.NewFile { return &newBlob{disk: d} }
+
+type newBlob struct {
+	mem.File
+	disk *Disk
+}
+
+func (b *newBlob) WriteAt(data []byte, at int64) (int, error) {
+	if err := b.disk.room(); err != nil {
+		return 0, err
+	}
+	return b.File.WriteAt(data, at)
+}
+
+func (b *newBlob) Commit(root wire.Hash) error { return b.disk.SaveBlob(root, b.Bytes()) }
+
+func (b *newBlob) Discard() {}
 
 // ReadBlob implements blobs.Files.
 func (d *Disk) ReadBlob(root wire.Hash, from int64, dst []byte) error {

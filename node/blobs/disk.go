@@ -3,23 +3,35 @@ package blobs
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
 // Files keep versions, by their roots, over crashes. SaveBlob must be durable when it returns.
 // ReadBlob fills dst with the bytes from a place on, which may be damaged: who reads compares them
-// with the root. Blobs lists those that are there. ReadBlob may be called beside the others.
+// with the root. Blobs lists those that are there. ReadBlob and NewBlob may be called beside the
+// others.
 type Files interface {
 	SaveBlob(root wire.Hash, data []byte) error
+	NewBlob() NewFile
 	ReadBlob(root wire.Hash, from int64, dst []byte) error
 	DropBlob(root wire.Hash) error
 	Blobs() ([]wire.Hash, error)
+}
+
+// NewFile is a file that is written in any order, and becomes that of a version with Commit, which
+// must be durable when it returns. It can be read until Commit or Discard.
+type NewFile interface {
+	p2p.File
+	Commit(root wire.Hash) error
+	Discard()
 }
 
 // FileFrom is the size in bytes from which on a version is in memory only while it is current or a
@@ -88,7 +100,7 @@ func (d *Disk) next() {
 		return
 	}
 	t := d.tasks[0]
-	d.tasks = d.tasks[1:]
+	d.tasks = slices.Delete(d.tasks, 0, 1) // so that what it holds is free once it is done
 	d.busy = true
 	d.loop.Work(t.cost, t.work, func() {
 		d.busy = false
@@ -112,29 +124,37 @@ func (d *Disk) File(v *Version, done func(error)) {
 		done(nil)
 		return
 	}
-	if f == nil || f.there {
+	v.Uses++
+	d.write(v.Root, len(v.Leaves)*merkle.ChunkBytes, func() error {
+		return d.files.SaveBlob(v.Root, tensor.Bytes(engine.Values(v.Values)))
+	}, func(failed error) {
+		v.Uses--
+		done(failed)
+	})
+}
+
+// write has work make the file of a version unless that is being written, and calls done. If it
+// fails, a file that was there before still is.
+func (d *Disk) write(root wire.Hash, size int, work func() error, done func(error)) {
+	f := d.known[root]
+	if old := f; f == nil || f.there {
 		f = &file{}
-		d.known[v.Root] = f
-		v.Uses++
+		d.known[root] = f
 		var failed error
-		data := v.came
-		d.add(task{d.cost, func() {
-			if data == nil {
-				data = tensor.Bytes(engine.Values(v.Values))
-			}
-			failed = d.files.SaveBlob(v.Root, data)
-		}, func() {
-			v.Uses--
+		d.add(task{d.cost, func() { failed = work() }, func() {
 			if f.there = failed == nil; !f.there {
-				delete(d.known, v.Root)
+				delete(d.known, root)
+				if old != nil {
+					d.known[root] = old
+				}
 			}
 			for _, done := range f.waiting {
 				done(failed)
 			}
-			f.waiting, data = nil, nil
+			f.waiting = nil
 			d.told(failed)
 			d.wrote()
-			d.collect(len(v.Leaves) * merkle.ChunkBytes)
+			d.collect(size)
 		}})
 	}
 	f.waiting = append(f.waiting, done)

@@ -10,8 +10,11 @@ import (
 
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/engine/cpu"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
+	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/p2p/mem"
 	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -23,12 +26,13 @@ func (plain) Leaves(v engine.Vector) []wire.Hash {
 	return merkle.BlobLeaves(tensor.Bytes(engine.Values(v)))
 }
 
-// files are files in memory. A write fails if full is set, and a read says on slow, if that is,
-// that it has begun, and waits there.
+// files are files in memory. A write fails if full is set, and the end of a new file if unsafe is. A
+// read says on slow, if that is set, that it has begun, and waits there.
 type files struct {
 	mu     sync.Mutex
 	byRoot map[wire.Hash][]byte
 	full   error
+	unsafe error
 	slow   chan struct{}
 	writes int
 }
@@ -42,6 +46,33 @@ func (f *files) SaveBlob(root wire.Hash, data []byte) error {
 	}
 	return f.full
 }
+
+func (f *files) NewBlob() NewFile { return &newFile{of: f} }
+
+// newFile is a file that is being written.
+type newFile struct {
+	mem.File
+	of        *files
+	discarded bool
+}
+
+func (b *newFile) WriteAt(data []byte, at int64) (int, error) {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	if b.of.full != nil {
+		return 0, b.of.full
+	}
+	return b.File.WriteAt(data, at)
+}
+
+func (b *newFile) Commit(root wire.Hash) error {
+	if b.of.unsafe != nil {
+		return b.of.unsafe
+	}
+	return b.of.SaveBlob(root, b.Bytes())
+}
+
+func (b *newFile) Discard() { b.discarded = true }
 
 func (f *files) ReadBlob(root wire.Hash, from int64, dst []byte) error {
 	if f.slow != nil {
@@ -78,6 +109,7 @@ type bench struct {
 	store *Store
 	told  []string
 	want  map[wire.Hash]bool
+	asked int // chunks in the last fetch
 }
 
 const benchLen = 3*merkle.ChunkBytes/4 - 5
@@ -197,13 +229,10 @@ func TestAFullDiskLeavesVersionsInMemory(t *testing.T) {
 	b := newBench(t, map[wire.Hash][]byte{})
 	b.files.full = errors.New("no room")
 	old := b.make(1)
-	var taken *Version
 	b.Current = b.make(2)
-	data := tensor.Bytes(engine.Values(b.Measured(b.Buffer()).Values))
-	came := bytes.Clone(data)
-	came[0] ^= 1
-	b.want[merkle.BlobRoot(came)] = true
-	b.Settle(b.Take(merkle.BlobRoot(came), came), func(v *Version) { taken = v })
+	b.settle()
+	a, data := b.arrive(3)
+	taken := b.fetch(a, data, benchChunks)
 	b.settle()
 	if old.Values == nil || taken == nil || taken.Values == nil || !b.served(old) || !b.served(taken) || len(b.told) != 1 {
 		t.Fatalf("old %v, taken %v, told %q", old.Values, taken, b.told)
@@ -217,6 +246,121 @@ func TestAFullDiskLeavesVersionsInMemory(t *testing.T) {
 	b.settle()
 	if b.prune(); old.Values != nil || !b.served(old) {
 		t.Error("it stays in memory though there is room")
+	}
+}
+
+const benchChunks = 3
+
+// arrive begins the arrival of a wanted version of one value, and returns its bytes.
+func (b *bench) arrive(value float32) (*Arrival, []byte) {
+	values := make([]float32, benchLen)
+	for i := range values {
+		values[i] = value
+	}
+	data := tensor.Bytes(values)
+	b.want[merkle.BlobRoot(data)] = true
+	return b.Arrive(merkle.BlobRoot(data)), data
+}
+
+// fetch performs one fetch of an arrival, which ends after some chunks, and returns what settled.
+func (b *bench) fetch(a *Arrival, data []byte, chunks int) (settled *Version) {
+	b.t.Helper()
+	from := key.Public{1}
+	held := mem.NewStore(1 << 30)
+	ref, err := held.Put(data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f := a.Fetch([]key.Public{from})
+	d, err := p2p.NewDownload(f)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.asked = 0
+	for !d.Done() {
+		for _, r := range d.Next() {
+			if r.Count == 0 {
+				d.Leaves(r, merkle.BlobLeaves(data))
+				continue
+			}
+			for i := r.From; i < r.From+r.Count && !d.Done(); i++ {
+				if b.asked == chunks {
+					d.Abort(p2p.ErrClosed)
+					break
+				}
+				b.asked++
+				chunk, _ := held.Chunk(ref.Root, i)
+				c, err := r.Verify(i, chunk)
+				if err != nil {
+					b.t.Fatal(err)
+				}
+				d.Chunk(r, c)
+			}
+			d.End(r, nil)
+		}
+	}
+	came, err := d.Result()
+	if err != nil {
+		a.Failed(err)
+		return nil
+	}
+	if f.Into != nil && came != nil {
+		b.t.Error("it came into memory")
+	}
+	a.Settle(a.Take(came), func(v *Version) { settled = v }, func() {})
+	b.settle()
+	return settled
+}
+
+// A large version comes to its file chunk by chunk, with several fetches, and is never in memory.
+// Nothing is left of one that is given up.
+func TestALargeVersionComesToItsFile(t *testing.T) {
+	b := newBench(t, map[wire.Hash][]byte{})
+	a, data := b.arrive(1)
+	again, _ := b.arrive(1)
+	if b.fetch(a, data, 2) != nil || b.asked != 2 {
+		t.Fatalf("the first fetch brought %d chunks", b.asked)
+	}
+	v := b.fetch(a, data, benchChunks)
+	if v == nil || b.asked != 1 || v.Values != nil || !b.served(v) || !bytes.Equal(b.files.byRoot[v.Root], data) {
+		t.Fatalf("the second fetch brought %d chunks, and there is %v", b.asked, v)
+	}
+	if o := b.fetch(again, data, benchChunks); o != v || b.files.writes != 1 || !again.file.(*newFile).discarded {
+		t.Errorf("coming twice it was written %d times", b.files.writes)
+	}
+	given, data := b.arrive(2)
+	b.fetch(given, data, 2)
+	given.Discard()
+	if b.settle(); !given.file.(*newFile).discarded {
+		t.Error("what was given up is left")
+	}
+}
+
+// A disk that becomes full while a version comes costs none of what came, and the version is there.
+func TestAVersionThatComesToAFullDisk(t *testing.T) {
+	b := newBench(t, map[wire.Hash][]byte{})
+	a, data := b.arrive(1)
+	b.fetch(a, data, 2)
+	b.files.full = errors.New("no room")
+	if b.fetch(a, data, benchChunks) != nil || len(b.told) != 1 {
+		t.Fatalf("told %q", b.told)
+	}
+	v := b.fetch(a, data, benchChunks)
+	if v == nil || v.Values == nil || b.asked != 1 || !b.served(v) || !a.file.(*newFile).discarded {
+		t.Fatalf("there is %v, after %d chunks", v, b.asked)
+	}
+}
+
+// A file that cannot be made durable in the end costs another fetch, no more.
+func TestAVersionWhoseFileIsNotDurable(t *testing.T) {
+	b := newBench(t, map[wire.Hash][]byte{})
+	a, data := b.arrive(1)
+	b.files.unsafe = errors.New("no sync")
+	if b.fetch(a, data, benchChunks) != nil || len(b.told) != 1 {
+		t.Fatalf("told %q", b.told)
+	}
+	if v := b.fetch(a, data, benchChunks); v == nil || !b.served(v) {
+		t.Fatalf("there is %v", v)
 	}
 }
 

@@ -18,7 +18,6 @@ type Version struct {
 	Leaves []wire.Hash
 	Values engine.Vector // nil if only the file has them
 	Uses   int           // jobs that read it
-	came   []byte        // what its file is written from, in place of Values
 }
 
 // Versions are those of one kind that a node holds and serves. Its methods are for the loop, except
@@ -36,9 +35,6 @@ type Versions struct {
 // NewVersions returns none of size elements, on an engine, which s serves.
 func NewVersions(s *Store, d *Disk, e engine.Engine, b *Buffers, size int) Versions {
 	b.most[size]++
-	if d.large(4 * size) {
-		b.most[size] = 1
-	}
 	return Versions{blobs: s, disk: d, engine: e, size: size, buffers: b}
 }
 
@@ -94,7 +90,12 @@ func (s *Versions) Recycle(b engine.Vector) {
 }
 
 // Forget takes back the memory of a version that is not kept, if it is not nil.
-func (s *Versions) Forget(v *Version) { s.Recycle(v.vector()) }
+func (s *Versions) Forget(v *Version) {
+	if v != nil {
+		s.Recycle(v.Values)
+		v.Values = nil
+	}
+}
 
 // Fill sets b to the values of v, zeros if v is nil. The version is in use meanwhile.
 func (s *Versions) Fill(b engine.Vector, v *Version) error {
@@ -163,38 +164,6 @@ func (s *Versions) Recall(f Files, root wire.Hash, inMemory bool) (*Version, err
 	return v, nil
 }
 
-// Take makes a version of bytes that came and have a root. A large one is for Settle.
-func (s *Versions) Take(root wire.Hash, data []byte) *Version {
-	v := &Version{Root: root, Leaves: merkle.BlobLeaves(data), came: data}
-	if !s.disk.large(4 * s.size) {
-		s.hold(v)
-	}
-	return v
-}
-
-// hold has memory for what came.
-func (s *Versions) hold(v *Version) {
-	v.Values = s.Buffer()
-	_ = s.engine.Fill(v.Values, func(b []byte) error { copy(b, v.came); return nil }) // it cannot fail
-	v.came = nil
-}
-
-// Settle keeps a version that was taken, and calls done once its file is there, if it is large.
-func (s *Versions) Settle(v *Version, done func(*Version)) {
-	if v = s.Keep(v); v.came == nil {
-		done(v)
-		return
-	}
-	s.disk.File(v, func(err error) {
-		if err != nil && v.came != nil { // another one that waits may have been first
-			s.hold(v)
-			s.serve(v)
-		}
-		v.came = nil
-		done(v)
-	})
-}
-
 // Keep makes v the newest version, serves it and returns it. If a version with its root is held
 // already, Keep recycles v's memory and returns that version.
 func (s *Versions) Keep(v *Version) *Version {
@@ -211,14 +180,14 @@ func (s *Versions) Keep(v *Version) *Version {
 			s.serve(v)
 			return v
 		} else if o != v {
-			s.Recycle(v.Values)
+			s.Forget(v)
 		}
 		s.Held[0] = o
 		return o
 	}
 	s.Held = append([]*Version{v}, s.Held...)
 	s.serve(v)
-	if s.disk.large(4*s.size) && (v.Values != nil || v.came != nil) {
+	if s.disk.large(4*s.size) && v.Values != nil {
 		s.disk.File(v, func(error) {})
 	}
 	return v
@@ -234,7 +203,7 @@ func (s *Versions) Prune(wanted func(age int, v *Version) bool) {
 	for age, v := range s.Held {
 		if v.Uses == 0 && v != s.Current && !wanted(age, v) {
 			s.blobs.Drop(v.Root)
-			s.Recycle(v.Values)
+			s.Forget(v)
 			continue
 		}
 		kept = append(kept, v)

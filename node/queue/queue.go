@@ -49,7 +49,7 @@ func (q *Queue) next() {
 		return
 	}
 	t := q.waiting[0]
-	q.waiting = q.waiting[1:]
+	q.waiting = slices.Delete(q.waiting, 0, 1) // what it holds of memory is free once it is done
 	q.running = t
 	finish := func() {
 		cancelled := t.ctx.Err() != nil

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/node/blobs"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -30,6 +32,52 @@ func (s *Store) SaveBlob(root wire.Hash, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// NewBlob begins the file of a blob, which is made with the first write.
+func (s *Store) NewBlob() blobs.NewFile { return &newBlob{store: s} }
+
+type newBlob struct {
+	store *Store
+	mu    sync.Mutex // guards what follows
+	file  *os.File   // nil before the first write
+}
+
+func (b *newBlob) WriteAt(data []byte, at int64) (int, error) {
+	b.mu.Lock()
+	f, err := b.file, error(nil)
+	if f == nil {
+		dir := filepath.Dir(b.store.path)
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			f, err = atomicfile.Begin(dir)
+		}
+		b.file = f
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return 0, fmt.Errorf("file of a blob: %w", err)
+	}
+	return f.WriteAt(data, at)
+}
+
+func (b *newBlob) ReadAt(dst []byte, at int64) (int, error) {
+	b.mu.Lock()
+	f := b.file
+	b.mu.Unlock()
+	if f == nil {
+		return 0, fs.ErrNotExist
+	}
+	return f.ReadAt(dst, at)
+}
+
+func (b *newBlob) Commit(root wire.Hash) error {
+	return atomicfile.Commit(b.file, b.store.blobPath(root), 0o600)
+}
+
+func (b *newBlob) Discard() {
+	if b.file != nil {
+		atomicfile.Discard(b.file)
+	}
 }
 
 // ReadBlob fills dst with bytes of a blob.

@@ -58,11 +58,14 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	// next; with overlap one more. States: before and after a step, and with verification
 	// also of the rounds whose checks are not drawn yet; by buckets, where no states are recomputed,
 	// instead the parameters of rounds whose checks are open. And the memory of a step. Of a large
-	// model old versions are in files, but the states of checks that are under way at once are not.
+	// model old versions are in files, and so is what comes for checks.
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	switch {
-	case s.Trust.VerificationPercent == 0 && 4*n >= blobs.FileFrom && s.Inner() == nil && !s.Buckets():
+	case 4*n >= blobs.FileFrom && s.Inner() == nil && !s.Buckets():
 		params, states = 2, 1 // the current ones, and a buffer for what comes next
+		if s.Trust.VerificationPercent > 0 {
+			params++ // which a check begins from
+		}
 	case s.Trust.VerificationPercent == 0:
 	case s.Buckets():
 		params += 2
