@@ -212,10 +212,13 @@ func (cs *openCase) about(c *dispute.Commitment) bool {
 func (m *Machine) claim(ev CommitmentReceived) {
 	c := &ev.Signed.Commitment
 	cs := m.caseOf[Share{Round: c.Round, Member: c.Member}]
-	if r, ok := m.attestedIn(c.Round); cs != nil && ok && cs.vouchers.Add(m.state, r, ev.From, ev.ID) {
+	if cs == nil {
+		return
+	}
+	if r, ok := m.attestedIn(c.Round); ok && cs.vouchers.Add(m.state, r, ev.From, ev.ID) {
 		m.unread = true
 	}
-	if cs != nil && !cs.known && !m.tells(m.find(c.Round)) && cs.about(c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
+	if !cs.known && !m.tells(m.find(c.Round)) && cs.about(c) && c.Member < m.state.Count() && m.state.Key(c.Member) == ev.Signer {
 		cs.signed, cs.known = ev.Signed, true
 		m.unretained = true
 	}

@@ -413,7 +413,7 @@ func (m *Machine) compareUpdate(rs *results, right wire.Hash) {
 				other.follow = following{over: true}
 			}
 		}
-		m.model.known = false
+		m.model.known, m.wakeAt = false, m.now // at once: what comes first decides again
 	}
 }
 

@@ -53,7 +53,7 @@ func (m *Machine) decideFrauds() {
 		if f.sends >= fraudSends || f.member >= m.state.Count() || m.state.Key(f.member) != f.key || m.state.Status(f.member) == coordinator.StatusEjected {
 			continue
 		}
-		if m.now >= f.firstAt && m.due(&f.sentAt, resendMs<<f.sends) {
+		if m.reached(f.firstAt) && m.due(&f.sentAt, resendMs<<f.sends) {
 			f.sends++
 			m.do(Submit{f.proof})
 		}

@@ -66,6 +66,7 @@ type Machine struct {
 	run      coordinator.Config // of the state; it never changes
 	hasState bool
 	light    bool // the state lacks filters
+	still    bool // nothing is due because of it
 	watched  Watch
 	stopping bool
 
@@ -138,8 +139,10 @@ func (m *Machine) Step(nowMs uint64, events ...Event) []Action {
 	}
 	m.wakeAt = math.MaxUint64
 	m.decide()
-	if len(m.out) > 0 || !m.reconsiders || len(m.duties)+len(m.frauds) > 0 || m.slices() || m.run.Exchange == coordinator.Buckets {
-		m.wakeAt = m.now // at once: looked at again
+	// Where states are light there are many members, and they sleep until something is due. Others
+	// look again at once.
+	if !m.reconsiders || !m.light && len(m.out)+len(m.duties)+len(m.frauds) > 0 || m.slices() || m.run.Exchange == coordinator.Buckets {
+		m.wakeAt = m.now
 	}
 	return m.out
 }
@@ -219,7 +222,8 @@ func (m *Machine) take(ev Event) {
 }
 
 // matters reports whether anything may be due because of an event that was taken. To a member that
-// follows, commitments that it only hears do not matter, nor do the first answers about an update.
+// follows, commitments that it only hears do not matter, nor do the first answers about an update,
+// nor states in which only the disputes of others have moved on.
 func (m *Machine) matters(ev Event) bool {
 	if !m.light || m.seated() || m.slices() || m.lineage.all {
 		return true
@@ -236,6 +240,8 @@ func (m *Machine) matters(ev Event) bool {
 			return enough || rs.follow.split() || rs.follow.askedAt == 0
 		}
 		return false
+	case StateChanged:
+		return !m.still
 	}
 	return true
 }
@@ -270,6 +276,7 @@ func (m *Machine) stateChanged(ev StateChanged) {
 			m.exchange = &bucketExchange{Machine: m}
 		}
 	}
+	m.still = m.light && ev.Light && !m.moved(s) && len(m.cases) == 0 && m.state.Status(m.member.index) == s.Status(m.member.index)
 	m.hasState, m.light, m.reports = true, ev.Light, ev.Reports
 	if m.light {
 		s = m.filters.Into(s)
@@ -283,6 +290,7 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	}
 	m.judgeUpdates()
 	m.readCases()
+	m.still = m.still && m.member.known && len(m.cases) == 0
 	m.unread = true
 }
 
@@ -357,12 +365,14 @@ func (m *Machine) decideRound() {
 }
 
 // due reports whether an action that was last asked for at time *last (0: never) may be asked for
-// again after wait milliseconds. If so, it sets *last to now.
+// again after wait milliseconds. If so, it sets *last to now. If not, or when it is due again, the
+// machine is to be woken.
 func (m *Machine) due(last *uint64, wait uint64) bool {
 	if *last != 0 && !m.reached(*last+wait) {
 		return false
 	}
 	*last = max(m.now, 1)
+	m.reached(*last + wait)
 	return true
 }
 

@@ -99,34 +99,11 @@ func (v *model) kept(q coordinator.Round, step coordinator.Step) (s Set, ok bool
 // lack.
 func (m *Machine) reachable() bool {
 	for q := m.model.round + 1; q <= m.state.Round(); q++ {
-		if _, ok := m.duePrior(q); !ok {
+		if _, ok := table.Prior(m.state, q); !ok {
 			return false
 		}
 	}
 	return true
-}
-
-// duePrior returns the round whose accepted set makes the parameters of the start of round q, 0 if
-// there is none to apply. ok is false if the state no longer has the rounds that decide it.
-func (m *Machine) duePrior(q coordinator.Round) (a coordinator.Round, ok bool) {
-	if q == 1 {
-		return 0, true // before the first round there are the initial parameters
-	}
-	closed, ok := m.state.At(q - 1) // what it attested became final when it ended
-	if !ok {
-		return 0, false
-	}
-	if a = closed.Attests(); a == 0 {
-		return 0, true
-	}
-	r, ok := m.state.At(a)
-	if !ok {
-		return 0, false
-	}
-	if !r.Final() || r.AcceptedCount() == 0 {
-		return 0, true
-	}
-	return a, true
 }
 
 // catchUp brings the parameters to the start of the current round, one round at a time.
@@ -147,7 +124,7 @@ func (m *Machine) catchUp() {
 	}
 	for m.model.round < m.state.Round() {
 		q := m.model.round + 1
-		a, _ := m.duePrior(q)
+		a, _ := table.Prior(m.state, q)
 		if a == 0 {
 			m.model.set(q, m.model.hash)
 			continue
@@ -196,7 +173,7 @@ func (m *Machine) applied(ev Applied) {
 	}
 	if ev.To == m.model.round+1 {
 		m.model.set(ev.To, ev.Params)
-		if a, _ := m.duePrior(ev.To); a != 0 {
+		if a, _ := table.Prior(m.state, ev.To); a != 0 {
 			f := &m.results(a).follow
 			f.applied, f.used = ev.To, ev.Update
 			if !f.unchecked && !f.used.IsZero() {

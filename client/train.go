@@ -114,7 +114,7 @@ func (m *Machine) decideTraining(r coordinator.RoundState) {
 func (m *Machine) cancelTraining() {
 	m.do(CancelTraining{Round: m.work.running})
 	m.work.done = max(m.work.done, m.work.running)
-	m.work.running = 0
+	m.work.running, m.wakeAt = 0, m.now // at once: what waited for its end comes first
 }
 
 func (m *Machine) trained(ev Trained) {
@@ -192,6 +192,7 @@ func (m *Machine) handOver(r coordinator.RoundState) {
 	}
 	if rs := m.results(a); m.follows(rs) {
 		m.work.handed, m.work.handedAt = m.work.handed+1, m.now
+		m.reached(m.now + republishMs<<min(m.work.handed-1, 4))
 		m.do(Republish{Round: a, To: m.elected(rs)})
 	}
 }

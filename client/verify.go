@@ -126,18 +126,21 @@ func (v *verification) decide(m *Machine, cs *openCase) {
 func (cs *openCase) late(m *Machine) bool { return m.ledgerMs() >= cs.deadlineMs }
 
 func (v *verification) begin(m *Machine, cs *openCase) {
-	left := cs.deadlineMs - m.ledgerMs()
+	left, half := cs.deadlineMs-m.ledgerMs(), m.run.VerifyMs/2
+	if left >= half {
+		m.reached(m.now + max(1, left-half)) // then it is urgent
+	}
 	task, ok := cs.task()
 	if !ok {
 		m.askFor(cs)
-		if left > m.run.VerifyMs/2 || cs.known {
+		if left > half || cs.known {
 			return
 		}
 		// The author does not even serve its commitment.
-		v.verdict, v.result = Missing, Verified{Share: cs.Share, Verdict: Missing}
+		v.verdict, v.result, m.wakeAt = Missing, Verified{Share: cs.Share, Verdict: Missing}, m.now
 		return
 	}
-	urgent := left < m.run.VerifyMs/2
+	urgent := left < half
 	if !urgent && m.training() || !m.due(&v.triedAt, reVerifyMs) {
 		return
 	}

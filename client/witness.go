@@ -45,6 +45,7 @@ func (m *Machine) decideWitness(r coordinator.RoundState) {
 		msg.Commitments = filter
 	}
 	m.witness.round, m.witness.sentAt = now, max(m.now, 1)
+	m.reached(m.witness.sentAt + reReportMs)
 	m.do(Submit{msg})
 }
 
