@@ -37,6 +37,10 @@ func (n *Node) take(a *gossip.Authored, from key.Public, fresh bool) {
 			Loss: float32(c.Loss) / 1000, Bytes: uint64(c.PayloadBytes), Commitment: a.ID,
 		})
 	}
+	if from.IsZero() {
+		n.hear(a.Event)
+		return
+	}
 	n.hear(client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID, From: from})
 }
 

@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/node/gossip"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -18,14 +21,21 @@ type common struct {
 	overlap coordinator.Round
 	most    int // answers, commitments and the like that are remembered
 
-	mu      sync.RWMutex                 // guards what follows
-	answers map[wire.Hash][]answer       // by the round's seed, and by member
-	records map[string]*gossip.Authored  // by what gossip carries
-	shares  map[wire.Hash]*client.Shares // by the round's seed
-	rosters map[*byte]*client.Roster     // by state
-	last    *client.Roster
-	dockets map[*byte]*client.Docket // by state
-	news    map[step]*[]event.Event  // of disputes and convictions
+	answers answers[wire.Hash, []atomic.Pointer[answer]] // by the round's seed, and by member
+	shares  answers[wire.Hash, client.Shares]            // by the round's seed
+	rosters answers[*byte, client.Roster]                // by state
+	last    *client.Roster                               // guarded by rosters
+	dockets answers[*byte, client.Docket]                // by state
+	news    answers[step, []event.Event]                 // of disputes and convictions
+	records [64]records                                  // by a byte of the signature
+}
+
+// records are commitments by what gossip carries. Parts that read others do not wait for each
+// other.
+type records struct {
+	mu   sync.RWMutex
+	read map[string]*gossip.Authored
+	_    [32]byte // no other lock is in its line of the caches
 }
 
 // step is from one state to another, and the number of convictions before it.
@@ -39,19 +49,20 @@ type step struct {
 const rememberMin, rememberRounds = 1 << 16, 16
 
 func newCommon(cfg Config) *common {
-	return &common{
-		overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients), answers: map[wire.Hash][]answer{},
-		records: map[string]*gossip.Authored{},
-		shares:  map[wire.Hash]*client.Shares{}, rosters: map[*byte]*client.Roster{}, dockets: map[*byte]*client.Docket{}, news: map[step]*[]event.Event{},
-	}
+	return &common{overlap: coordinator.Round(cfg.Overlap), most: max(rememberMin, rememberRounds*cfg.Clients)}
 }
 
 // read is node.Config.Read. All that hold a commitment hold the same memory, and its signature is
 // checked once: signatures would be most of what participants compute.
 func (c *common) read(data []byte) (*gossip.Authored, bool) {
-	c.mu.RLock()
-	a, known := c.records[string(data)]
-	c.mu.RUnlock()
+	const signed = len(key.Signature{})
+	if len(data) < signed {
+		return nil, false
+	}
+	r := &c.records[data[len(data)-signed]%byte(len(c.records))]
+	r.mu.RLock()
+	a, known := r.read[string(data)]
+	r.mu.RUnlock()
 	if known {
 		return a, true
 	}
@@ -59,15 +70,15 @@ func (c *common) read(data []byte) (*gossip.Authored, bool) {
 	if !ok {
 		return nil, false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if first, known := c.records[string(data)]; known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first, known := r.read[string(data)]; known {
 		return first, true
 	}
-	if len(c.records) >= c.most {
-		clear(c.records)
+	if r.read == nil || len(r.read) >= c.most/len(c.records) {
+		r.read = map[string]*gossip.Authored{}
 	}
-	c.records[string(data)] = a
+	r.read[string(data)] = a
 	return a, true
 }
 
@@ -75,7 +86,7 @@ func (c *common) read(data []byte) (*gossip.Authored, bool) {
 // final, to those that asked last. Nearly all know the same commitments.
 type answer struct {
 	ids   [3]wire.Hash
-	count int // of ids; 0: there is none
+	count int // of ids
 	i     int
 	ok    bool
 }
@@ -89,25 +100,15 @@ func (c *common) Select(s coordinator.State, a coordinator.Round, member coordin
 	}
 	q, seed := answer{count: len(ids)}, r.Seed()
 	copy(q.ids[:], ids)
-	var found answer
-	c.mu.RLock()
-	if list := c.answers[seed]; int(member) < len(list) {
-		found = list[member]
-	}
-	c.mu.RUnlock()
-	if found.count == q.count && found.ids == q.ids {
+	kept := &(*c.answers.to(seed, func() *[]atomic.Pointer[answer] {
+		list := make([]atomic.Pointer[answer], s.Limits().Members)
+		return &list
+	}))[member]
+	if found := kept.Load(); found != nil && found.count == q.count && found.ids == q.ids {
 		return found.i, found.ok
 	}
 	q.i, q.ok = s.Select(a, member, ids)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answers[seed] == nil {
-		if len(c.answers) >= statesMax {
-			clear(c.answers)
-		}
-		c.answers[seed] = make([]answer, s.Limits().Members)
-	}
-	c.answers[seed][member] = q
+	kept.Store(&q)
 	return q.i, q.ok
 }
 
@@ -116,12 +117,12 @@ const statesMax = 16
 
 // Shares implements client.Common.
 func (c *common) Shares(r coordinator.RoundState) *client.Shares {
-	return once(&c.mu, c.shares, r.Seed(), func() *client.Shares { return c.Alone.Shares(r) })
+	return c.shares.to(r.Seed(), func() *client.Shares { return c.Alone.Shares(r) })
 }
 
 // Roster implements client.Common.
 func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Roster {
-	now := once(&c.mu, c.rosters, &s.Bytes()[0], func() *client.Roster {
+	now := c.rosters.to(&s.Bytes()[0], func() *client.Roster {
 		c.last = c.Alone.Roster(s, c.last)
 		return c.last
 	})
@@ -133,32 +134,41 @@ func (c *common) Roster(s coordinator.State, before *client.Roster) *client.Rost
 
 // Docket implements client.Common.
 func (c *common) Docket(s coordinator.State) *client.Docket {
-	return once(&c.mu, c.dockets, &s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
+	return c.dockets.to(&s.Bytes()[0], func() *client.Docket { return c.Alone.Docket(s) })
 }
 
 // News returns what is told of disputes and convictions, which all tell alike.
 func (c *common) News(before, now *client.Docket, convicted uint32, list func() []event.Event) []event.Event {
-	return *once(&c.mu, c.news, step{before, now, convicted}, func() *[]event.Event {
+	return *c.news.to(step{before, now, convicted}, func() *[]event.Event {
 		news := list()
 		return &news
 	})
 }
 
-// once returns the answer to a question, which it computes if it does not remember it.
-func once[Q comparable, A any](mu *sync.RWMutex, answers map[Q]*A, q Q, compute func() *A) *A {
-	mu.RLock()
-	a := answers[q]
-	mu.RUnlock()
-	if a != nil {
-		return a
+// answers are those to the questions of a kind, of which there are few. A part that finds one does
+// not wait: all parts ask at once.
+type answers[Q comparable, A any] struct {
+	known atomic.Pointer[map[Q]*A] // nobody changes the map
+	mu    sync.Mutex               // held to replace it
+}
+
+// to returns the answer to a question, which it computes if it does not remember it.
+func (l *answers[Q, A]) to(q Q, compute func() *A) *A {
+	if known := l.known.Load(); known != nil && (*known)[q] != nil {
+		return (*known)[q]
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if answers[q] == nil {
-		if len(answers) >= statesMax {
-			clear(answers)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := map[Q]*A{}
+	if known := l.known.Load(); known != nil {
+		if a := (*known)[q]; a != nil {
+			return a
 		}
-		answers[q] = compute()
+		if len(*known) < statesMax {
+			next = maps.Clone(*known)
+		}
 	}
-	return answers[q]
+	next[q] = compute()
+	l.known.Store(&next)
+	return next[q]
 }

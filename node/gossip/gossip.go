@@ -71,8 +71,9 @@ type Authored struct {
 	Author key.Public
 	Signed dispute.Signed
 
-	ID    wire.Hash // of the commitment
-	Bytes []byte    // as gossip carries it
+	ID    wire.Hash    // of the commitment
+	Bytes []byte       // as gossip carries it
+	Event client.Event // a client.CommitmentReceived that nobody showed on a question
 
 	judged uint32 // what Verify found; atomic
 }
@@ -88,13 +89,19 @@ func Read(data []byte) (*Authored, bool) {
 	if a.Signed, err = dispute.ParseSigned(data[len(a.Author):]); err != nil {
 		return nil, false
 	}
-	a.ID, a.Bytes = a.Signed.Commitment.ID(), bytes.Clone(data)
-	return a, true
+	return a.complete(bytes.Clone(data)), true
 }
 
 // NewAuthored returns a signed commitment as Read does.
 func NewAuthored(author key.Public, s dispute.Signed) *Authored {
-	return &Authored{Author: author, Signed: s, ID: s.Commitment.ID(), Bytes: s.Append(author[:])}
+	a := &Authored{Author: author, Signed: s}
+	return a.complete(s.Append(author[:]))
+}
+
+func (a *Authored) complete(encoded []byte) *Authored {
+	a.ID, a.Bytes = a.Signed.Commitment.ID(), encoded
+	a.Event = client.CommitmentReceived{Signed: &a.Signed, Signer: a.Author, ID: a.ID}
+	return a
 }
 
 // Verify reports whether the author signed it. It checks that once. Any goroutine may call it.
