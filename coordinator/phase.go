@@ -64,8 +64,8 @@ func (s State) advanceWaiting(env Env) bool {
 // advanceWarmup opens the first round once all members that were present when the warmup began are
 // ready. A member that joins during the warmup may take part, but the others do not wait for it, so
 // newcomers cannot delay a run. When the time is over the epoch starts with the members that are
-// ready, if they are enough. A member that is late has missed. That costs no fee
-// in lost warmups of which one had members that were ready, or said so.
+// ready, if they are enough. A member that is late has missed. In a lost warmup that costs no fee:
+// if nobody serves the parameters, those that lack them are not to blame.
 func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	t := s.tally()
 	least := s.h().MinMembers()
@@ -84,7 +84,7 @@ func (s State) advanceWarmup(env Env, w *record.Meter) bool {
 	if !s.Closing() && t.ready < least {
 		s.countLost(t)
 	}
-	since, lost, most := s.PhaseSince(), t.ready < least && s.h().LostWarmups() >= lostWarmup, s.h().MissedMax()
+	since, lost, most := s.PhaseSince(), t.ready < least && s.h().LostWarmups() > 0, s.h().MissedMax()
 	env = s.begin(env, warming)
 	if !s.buffer().Each(w, uint32(s.Count()), clearUnits, func(i uint32) {
 		b := s.place(Member(i))

@@ -55,7 +55,7 @@ func (p *participant) begin(ctx context.Context) {
 		Initial: func() []float32 { return append([]float32(nil), n.initial...) },
 		Store:   &p.disk,
 		Follow:  n.spec.Followers(), Aggregators: n.spec.Aggregators(),
-		Stake: n.spec.Trust.Stake, Restake: true,
+		Stake: n.spec.Trust.Stake, Restake: !n.cfg.restarts(),
 		Disputant: p.part.disputant,
 		// The first participants measure the final parameters.
 		EvalRounds: n.cfg.Steps * uint32(max(0, min(1, evaluators-p.index))),
@@ -68,7 +68,7 @@ func (p *participant) begin(ctx context.Context) {
 		n.fail("client %d does not start: %v", p.index, err)
 		return
 	}
-	if n.cfg.Leaves+n.cfg.Restores+n.cfg.FullDisks > 0 {
+	if n.cfg.restarts() {
 		cfg.Failed = func(err error) { p.leave(err, restartAfter) }
 	}
 	started, err := node.New(ctx, cfg)
@@ -79,6 +79,9 @@ func (p *participant) begin(ctx context.Context) {
 	p.node = started
 	p.node.Start()
 }
+
+// restarts reports whether people start participants again that ended with an error.
+func (c Config) restarts() bool { return c.Leaves+c.Restores+c.FullDisks > 0 }
 
 func (p *participant) listen(h p2p.Handler) (p2p.Network, error) {
 	join := func(h p2p.Handler) (p2p.Network, error) { return p.join(h), nil }

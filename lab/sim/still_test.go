@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/lab/disk"
 	"github.com/entrain-network/entrain/tests/campaign"
 )
 
@@ -103,6 +104,28 @@ func TestAMemberThatWasAwayAnswersForItsResults(t *testing.T) {
 				t.Errorf("overlap %d, away for %d rounds: %+v: %v", overlap, away, n.trust.convictions, err)
 			}
 		}
+	}
+}
+
+// TestARunGoesOnAfterACutThatCostAllDisks has all members crash within a second, and come back with
+// empty disks. Those whose results are checked pay and end; people start them again.
+func TestARunGoesOnAfterACutThatCostAllDisks(t *testing.T) {
+	t.Parallel()
+	n, err := assemble(t.Context(), Config{
+		Seed: 3004, Clients: 12, Steps: 14, Delay: 30 * time.Millisecond, Jitter: 20 * time.Millisecond,
+		Verification: 100, Restores: 1, Limit: 30 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range n.members {
+		down := 10*time.Second + time.Duration(i)*80*time.Millisecond
+		n.after(down, p.crash)
+		n.after(down+10*time.Second, func() { p.disk = disk.Disk{Shares: true}; p.again() })
+	}
+	r, err := n.simulate(t.Context())
+	if err = errors.Join(err, n.clean()); err != nil || r.Holders != 12 || len(n.trust.convictions) == 0 {
+		t.Errorf("%+v: %v", r, err)
 	}
 }
 
