@@ -280,7 +280,7 @@ type ValidatorEvent struct {
 func (ev ValidatorEvent) Words() string {
 	switch ev.Event {
 	case "ballot":
-		return fmt.Sprintf("period %d: has scores of %d members to report", ev.Period, ev.Scores)
+		return fmt.Sprintf("period %d: members with scores to report: %d", ev.Period, ev.Scores)
 	case "healed":
 		return fmt.Sprintf("has the model of window %d from the miners, verified", ev.Window)
 	case "period":

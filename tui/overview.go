@@ -54,6 +54,9 @@ func (f *frame) samples(height int) (out []string) {
 func (f *frame) standing() []string {
 	r := f.run
 	phase := orDash(r.Phase)
+	if r.Drains() {
+		phase = "epoch end"
+	}
 	if r.CountdownMs > 0 {
 		phase += ", at most " + clock(r.CountdownMs) + " left"
 	}

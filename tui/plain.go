@@ -42,7 +42,11 @@ func (p *Plain) Show(r view.Run) error {
 
 // Line returns where a run stands, in a line.
 func Line(r view.Run) string {
-	parts := []string{fmt.Sprintf("%s, epoch %d, round %d, step %d/%d", r.Phase, r.Epoch, r.Round, r.Step, r.Steps), fmt.Sprintf("members %d", r.Present)}
+	phase := r.Phase
+	if r.Drains() {
+		phase = "epoch end"
+	}
+	parts := []string{fmt.Sprintf("%s, epoch %d, round %d, step %d/%d", phase, r.Epoch, r.Round, r.Step, r.Steps), fmt.Sprintf("members %d", r.Present)}
 	if v, ok := r.Loss.Last(); ok {
 		parts = append(parts, fmt.Sprintf("loss %.3f", v))
 	}

@@ -36,6 +36,10 @@ const (
 	marksMax   = 256 // members of a finished round that keeps its marks
 )
 
+// Drains reports whether the open round trains nothing: it attests and applies the last results of
+// an epoch.
+func (r Run) Drains() bool { return r.Draining > 0 && inRounds(r.Phase) }
+
 // Run is a run at a moment.
 type Run struct {
 	NowMs   uint64 `json:"now_ms"`   // the moment, in milliseconds since 1970

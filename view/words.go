@@ -24,6 +24,7 @@ type Teller struct {
 	steps  coordinator.Step
 	said   string
 	no     []string // refusals since something else was said
+	drains bool     // rounds train no more in this epoch
 }
 
 // soonBytes bounds a model that arrives soon, so that few lines report how much of it has.
@@ -103,6 +104,10 @@ func (t *Teller) state(ev event.State) string {
 	t.phase, t.epoch, t.status, t.points, t.step, t.steps = ev.Phase, ev.Epoch, ev.Status, ev.Points, ev.Step, ev.Steps
 	if text := t.waiting(ev); text != "" {
 		return text
+	}
+	t.drains = ev.Snapshot != nil && inRounds(t.phase) && ev.Snapshot.State.Draining() > 0
+	if t.drains && !before.drains {
+		return fmt.Sprintf("epoch %d is ending: its last results are attested and applied; rounds without training: %d", t.epoch, ev.Snapshot.State.Draining())
 	}
 	if t.status == before.status && (t.phase == before.phase || inRounds(t.phase) && inRounds(before.phase)) {
 		return ""
