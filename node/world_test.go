@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -121,6 +122,7 @@ type memStore struct {
 	ok         bool
 	damaged    error
 	full       error
+	narrow     error // there is room for small files only
 	saves      int
 	cases      []SavedCase
 }
@@ -147,13 +149,14 @@ func (m *memStore) SaveOwn(o OwnResult, keep coordinator.Round) error {
 func (m *memStore) SaveBlob(root wire.Hash, data []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.full == nil {
-		if m.blobs == nil {
-			m.blobs = map[wire.Hash][]byte{}
-		}
-		m.blobs[root] = bytes.Clone(data)
+	if err := cmp.Or(m.full, m.narrow); err != nil {
+		return err
 	}
-	return m.full
+	if m.blobs == nil {
+		m.blobs = map[wire.Hash][]byte{}
+	}
+	m.blobs[root] = bytes.Clone(data)
+	return nil
 }
 
 func (m *memStore) NewBlob() blobs.NewFile { return &newBlob{store: m} }
@@ -165,8 +168,8 @@ type newBlob struct {
 }
 
 func (b *newBlob) WriteAt(data []byte, at int64) (int, error) {
-	if b.store.full != nil {
-		return 0, b.store.full
+	if err := cmp.Or(b.store.full, b.store.narrow); err != nil {
+		return 0, err
 	}
 	return b.File.WriteAt(data, at)
 }
