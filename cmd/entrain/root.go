@@ -130,7 +130,7 @@ results enter the model. Every result can be computed again by anyone, bit for b
 
 Begin with "entrain demo": a whole network on this machine, in a few minutes.`,
 		Example: "  entrain demo\n  entrain join my-run@203.0.113.5 --data ./corpus",
-		// A template of its own would link text/template, and with it 15 MB of methods.
+		// A template of its own would link text/template, and with it 13 MB of methods.
 		Version:       strings.TrimPrefix(version().String(), "entrain "),
 		SilenceUsage:  true,
 		SilenceErrors: true,
