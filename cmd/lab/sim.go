@@ -73,8 +73,9 @@ keeps the result of each seed; called again, the command runs the missing seeds.
 	return cmd
 }
 
-// memoryMost is the size of the heap, in bytes, below which garbage is rarely collected.
-const memoryMost = 7 << 30
+// memoryMost is the size of the heap, in bytes, below which garbage is rarely collected. With the
+// program that is less than 8 GB.
+const memoryMost = 7<<30 + 300<<20
 
 // spendMemory has garbage rarely collected, which otherwise takes a third of the time, up to
 // memoryMost, unless the environment says how. A large simulation waits for memory most of the
