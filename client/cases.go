@@ -303,12 +303,9 @@ func (m *Machine) decideRetain() {
 	now := m.state.Round()
 	var h Retain
 	add := func(root wire.Hash) {
-		for _, have := range h.Blobs {
-			if have == root {
-				return
-			}
+		if !slices.Contains(h.Blobs, root) {
+			h.Blobs = append(h.Blobs, root)
 		}
-		h.Blobs = append(h.Blobs, root)
 	}
 	alone := m.run.Exchange == coordinator.Buckets
 	if m.run.VerificationPercent > 0 {

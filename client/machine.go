@@ -285,6 +285,10 @@ func (m *Machine) stateChanged(ev StateChanged) {
 	if i := m.member.index; !m.member.known || i >= s.Count() || s.Key(i) != m.cfg.Self {
 		m.member.index, m.member.known = s.Find(m.cfg.Self)
 	}
+	if before > 0 && s.Round() > before+1 { // it was cut off: its own results may be checked since
+		m.readCases()
+		m.nameCases()
+	}
 	if s.Round() > before {
 		m.enterRound(s.Round())
 	}

@@ -107,6 +107,32 @@ func TestAMemberThatWasAwayAnswersForItsResults(t *testing.T) {
 	}
 }
 
+// TestAMemberThatWasCutOffAnswersForItsResults cuts a member off for so many rounds that it forgets
+// those of its last two results, of whose checks it learns afterwards. It is charged for its absence
+// alone.
+func TestAMemberThatWasCutOffAnswersForItsResults(t *testing.T) {
+	t.Parallel()
+	n, err := assemble(t.Context(), Config{
+		Seed: 1, Clients: 8, Steps: 20, Overlap: 1, Everybody: true, Delay: 30 * time.Millisecond, Jitter: 20 * time.Millisecond,
+		Verification: 100, Partitions: 1, Limit: 30 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.cfg.Entered = func(s coordinator.State, _ time.Duration) {
+		switch s.Round() {
+		case 8:
+			n.split(1)
+		case 15:
+			n.mend()
+		}
+	}
+	r, err := n.simulate(t.Context())
+	if err = errors.Join(err, n.clean()); err != nil || r.Holders != 8 || len(n.trust.convictions) != 1 {
+		t.Errorf("%+v: %v", n.trust.convictions, err)
+	}
+}
+
 // TestARunGoesOnAfterACutThatCostAllDisks has all members crash within a second, and come back with
 // empty disks. Those whose results are checked pay and end; people start them again.
 func TestARunGoesOnAfterACutThatCostAllDisks(t *testing.T) {
