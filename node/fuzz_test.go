@@ -28,6 +28,7 @@ func FuzzAnswer(f *testing.F) {
 	h.Store = blobs.New()
 	root := h.PutMade(blobs.NewUpdate(3, []byte("update")))
 	f.Add([]byte{questionUpdate, 3, 0, 0, 0})
+	f.Add(append(wire.AppendHash([]byte{questionBulk}, root), make([]byte, 32)...))
 	f.Add([]byte{gossip.QuestionCommitments, 3, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		answer := h.Answer(public, request)
@@ -48,6 +49,12 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for r := wire.NewReader(answer); r.Len() > 0; {
 			b := r.Var(p2p.MaxGossip)
+			if request[0] == questionBulk {
+				if len(b) > 0 && string(b) != "update" {
+					t.Fatalf("%x is answered by %x", request, b)
+				}
+				continue
+			}
 			if got, ok := gossip.Read(b); !ok || !got.Verify() || got.Author != public || got.Signed != signed {
 				t.Fatalf("%x is answered by %x, which is not held", request, b)
 			}
