@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Objects larger than a part are uploaded in parts, so that a lost connection costs only one.
+// Objects larger than a part are uploaded in parts, some at a time: stores take at most 5 GB in one
+// request. If a part fails, the upload does.
 const (
 	partSize     = 64 << 20
 	partsAtOnce  = 4

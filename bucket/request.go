@@ -37,8 +37,7 @@ type refusal struct {
 // Error returns the status and S3's code and message.
 func (r *refusal) Error() string { return fmt.Sprintf("%d %.60q %.200q", r.status, r.code, r.message) }
 
-// do sends a request and follows no redirect. The caller
-// closes the body of the answer.
+// do sends a request and follows no redirect. The caller closes the body of the answer.
 func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	u := s.url(q.key)
 	u.RawQuery = sigv4.EncodeQuery(q.query)

@@ -107,8 +107,8 @@ func TestAMemberThatWasAwayAnswersForItsResults(t *testing.T) {
 	}
 }
 
-// TestAMemberThatWasCutOffAnswersForItsResults cuts a member off for so many rounds that it forgets
-// those of its last two results, of whose checks it learns afterwards. It is charged for its absence
+// TestAMemberThatWasCutOffAnswersForItsResults cuts a member off. When it is back, the rounds of its
+// last two results are over, and it learns that both are checked. It is charged for its absence
 // alone.
 func TestAMemberThatWasCutOffAnswersForItsResults(t *testing.T) {
 	t.Parallel()
