@@ -292,9 +292,9 @@ func (m *Machine) concerns(cs *openCase) bool {
 
 // decideRetain names the blobs that peers may still ask for, when they have changed: those of this
 // member's last shares, whose checks are not drawn yet, the parameters these began from, which
-// verifiers need, and those of the cases it is in. In a run of buckets nobody serves blobs: it
-// names the parameters of all cases, to one of which this member may still be called, and no
-// states.
+// verifiers need, and those of the cases it is in. When nobody trains any more, that includes the
+// last share of all, for those who audit it. In a run of buckets nobody serves blobs: it names the
+// parameters of all cases, to one of which this member may still be called, and no states.
 func (m *Machine) decideRetain() {
 	if !m.unretained && !m.model.changed {
 		return
@@ -310,7 +310,11 @@ func (m *Machine) decideRetain() {
 	alone := m.run.Exchange == coordinator.Buckets
 	if m.run.VerificationPercent > 0 {
 		window := coordinator.Round(m.run.Overlap) + 2
-		for number := now - min(now-1, window-1); number <= now && number > 0; number++ {
+		first := now - min(now-1, window-1)
+		for r, ok := m.state.At(first); ok && !r.Trains(); r, ok = m.state.At(first) {
+			first--
+		}
+		for number := first; number <= now && number > 0; number++ {
 			if hash, ok := m.model.at(number); ok {
 				add(hash)
 			}

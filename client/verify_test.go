@@ -34,6 +34,28 @@ func TestHonestChecksPass(t *testing.T) {
 				t.Errorf("overlap %d: the verdicts of %s are %v", overlap, p.name, p.verdicts)
 			}
 			unique(t, p)
+			servesItsLast(t, net, p)
+		}
+	}
+}
+
+// servesItsLast checks that whoever audits the finished run gets what the last result of a member
+// began from.
+func servesItsLast(t *testing.T, net *network, p *peer) {
+	t.Helper()
+	last := net.state.Round()
+	for r, ok := net.state.At(last); ok && !r.Trains(); r, ok = net.state.At(last) {
+		last--
+	}
+	m := p.machine
+	own := m.find(last).known.Of(m.member.index)
+	params, ok := m.model.at(last)
+	if len(own) != 1 || !ok {
+		t.Fatalf("%s has %d results of round %d, the last that trained; its parameters: %v", p.name, len(own), last, ok)
+	}
+	for what, root := range map[string]wire.Hash{"optimizer state": own[0].commitment.Prev, "parameters": params} {
+		if !slices.Contains(m.retained.Blobs, root) {
+			t.Errorf("%s no longer has the %s with which its last result began", p.name, what)
 		}
 	}
 }
