@@ -23,10 +23,11 @@ directory does the same. Members join with
 
   entrain join my-run --data http://203.0.113.5:7372
 
-To an s3:// address, uploads the set, and skips files that are there with the right size. The credentials to
-write are in the address (s3://KEY:SECRET@host/bucket) or in the environment: ENTRAIN_S3_ACCESS_KEY and
-ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Members need others that can only
-read, or none if everybody may read the bucket. ?tls=0 names a server without TLS, ?region=NAME a region.`,
+To an s3:// address, uploads the set. If interrupted, call it again to continue. It does not replace
+another set. The credentials to write are in the address (s3://KEY:SECRET@host/bucket) or in the
+environment: ENTRAIN_S3_ACCESS_KEY and ENTRAIN_S3_SECRET_KEY, or AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY. Members need others that can only read, or none if everybody may read the bucket.
+?tls=0 names a server without TLS, ?region=NAME a region.`,
 		Example: `  entrain data publish ./corpus --addr 0.0.0.0:7372
   entrain data publish ./corpus s3://s3.eu-central-1.amazonaws.com/my-sets/opticks?region=eu-central-1`,
 		Args:       between(1, 2, "one directory, and at most one address"),
