@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
 	"text/tabwriter"
 
@@ -12,16 +11,18 @@ import (
 
 	"github.com/entrain-network/entrain/codec/sparseloco"
 	"github.com/entrain-network/entrain/lab/study"
+	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/view"
 )
 
 // learningFlags are the flags of lab learning.
 type learningFlags struct {
-	study.LearningOptions
-	members []int
-	sparse  map[string]string
-	vary    bool
-	asJSON  bool
+	runFlags
+	members  []int
+	sparse   map[string]string
+	numerics string
+	vary     bool
+	asJSON   bool
 }
 
 // learningCommand compares ways to train together.
@@ -32,15 +33,17 @@ func learningCommand(c console) *cobra.Command {
 		Short: "Compare what models learn by each way of training together",
 		Long: `Trains a small model on the same tokens again and again: by AdamW on the mean of whole
 gradients, and by the codecs distro and sparseloco, with several numbers of members. Each row shows
-the best learning rate: the command tries others, by factors of two, as long as they improve. The
-table shows the held-out loss after each part of the tokens, the last one relative to AdamW's, and
-what a member uploads.
+the best learning rate, unless --rates says it: the command tries others, by factors of two, as long
+as they improve. The table shows the held-out loss after each part of the tokens, the last one
+relative to the first row's, and what a member uploads.
 
 The numbers are the same on every machine. All rows take hours of one core. --results FILE keeps
 each run, and beside it the state of the one in progress, every five minutes; called again, the
-command continues it and does the missing ones. Use another file for another version of the program. --vary shows how the settings of the codecs change the loss, with eight members.`,
+command continues it and does the missing ones. Use another file for another version of the
+program. --vary shows how the settings of the codecs change the loss, with eight members.`,
 		Example: "  lab learning --results learning.jsonl\n  lab learning --members 1 --members 32 --steps 300\n" +
-			"  lab learning --vary --results learning.jsonl",
+			"  lab learning --vary --results learning.jsonl\n" +
+			"  lab learning --model 10m --data corpus.jsonl --members 16 --rates adamw=0.001,distro=0.001 --results learning.jsonl",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.learning(cmd.Context(), o)
@@ -49,55 +52,33 @@ command continues it and does the missing ones. Use another file for another ver
 	f := cmd.Flags()
 	f.IntSliceVar(&o.members, "members", []int{1, 4, 8, 16}, "`numbers` of members")
 	f.StringToStringVar(&o.sparse, "sparseloco", nil, "settings of sparseloco that differ: chunk, top_k, decay, inner_steps, inner_optimizer, outer_rate, clip_chunks, and rate to try no others (`setting=value,...`)")
-	runFlags(cmd, &o.LearningOptions)
+	o.runFlags.add(cmd, "")
+	f.StringVar(&o.numerics, "numerics", "exact", "`arithmetic` of linear products: exact or exact8")
 	f.StringVar(&o.Seed, "seed", "", "`seed` of the first parameters (default: that of specifications)")
 	f.BoolVar(&o.vary, "vary", false, "compare settings instead of numbers of members")
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("members", "vary")
 	cmd.MarkFlagsMutuallyExclusive("sparseloco", "vary")
+	cmd.MarkFlagsMutuallyExclusive("rates", "vary")
 	return cmd
 }
 
-// runFlags adds the flags of the commands that train a model again and again.
-func runFlags(cmd *cobra.Command, o *study.LearningOptions) {
-	f := cmd.Flags()
-	f.IntVar(&o.Steps, "steps", 1200, "`steps` that a run trains, of --batch sequences each")
-	f.IntVar(&o.Batch, "batch", 16, "`sequences` of a step, of all members together")
-	f.IntVar(&o.Threads, "threads", min(2, runtime.GOMAXPROCS(0)), "threads")
-	f.StringVar(&o.Text, "data", "", "text `file` to train on (default: Newton's Opticks)")
-	f.Uint64Var(&o.HeldOut, "held-out", 1<<20, "measure the loss on at most this `number` of held-out sequences")
-	f.StringVar(&o.Results, "results", "", "`file` that keeps the results of runs")
-	_ = cmd.MarkFlagFilename("data")
-	_ = cmd.MarkFlagFilename("results", "jsonl")
-}
-
-// prepareRuns checks what runFlags set, and fills in the progress.
-func (c console) prepareRuns(o *study.LearningOptions) error {
-	if o.Batch < 1 || o.Batch > numberMax || o.Steps < 1 || o.Steps > numberMax {
-		return fmt.Errorf("--steps %d --batch %d: want 1 to %d of each", o.Steps, o.Batch, numberMax)
-	}
-	if o.HeldOut < 1 || o.HeldOut > numberMax {
-		return fmt.Errorf("--held-out %d: want 1 to %d", o.HeldOut, numberMax)
-	}
-	if err := checkThreads(o.Threads); err != nil {
-		return err
-	}
-	o.Progress = func(what string) { c.say("training: %s", what) }
-	return nil
-}
-
 func (c console) learning(ctx context.Context, o learningFlags) error {
-	o.Rows = study.LearningRows(o.members, o.sparse["inner_optimizer"] == sparseloco.InnerMuon)
-	for i := range o.Rows {
-		if err := o.set(&o.Rows[i]); err != nil {
+	rows := study.LearningRows(o.members, o.sparse["inner_optimizer"] == sparseloco.InnerMuon)
+	for i := range rows {
+		if err := o.set(&rows[i]); err != nil {
 			return err
 		}
 	}
 	if o.vary {
-		o.Rows = study.LearningVariations()
+		rows = study.LearningVariations()
 	}
-	if err := c.prepareRuns(&o.LearningOptions); err != nil {
+	if err := c.prepareRuns(&o.runFlags, rows); err != nil {
 		return err
+	}
+	var err error
+	if o.Model.Numerics, err = llama.ParseNumerics(o.numerics); err != nil {
+		return fmt.Errorf("--numerics: %w", err)
 	}
 	r, err := study.MeasureLearning(ctx, o.LearningOptions)
 	if err != nil {
@@ -150,14 +131,18 @@ func (o learningFlags) set(r *study.LearningRow) error {
 
 // writeLearning writes a comparison for people.
 func writeLearning(out io.Writer, r study.Learning, settings bool) error {
+	shape := r.Model
+	if r.Numerics != llama.Exact.String() {
+		shape += " in " + r.Numerics
+	}
 	fmt.Fprintf(out, "%s, %s parameters; %s steps of %d x %d tokens, %s in all; loss on %s held-out tokens, before %.3f\n\n",
-		r.Model, view.Thousands(uint64(r.Params)), view.Thousands(uint64(r.Steps)), r.Batch, r.Sequence, view.Thousands(r.Tokens), view.Thousands(r.HeldOut), r.Start)
+		shape, view.Thousands(uint64(r.Params)), view.Thousands(uint64(r.Steps)), r.Batch, r.Sequence, view.Thousands(r.Tokens), view.Thousands(r.HeldOut), r.Start)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "method\tmembers\t")
 	if settings {
 		fmt.Fprint(w, "sent\tsteps\tof a round\t")
 	}
-	fmt.Fprintln(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto adamw\tbytes a round\tbits a parameter and step\tbytes in all\t")
+	fmt.Fprintf(w, "rate\trounds\t1/8\t1/4\t1/2\t3/4\tall\tto %s\tbytes a round\tbits a parameter and step\tbytes in all\t\n", r.Runs[0].Method)
 	for _, x := range r.Runs {
 		fmt.Fprintf(w, "%s\t%d\t", x.Method, x.Members)
 		if settings {

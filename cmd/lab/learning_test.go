@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +39,48 @@ func TestLearningComparesAndKeeps(t *testing.T) {
 	}
 }
 
+// Another model, text and arithmetic; only the methods that --rates names, at its rates.
+func TestLearningOfAnotherModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model for some steps")
+	}
+	dir := t.TempDir()
+	config, text := filepath.Join(dir, "small.json"), filepath.Join(dir, "corpus.jsonl")
+	var lines strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&lines, "{\"text\": \"Line %d is like all others.\"}\n", i)
+	}
+	for path, s := range map[string]string{
+		config: `{"model_type": "llama", "vocab_size": 256, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1,
+			"num_key_value_heads": 1, "head_dim": 32, "intermediate_size": 64, "max_position_embeddings": 40, "rms_norm_eps": 1e-5}`,
+		text: lines.String(),
+	} {
+		if err := os.WriteFile(path, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"learning", "--model", config, "--data", text, "--members", "2", "--steps", "10", "--batch", "2", "--rates", "distro=0.002,sparseloco=0.004", "--sparseloco", "inner_steps=1", "--json"}
+	var exact, eight study.Learning
+	if err := json.Unmarshal([]byte(ok(t, args...)), &exact); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(ok(t, append(args, "--numerics", "exact8")...)), &eight); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []study.Learning{exact, eight} {
+		if r.Model != "1 layers of 32" || r.Sequence != 40 || len(r.Runs) != 2 || r.Runs[0].Method != study.MethodDistro || r.Runs[1].Tried != 1 || float32(r.Runs[1].Rate) != .004 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if off := eight.Start/exact.Start - 1; off == 0 || math.Abs(off) > .02 || exact.Numerics != "exact" || eight.Numerics != "exact8" {
+		t.Errorf("before training the loss is %g in %s and %g in %s", exact.Start, exact.Numerics, eight.Start, eight.Numerics)
+	}
+	var table strings.Builder
+	if err := writeLearning(&table, eight, false); err != nil || !containsWords(table.String(), "1 layers of 32 in exact8,") || !containsWords(table.String(), "method members rate rounds 1/8 1/4 1/2 3/4 all to distro") {
+		t.Errorf("%v; wrote\n%s", err, table.String())
+	}
+}
+
 // containsWords reports whether a line of text begins with the words of want, whatever the space between them.
 func containsWords(text, want string) bool {
 	for line := range strings.Lines(text) {
@@ -53,6 +98,10 @@ func TestLearningRefusesWhatCannotBe(t *testing.T) {
 	fails(t, []string{"learning", "--threads", "0"}, "--threads 0")
 	fails(t, []string{"learning", "--members", "3", "--data", text}, "3 members do not divide a batch of 16")
 	fails(t, []string{"learning", "--members", "2", "--vary"}, "members", "vary")
+	fails(t, []string{"learning", "--rates", "adamw=0.002", "--vary"}, "rates", "vary")
+	fails(t, []string{"learning", "--rates", "muon=0.002"}, "--rates muon", "distro")
+	fails(t, []string{"learning", "--numerics", "bf16"}, "--numerics", "bf16")
+	fails(t, []string{"learning", "--numerics", "exact8"}, "head_dim", "exact8")
 	fails(t, []string{"learning", "--sparseloco", "outer_rate=17"}, "sparseloco with 1 members", "outer_rate is 17")
 	fails(t, []string{"learning", "--sparseloco", "clip_chunks=-1"}, "sparseloco with 1 members", "clip_chunks is -1")
 	fails(t, []string{"learning", "--sparseloco", "outer_rate=fast"}, "--sparseloco outer_rate=fast")

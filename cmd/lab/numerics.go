@@ -5,25 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/lab/study"
-	"github.com/entrain-network/entrain/llama"
-	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/view"
 )
 
 // numericsFlags are the flags of lab numerics.
 type numericsFlags struct {
-	study.NumericsOptions
-	preset string
-	rates  map[string]string
+	runFlags
+	seeds   int
+	partial bool
 }
 
 // numericsCommand compares arithmetics.
@@ -48,78 +42,29 @@ missing ones; with --partial, it prints the table of what there is.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.preset, "model", "nano", "`preset` of the model, or its config.json; tokens are bytes")
-	f.IntVar(&o.Seeds, "seeds", 3, "`number` of seeds")
-	f.StringToStringVar(&o.rates, "rates", nil, "only these methods, at these learning rates: `method=rate,...`")
-	runFlags(cmd, &o.LearningOptions)
-	f.BoolVar(&o.Partial, "partial", false, "print what --results holds, and train nothing")
+	o.runFlags.add(cmd, "nano")
+	f.IntVar(&o.seeds, "seeds", 3, "`number` of seeds")
+	f.BoolVar(&o.partial, "partial", false, "print what --results holds, and train nothing")
 	return cmd
 }
 
 func (c console) numerics(ctx context.Context, o numericsFlags) error {
-	if o.Seeds < 1 || o.Seeds > numberMax {
-		return fmt.Errorf("--seeds %d: want 1 to %d", o.Seeds, numberMax)
+	if o.seeds < 1 || o.seeds > numberMax {
+		return fmt.Errorf("--seeds %d: want 1 to %d", o.seeds, numberMax)
 	}
-	if o.Partial && o.Results == "" {
+	if o.partial && o.Results == "" {
 		return errors.New("--partial: which --results?")
 	}
-	var err error
-	if o.Model, err = modelNamed(o.preset); err != nil {
-		return fmt.Errorf("--model: %w", err)
-	}
-	if err := c.prepareRuns(&o.LearningOptions); err != nil {
+	rows := study.LearningRows([]int{8}, false)
+	rows[0].Members = 1
+	if err := c.prepareRuns(&o.runFlags, rows); err != nil {
 		return err
 	}
-	if o.Rows, err = o.rows(); err != nil {
-		return err
-	}
-	r, err := study.MeasureNumerics(ctx, o.NumericsOptions)
+	r, err := study.MeasureNumerics(ctx, study.NumericsOptions{LearningOptions: o.LearningOptions, Seeds: o.seeds, Partial: o.partial})
 	if err != nil {
 		return err
 	}
 	return writeNumerics(c.out, r)
-}
-
-// rows returns the methods to compare.
-func (o numericsFlags) rows() ([]study.LearningRow, error) {
-	all := study.LearningRows([]int{8}, false)
-	all[0].Members = 1
-	if len(o.rates) == 0 {
-		return all, nil
-	}
-	var rows []study.LearningRow
-	for _, r := range all {
-		text, ok := o.rates[string(r.Method)]
-		if !ok {
-			continue
-		}
-		rate, err := strconv.ParseFloat(text, 32)
-		if err != nil || !(rate > 0 && rate <= 1) {
-			return nil, fmt.Errorf("--rates %s=%s: want a learning rate above 0, at most 1", r.Method, text)
-		}
-		r.Rate, r.Fixed = rate, true
-		rows = append(rows, r)
-	}
-	if len(rows) < len(o.rates) {
-		return nil, fmt.Errorf("--rates: the methods are adamw, distro and sparseloco")
-	}
-	return rows, nil
-}
-
-// modelNamed returns the model of a preset or a file.
-func modelNamed(name string) (llama.Config, error) {
-	if filepath.Ext(name) != ".json" {
-		return llama.Preset(name)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return llama.Config{}, err
-	}
-	c, err := checkpoint.ParseConfig(b)
-	if err != nil {
-		return llama.Config{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return model.LlamaConfig(c), nil
 }
 
 // writeNumerics writes a comparison for people. Columns of which a partial comparison has nothing

@@ -16,11 +16,11 @@ import (
 // LearningOptions configure a comparison of codecs. Zero values give the comparison in the
 // documentation.
 type LearningOptions struct {
-	Text    string // file to train on; "" for Newton's Opticks
-	Model   llama.Config
-	Seed    string // of the first parameters
-	Steps   int    // training steps of Batch sequences each
-	Batch   int    // sequences of a step, over all members
+	Text    string       // file to train on; "" for Newton's Opticks
+	Model   llama.Config // without a shape, that of the documentation, in its Numerics
+	Seed    string       // of the first parameters
+	Steps   int          // training steps of Batch sequences each
+	Batch   int          // sequences of a step, over all members
 	Threads int
 	HeldOut uint64        // sequences on which the loss is measured
 	Rows    []LearningRow // the first, usually AdamW, is the baseline
@@ -53,6 +53,7 @@ func (r LearningRun) last() float64 { return r.Losses[len(r.Losses)-1] }
 // Learning is the result of a comparison.
 type Learning struct {
 	Model    string        `json:"model"`
+	Numerics string        `json:"numerics"`
 	Params   int           `json:"params"`
 	Sequence int           `json:"sequence"`
 	Steps    int           `json:"steps"`
@@ -69,8 +70,9 @@ const learningPoints = 8
 func (o *LearningOptions) fill() {
 	o.Steps, o.Batch = orDefault(o.Steps, learningSteps), orDefault(o.Batch, learningBatch)
 	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 1<<20)
-	if o.Model == (llama.Config{}) {
+	if n := o.Model.Numerics; o.Model == (llama.Config{Numerics: n}) {
 		o.Model = learningModel
+		o.Model.Numerics = n
 	}
 	if o.Rows == nil {
 		o.Rows = LearningRows([]int{1, 4, 8, 16}, false)
@@ -92,6 +94,9 @@ type learning struct {
 // tokens in the same order. Equal options give equal losses on every machine.
 func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err error) {
 	o.fill()
+	if err := o.Model.Check(); err != nil {
+		return all, err
+	}
 	l := learning{o: o}
 	if l.ground, err = newGround(ctx, o.Text, o.Model, o.Model.Context, o.HeldOut, o.Threads, o.Seed); err != nil {
 		return all, err
@@ -102,7 +107,7 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 	}
 	defer l.kept.close()
 	all = Learning{
-		Model: fmt.Sprintf("%d layers of %d", o.Model.Layers, o.Model.Hidden), Params: len(l.start), Sequence: l.sequence,
+		Model: fmt.Sprintf("%d layers of %d", o.Model.Layers, o.Model.Hidden), Numerics: o.Model.Numerics.String(), Params: len(l.start), Sequence: l.sequence,
 		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * uint64(l.sequence), HeldOut: l.heldOut * uint64(l.sequence),
 	}
 	rows := slices.Clone(o.Rows)
