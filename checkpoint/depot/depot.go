@@ -122,8 +122,8 @@ type place interface {
 	// upload adds a checkpoint, whose files open opens.
 	upload(ctx context.Context, u upload) error
 
-	// prune removes all but the newest checkpoints.
-	prune(ctx context.Context, keep int) error
+	// prune removes all but the newest of the checkpoints up to a step.
+	prune(ctx context.Context, keep int, step uint32) error
 
 	// source returns where to read the newest checkpoint, or the only one; with foreign, a model that
 	// is none if there is no checkpoint.
@@ -198,14 +198,22 @@ func (d *Depot) Close() {
 }
 
 // Upload adds the checkpoint in dir, whose manifest is m, unless it is present, and removes all but
-// the last keep checkpoints of this depot (0: none). Two members may safely upload the same
-// checkpoint.
+// the last keep checkpoints up to it (0: none). Two members may safely upload the same checkpoint.
+// A depot is one run's: in those of others, steps of the same number and older ones would be lost.
 func (d *Depot) Upload(ctx context.Context, dir string, m checkpoint.Manifest, keep int) error {
+	there, err := d.Manifest(ctx)
+	switch {
+	case err != nil || there.Params == m.Params: // it is empty, or upload finds what is wrong
+	case there.Run != m.Run:
+		return fmt.Errorf("the checkpoint of step %d is not uploaded: %s has checkpoints of run %q, which those of run %q would replace: give another address", m.Step, d, there.Run, m.Run)
+	case there.Step > m.Step && there.Round > m.Round:
+		return fmt.Errorf("the checkpoint of step %d is not uploaded: %s has a later one, of step %d and round %d; give another address if that is of an earlier run of this name", m.Step, d, there.Step, there.Round)
+	}
 	if err := d.place.upload(ctx, upload{dir, m}); err != nil {
 		return fmt.Errorf("uploading the checkpoint of step %d to %s: %w", m.Step, d, err)
 	}
 	if keep > 0 {
-		if err := d.place.prune(ctx, keep); err != nil {
+		if err := d.place.prune(ctx, keep, m.Step); err != nil {
 			return fmt.Errorf("removing old checkpoints from %s: %w", d, err)
 		}
 	}
@@ -260,6 +268,6 @@ func (d directory) String() string { return d.shown }
 
 func (d directory) upload(context.Context, upload) error { return errReadOnly }
 
-func (d directory) prune(context.Context, int) error { return errReadOnly }
+func (d directory) prune(context.Context, int, uint32) error { return errReadOnly }
 
 func (d directory) source(context.Context, bool) (source, error) { return &d.web, nil }

@@ -36,12 +36,18 @@ var zeroTime time.Time
 // write writes a checkpoint of a small model to a directory.
 func write(t *testing.T, step uint32, value float32, o checkpoint.Options) (dir string, m checkpoint.Manifest) {
 	t.Helper()
+	return writeOf(t, "demo", step, step, value, o)
+}
+
+// writeOf writes a checkpoint of a run and a round.
+func writeOf(t *testing.T, run string, round, step uint32, value float32, o checkpoint.Options) (dir string, m checkpoint.Manifest) {
+	t.Helper()
 	layout := tensor.NewLayout([]tensor.Spec{
 		{Name: "model.embed_tokens.weight", Shape: []int{256, 16}}, {Name: "model.norm.weight", Shape: []int{16}}, {Name: "lm_head.weight", Shape: []int{256, 16}},
 	})
 	end := tokenizer.Bytes{}.End()
 	model := checkpoint.Model{
-		Run: "demo", Step: step, Tokenizer: tokenizer.Bytes{}, Layout: layout, Params: make([]float32, layout.Len()),
+		Run: run, Round: round, Step: step, Tokenizer: tokenizer.Bytes{}, Layout: layout, Params: make([]float32, layout.Len()),
 		Config: checkpoint.Config{Vocab: 256, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Context: 128, Theta: 10000, Eps: 1e-5, EOS: &end},
 		Card:   checkpoint.Card{Datasets: []string{"text"}},
 	}
@@ -179,6 +185,39 @@ func TestCheckpointsAreKeptAndFetched(t *testing.T) {
 		refused := errors.New("not the one")
 		if err := expectNothing(t, d, func(checkpoint.Manifest) error { return refused }); !errors.Is(err, refused) {
 			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// A run does not replace or remove what another has uploaded, nor a member that is behind what one
+// ahead has. The checkpoints of a history that was rolled back do not have the new ones removed.
+func TestADepotIsOneRuns(t *testing.T) {
+	each(t, func(t *testing.T, d *Depot, steps func() []string) {
+		dir, m := write(t, 300, 1, checkpoint.Options{})
+		if err := d.Upload(t.Context(), dir, m, 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			run         string
+			round, step uint32
+			want        string
+		}{
+			{"other", 900, 900, `has checkpoints of run "demo"`},
+			{"other", 300, 300, `has checkpoints of run "demo"`},
+			{"demo", 200, 200, "has a later one, of step 300"},
+		} {
+			behind, b := writeOf(t, c.run, c.round, c.step, 2, checkpoint.Options{})
+			if err := d.Upload(t.Context(), behind, b, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("run %s, round %d: got %v, want %q", c.run, c.round, err, c.want)
+			}
+		}
+		expectFetch(t, d, m)
+		dir, m = writeOf(t, "demo", 310, 200, 3, checkpoint.Options{}) // the run went back to before
+		if err := d.Upload(t.Context(), dir, m, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := steps(), []string{"step-000200", "step-000300"}; !slices.Equal(got, want) {
+			t.Errorf("kept are %v, want %v", got, want)
 		}
 	})
 }

@@ -324,9 +324,9 @@ func (h *hub) untag(ctx context.Context, tag string) error {
 	return err
 }
 
-// prune removes the tags of all but the newest checkpoints: the hub keeps the history but no longer
-// names them.
-func (h *hub) prune(ctx context.Context, keep int) error {
+// prune removes the tags of all but the newest checkpoints up to a step: the hub keeps the history
+// but no longer names them.
+func (h *hub) prune(ctx context.Context, keep int, last uint32) error {
 	var refs struct {
 		Tags []struct{ Name string }
 	}
@@ -335,7 +335,7 @@ func (h *hub) prune(ctx context.Context, keep int) error {
 	}
 	var steps []uint32
 	for _, t := range refs.Tags {
-		if step, ok := parseStep(t.Name); ok {
+		if step, ok := parseStep(t.Name); ok && step <= last {
 			steps = append(steps, step)
 		}
 	}

@@ -88,10 +88,12 @@ func (b *inBucket) steps(ctx context.Context) (files map[uint32][]string, whole 
 	return files, whole, nil
 }
 
-// prune removes all but the newest complete checkpoints, and incomplete ones that are older. It
-// removes the manifest first, so that the remaining files are not mistaken for a checkpoint.
-func (b *inBucket) prune(ctx context.Context, keep int) error {
+// prune removes all but the newest complete checkpoints up to a step, and incomplete ones that are
+// older. It removes the manifest first, so that the remaining files are not mistaken for a
+// checkpoint.
+func (b *inBucket) prune(ctx context.Context, keep int, step uint32) error {
 	files, whole, err := b.steps(ctx)
+	whole = slices.DeleteFunc(whole, func(s uint32) bool { return s > step })
 	if err != nil || len(whole) <= keep {
 		return err
 	}
