@@ -3,10 +3,11 @@
 //
 //	go run ./tools/corpus >corpus.jsonl
 //
-// It takes what Go and the modules of this program ship: three books, documentation, and sources in
-// Go and other languages. Documents are in the order of their hashes, so any part of the file is
-// a sample of the whole, and equal versions of Go and of the modules give the same bytes. The
-// command prints the hash of what it wrote to standard error.
+// It takes what Go and the modules of modules.txt ship: three books, documentation, and sources in
+// Go and other languages. The modules are those that this program had when the text was first made,
+// whatever it needs since. Documents are in the order of their hashes, so any part of the file is
+// a sample of the whole, and equal versions of Go give the same bytes. The command prints the hash
+// of what it wrote to standard error.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +24,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,45 +57,65 @@ type document struct{ kind, text string }
 
 func run(out, report io.Writer) error {
 	docs := collection{}
-	root, err := output("go", "env", "GOROOT")
+	list, err := output("go", "env", "GOROOT", "GOVERSION")
 	if err != nil {
 		return err
 	}
-	if err := docs.books(root); err != nil {
-		return err
-	}
-	list, err := output("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Dir}}{{end}}{{end}}", "./...")
+	root, version, _ := strings.Cut(list, "\n")
+	dirs, err := modules()
 	if err != nil {
 		return err
 	}
-	dirs := slices.Compact(slices.Sorted(slices.Values(strings.Fields(list))))
-	for _, dir := range append(dirs, root) {
+	if err := docs.books(root, dirs[booksModule]); err != nil {
+		return err
+	}
+	for _, dir := range append(slices.Sorted(maps.Values(dirs)), root) {
 		if err := docs.tree(dir); err != nil {
 			return err
 		}
 	}
-	return docs.write(out, report)
+	return docs.write(out, report, version)
 }
 
-// output returns what a command prints. Equal platforms are listed everywhere.
+//go:embed modules.txt
+var versions string
+
+// booksModule ships two of the books.
+const booksModule = "github.com/pierrec/lz4/v4"
+
+// modules returns the directories of the modules by their paths. It downloads what is missing.
+func modules() (dirs map[string]string, err error) {
+	list, err := output("go", append([]string{"mod", "download", "-json"}, strings.Fields(versions)...)...)
+	if err != nil {
+		return nil, err
+	}
+	dirs = map[string]string{}
+	for d := json.NewDecoder(strings.NewReader(list)); d.More(); {
+		var m struct{ Path, Dir string }
+		if err := d.Decode(&m); err != nil {
+			return nil, err
+		}
+		dirs[m.Path] = m.Dir
+	}
+	return dirs, nil
+}
+
+// output returns what a command prints. It runs outside of this program's module, whose versions
+// are others.
 func output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"), os.Stderr
+	cmd.Dir, cmd.Stderr = os.TempDir(), os.Stderr
 	b, err := cmd.Output()
 	return strings.TrimSpace(string(b)), err
 }
 
 // books adds Opticks, Tom Sawyer and Sherlock Holmes.
-func (d collection) books(root string) error {
+func (d collection) books(root, module string) error {
 	b, err := os.ReadFile(filepath.Join(root, "src/testdata/Isaac.Newton-Opticks.txt"))
 	if err != nil {
 		return err
 	}
 	d.add("books", string(b))
-	module, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/pierrec/lz4/v4")
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"Mark.Twain-Tom.Sawyer.txt.gz", "pg1661.txt.gz"} {
 		b, err := os.ReadFile(filepath.Join(module, "testdata", name))
 		if err != nil {
@@ -159,8 +180,8 @@ func (d collection) add(kind, text string) {
 	}
 }
 
-// write writes the documents, and reports how many bytes there are of each kind.
-func (d collection) write(out, report io.Writer) error {
+// write writes the documents, and reports how many bytes there are of each kind, and of which Go.
+func (d collection) write(out, report io.Writer, version string) error {
 	sum, taken, total := sha256.New(), map[string]int{}, 0
 	lines := json.NewEncoder(io.MultiWriter(out, sum))
 	lines.SetEscapeHTML(false)
@@ -190,6 +211,6 @@ func (d collection) write(out, report io.Writer) error {
 	for _, kind := range slices.SortedFunc(maps.Keys(taken), func(a, b string) int { return cmp.Compare(taken[b], taken[a]) }) {
 		fmt.Fprintf(report, "%12d bytes  %s\n", taken[kind], kind)
 	}
-	_, err := fmt.Fprintf(report, "%12d bytes, %s, SHA-256 %x\n", total, runtime.Version(), sum.Sum(nil))
+	_, err := fmt.Fprintf(report, "%12d bytes, %s, SHA-256 %x\n", total, version, sum.Sum(nil))
 	return err
 }

@@ -50,13 +50,13 @@ func TestSourcesThatPeopleWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, report strings.Builder
-	if err := d.write(&out, &report); err != nil {
+	if err := d.write(&out, &report, "go1.26"); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "\n"); got != 2 || !strings.Contains(out.String(), `{"text":"package a\n"}`) || !strings.Contains(out.String(), `{"text":"Words.\n"}`) {
 		t.Errorf("wrote %q", out.String())
 	}
-	if !strings.Contains(report.String(), "10 bytes  Go") || !strings.Contains(report.String(), "17 bytes, go") {
+	if !strings.Contains(report.String(), "10 bytes  Go") || !strings.Contains(report.String(), "17 bytes, go1.26,") {
 		t.Errorf("reported %q", report.String())
 	}
 }
