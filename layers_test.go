@@ -66,7 +66,7 @@ participant/trainer
 web
 participant founding
 audit
-lab/adversary lab/disk
+lab/adversary lab/disk lab/results
 demo lab/economics lab/sim lab/market lab/study
 lab/campaign lab/check
 lab/costs lab/blocks lab/large lab/money lab/network

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/lab/campaign"
+	"github.com/entrain-network/entrain/lab/results"
 	"github.com/entrain-network/entrain/lab/sim"
 )
 
@@ -92,15 +92,11 @@ func (c console) campaign(ctx context.Context, o campaign.Options) error {
 // replay runs the smallest configuration of each finding in a campaign's file, and prints its
 // events.
 func (c console) replay(ctx context.Context, file string) error {
-	b, err := os.ReadFile(file)
+	kept, err := results.Read[campaign.Result](file)
 	if err != nil {
 		return err
 	}
-	results, err := campaign.Parse(b)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	for _, r := range results {
+	for _, r := range kept {
 		if r.Finding == nil {
 			continue
 		}

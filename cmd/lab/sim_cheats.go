@@ -1,21 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/entrain-network/entrain/lab/adversary"
+	"github.com/entrain-network/entrain/lab/results"
 	"github.com/entrain-network/entrain/lab/sim"
 	"github.com/entrain-network/entrain/prng"
 	"github.com/entrain-network/entrain/wire"
@@ -33,16 +30,20 @@ type trial struct {
 	Failed string  `json:"failed,omitempty"`
 }
 
-// trialBytesMax bounds a line of a file of results.
-const trialBytesMax = 1 << 24
-
 // simulateCheats runs the seeds that have no result yet, several at a time, and prints a summary of
 // all.
 func (c console) simulateCheats(ctx context.Context, o simOptions) error {
 	id := simID(o.cfg)
-	done, err := readTrials(o.results, id)
+	file, kept, err := results.Open[trial](o.results)
 	if err != nil {
 		return err
+	}
+	defer file.Close()
+	done := map[uint64]trial{}
+	for _, t := range kept {
+		if t.Config == id && t.Failed == "" {
+			done[t.Seed] = t
+		}
 	}
 	var missing []uint64
 	var all []trial
@@ -63,7 +64,7 @@ func (c console) simulateCheats(ctx context.Context, o simOptions) error {
 			continue
 		}
 		all = append(all, t)
-		if err := keepTrial(o.results, t); err != nil {
+		if err := file.Add(t); err != nil {
 			return err
 		}
 		c.say("%3d of %d: seed %d in %.0f s: %s", len(all), o.seeds, t.Seed, t.Seconds, t.line())
@@ -146,49 +147,6 @@ func simID(cfg sim.Config) wire.Hash {
 		panic("lab: a simulation has no JSON: " + err.Error())
 	}
 	return wire.Sum("entrain/sim/config", b)
-}
-
-// readTrials reads the results of a configuration by seed. It ignores a last line that was cut
-// short.
-func readTrials(path string, id wire.Hash) (map[uint64]trial, error) {
-	done := map[uint64]trial{}
-	if path == "" {
-		return done, nil
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return done, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, trialBytesMax)
-	for lines.Scan() {
-		var t trial
-		if json.Unmarshal(lines.Bytes(), &t) == nil && t.Config == id && t.Failed == "" {
-			done[t.Seed] = t
-		}
-	}
-	return done, lines.Err()
-}
-
-// keepTrial appends a result to the file.
-func keepTrial(path string, t trial) error {
-	if path == "" {
-		return nil
-	}
-	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(t); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b.Bytes())
-	return errors.Join(err, f.Close())
 }
 
 // line writes a trial in one line.

@@ -6,18 +6,14 @@
 package campaign
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"regexp"
 	"sync"
 	"time"
 
-	"github.com/entrain-network/entrain/atomicfile"
+	"github.com/entrain-network/entrain/lab/results"
 	"github.com/entrain-network/entrain/lab/sim"
 )
 
@@ -112,9 +108,15 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 		defer cancel()
 	}
 	var sum Summary
-	done, keep, err := openResults(o.File, &sum)
+	file, kept, err := results.Open[Result](o.File)
 	if err != nil {
 		return sum, err
+	}
+	defer file.Close()
+	done := map[uint64]bool{}
+	for _, r := range kept {
+		done[r.Seed] = true
+		sum.add(r)
 	}
 	var (
 		mu     sync.Mutex
@@ -145,7 +147,7 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 				}
 				mu.Lock()
 				sum.add(r)
-				failed = errors.Join(failed, keep(r))
+				failed = errors.Join(failed, file.Add(r))
 				if o.Observe != nil {
 					o.Observe(r)
 				}
@@ -155,56 +157,6 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	}
 	group.Wait()
 	return sum, failed
-}
-
-// openResults reads the results of an earlier campaign into sum, and returns the seeds that are
-// done and a function that appends a result to the file.
-func openResults(name string, sum *Summary) (done map[uint64]bool, keep func(Result) error, err error) {
-	done = map[uint64]bool{}
-	if name == "" {
-		return done, func(Result) error { return nil }, nil
-	}
-	b, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
-	}
-	whole := b[:bytes.LastIndexByte(b, '\n')+1] // a killed process may leave half a line
-	results, err := Parse(whole)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	for _, r := range results {
-		done[r.Seed] = true
-		sum.add(r)
-	}
-	if err := atomicfile.WriteBytes(name, 0o644, whole); err != nil {
-		return nil, nil, err
-	}
-	return done, func(r Result) error {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(append(line, '\n'))
-		return errors.Join(err, f.Close())
-	}, nil
-}
-
-// Parse parses a campaign's file.
-func Parse(b []byte) ([]Result, error) {
-	var list []Result
-	for line := range bytes.Lines(b) {
-		var r Result
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(list)+1, err)
-		}
-		list = append(list, r)
-	}
-	return list, nil
 }
 
 // trial runs the simulation of a seed. It reports false if ctx ended it.

@@ -87,7 +87,7 @@ func (o *LearningOptions) fill() {
 type learning struct {
 	*ground
 	o    LearningOptions
-	kept *keeper[[]float64] // losses of each run: initially, and after each eighth
+	kept *keeper // losses of each run: initially, and after each eighth
 }
 
 // MeasureLearning trains one model with each method and number of members, always on the same
@@ -102,10 +102,10 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 		return all, err
 	}
 	defer l.close()
-	if l.kept, err = openKeeper[[]float64](o.Results); err != nil {
+	if l.kept, err = openKeeper(o.Results); err != nil {
 		return all, err
 	}
-	defer l.kept.close()
+	defer l.kept.file.Close()
 	all = Learning{
 		Model: fmt.Sprintf("%d layers of %d", o.Model.Layers, o.Model.Hidden), Numerics: o.Model.Numerics.String(), Params: len(l.start), Sequence: l.sequence,
 		Steps: o.Steps, Batch: o.Batch, Tokens: uint64(o.Steps) * uint64(o.Batch) * uint64(l.sequence), HeldOut: l.heldOut * uint64(l.sequence),
@@ -209,7 +209,7 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 	run = LearningRun{LearningRow: row, Rounds: w.rounds, Bytes: bytes, Total: uint64(w.rounds) * uint64(bytes)}
 	run.Bits = 8 * float64(run.Total) / float64(row.Steps) / float64(len(l.start))
 	id := l.id(row)
-	losses, ok := l.kept.get(id)
+	losses, ok := l.kept.done[id]
 	switch {
 	case ok:
 	case l.o.partial:
@@ -227,7 +227,7 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 		if losses, err = w.train(ctx); err != nil {
 			return run, 0, err
 		}
-		if err := l.kept.put(id, w.name(), losses); err != nil {
+		if err := l.kept.file.Add(kept{id, w.name(), losses}); err != nil {
 			return run, 0, err
 		}
 		if err := l.kept.dropPart(id); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entrain-network/entrain/codec"
 	"github.com/entrain-network/entrain/tests/campaign"
+	_ "github.com/entrain-network/entrain/tests/heap"
 )
 
 // Each method learns something with each number of members, the bytes are those of the codecs,
