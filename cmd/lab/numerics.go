@@ -16,8 +16,7 @@ import (
 // numericsFlags are the flags of lab numerics.
 type numericsFlags struct {
 	runFlags
-	seeds   int
-	partial bool
+	seeds int
 }
 
 // numericsCommand compares arithmetics.
@@ -44,7 +43,7 @@ missing ones; with --partial, it prints the table of what there is.`,
 	f := cmd.Flags()
 	o.runFlags.add(cmd, "nano")
 	f.IntVar(&o.seeds, "seeds", 3, "`number` of seeds")
-	f.BoolVar(&o.partial, "partial", false, "print what --results holds, and train nothing")
+	f.BoolVar(&o.Partial, "partial", false, "print what --results holds, and train nothing")
 	return cmd
 }
 
@@ -52,15 +51,13 @@ func (c console) numerics(ctx context.Context, o numericsFlags) error {
 	if o.seeds < 1 || o.seeds > numberMax {
 		return fmt.Errorf("--seeds %d: want 1 to %d", o.seeds, numberMax)
 	}
-	if o.partial && o.Results == "" {
+	if o.Partial && o.Results == "" {
 		return errors.New("--partial: which --results?")
 	}
-	rows := study.LearningRows([]int{8}, false)
-	rows[0].Members = 1
-	if err := c.prepareRuns(&o.runFlags, rows); err != nil {
+	if err := c.prepareRuns(&o.runFlags, study.LearningRows([]int{8}, false)); err != nil {
 		return err
 	}
-	r, err := study.MeasureNumerics(ctx, study.NumericsOptions{LearningOptions: o.LearningOptions, Seeds: o.seeds, Partial: o.partial})
+	r, err := study.MeasureNumerics(ctx, study.NumericsOptions{LearningOptions: o.LearningOptions, Seeds: o.seeds})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func unpaid(t *testing.T, m *Market, r Result) {
 	}
 	for i, e := range r.Earners[:last] {
 		if e.Accepted != m.cfg.Steps || e.Reward == 0 {
-			t.Errorf("honest miner %d: %d results accepted, earned %d; notes %q", i, e.Accepted, e.Reward, tail(m.Notes(i)))
+			t.Errorf("honest miner %d: %d results accepted, earned %d; notes %q", i, e.Accepted, e.Reward, tail(m.miners[i].notes))
 		}
 	}
 }

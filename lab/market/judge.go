@@ -2,6 +2,7 @@ package market
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,12 +38,7 @@ type Judge struct {
 	Configure func(*live.Config)
 }
 
-func (j Judge) stake() uint64 {
-	if j.Stake == 0 {
-		return 1000
-	}
-	return j.Stake
-}
+func (j Judge) stake() uint64 { return cmp.Or(j.Stake, 1000) }
 
 type judge struct {
 	live   *live.Validator
@@ -173,9 +169,6 @@ func (m *Market) Revive(i int) error { return m.revive(i) }
 
 // Scored returns all evaluations that validator i has made since its start.
 func (m *Market) Scored(i int) []validator.Scored { return m.validators[i].scored }
-
-// JudgeNotes returns a validator's notes.
-func (m *Market) JudgeNotes(i int) []string { return m.validators[i].notes }
 
 func sortAllocations(list []host.Allocation) {
 	slices.SortFunc(list, func(a, b host.Allocation) int { return a.Key.Compare(b.Key) })

@@ -7,6 +7,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,23 +85,10 @@ type Config struct {
 }
 
 func (c *Config) fill() {
-	set := func(v *uint32, to uint32) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	set(&c.Steps, 40)
-	set(&c.Period, 8)
-	set(&c.Share, 8)
-	set(&c.Compression, 8)
-	set(&c.Leaf, 64)
-	set(&c.Start, uint32(len(c.Miners)))
-	if c.Rate == 0 {
-		c.Rate = 4e-3
-	}
-	if c.Model == (llama.Config{}) {
-		c.Model = Model
-	}
+	c.Steps, c.Period, c.Share = cmp.Or(c.Steps, 40), cmp.Or(c.Period, 8), cmp.Or(c.Share, 8)
+	c.Compression, c.Leaf = cmp.Or(c.Compression, 8), cmp.Or(c.Leaf, 64)
+	c.Start, c.Rate = cmp.Or(c.Start, uint32(len(c.Miners))), cmp.Or(c.Rate, 4e-3)
+	c.Model = cmp.Or(c.Model, Model)
 }
 
 // The emission of a period, and the validators' part of it.
@@ -454,9 +442,6 @@ func (m *Market) Params(i int) (coordinator.Round, wire.Hash, bool) {
 	}
 	return m.miners[i].node.Params()
 }
-
-// Notes returns a miner's notes.
-func (m *Market) Notes(i int) []string { return m.miners[i].notes }
 
 // HeldOut returns the loss of parameters on held-out text.
 func (m *Market) HeldOut(params []float32) (float64, error) {

@@ -43,7 +43,7 @@ func finish(t *testing.T, m *Market) Result {
 		t.Fatal(err)
 	}
 	for i := range m.validators {
-		for _, note := range m.JudgeNotes(i) {
+		for _, note := range m.validators[i].notes {
 			if strings.Contains(note, "applying") || strings.Contains(note, "is not the one") {
 				t.Errorf("validator %d: %s", i, note)
 			}
@@ -151,7 +151,7 @@ func TestValidatorsSurviveACrashBetweenCommitAndReveal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !m.Until(time.Hour, func() bool { v, p, ok := said(); return ok && p == 1 && v.Revealed }) {
-		t.Fatalf("after a crash it reveals nothing: %q", m.JudgeNotes(1))
+		t.Fatalf("after a crash it reveals nothing: %q", m.validators[1].notes)
 	}
 	if len(before) == 0 {
 		t.Error("nothing was on its disk when it committed")
@@ -179,7 +179,7 @@ func TestAValidatorComesLate(t *testing.T) {
 	}
 	r := finish(t, m)
 	if m.validators[1].healed == 0 || len(m.Scored(1)) == 0 || r.Paid[1] == 0 {
-		t.Errorf("it healed %d times, evaluated %d results, was paid %d: %q", m.validators[1].healed, len(m.Scored(1)), r.Paid[1], m.JudgeNotes(1))
+		t.Errorf("it healed %d times, evaluated %d results, was paid %d: %q", m.validators[1].healed, len(m.Scored(1)), r.Paid[1], m.validators[1].notes)
 	}
 	for _, e := range m.Scored(1) {
 		if e.Verdict != score.Fair {
@@ -219,9 +219,9 @@ func TestAValidatorThatHoldsTheModelFetchesNothing(t *testing.T) {
 	}
 	m.Until(10*time.Minute, func() bool { return m.validators[1].healed > 1 })
 	if n := m.validators[1].healed; n != 1 {
-		t.Errorf("it fetched the model %d times: %q", n, m.JudgeNotes(1))
+		t.Errorf("it fetched the model %d times: %q", n, m.validators[1].notes)
 	}
-	for _, note := range m.JudgeNotes(1) {
+	for _, note := range m.validators[1].notes {
 		if strings.Contains(note, "announced no bucket") {
 			t.Errorf("it says of a miner with a bucket: %s", note)
 		}
@@ -233,7 +233,7 @@ func TestValidatorsArePaidAtTheEnd(t *testing.T) {
 	m := begin(t, Config{Miners: honest(3), Validators: []Judge{{}, {Stake: 2000}}, Steps: 10, Period: 4})
 	r := finish(t, m)
 	if !m.Until(2*time.Minute, func() bool { return len(m.State().Validators()) == 0 }) {
-		t.Fatalf("seats are still held: %+v; notes %v", m.State().Validators(), m.JudgeNotes(0))
+		t.Fatalf("seats are still held: %+v; notes %v", m.State().Validators(), m.validators[0].notes)
 	}
 	for i, stake := range []uint64{1000, 2000} {
 		if got := m.Chain.Host().Balance(judgeKey(i).Public()); r.Paid[i] == 0 || got != stake+r.Paid[i] {
@@ -261,7 +261,7 @@ func TestMinersSurviveCrashes(t *testing.T) {
 	}
 	for i, e := range r.Earners {
 		if e.Accepted < 11 {
-			t.Errorf("miner %d: %d results were accepted, notes %v", i, e.Accepted, m.Notes(i))
+			t.Errorf("miner %d: %d results were accepted, notes %v", i, e.Accepted, m.miners[i].notes)
 		}
 	}
 	if p, ok := m.Chain.Host().Pool(poolName); !ok || p.Stage != "working" || p.Idle != 3*stake {

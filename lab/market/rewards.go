@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -107,17 +108,8 @@ func MeasureRewards(ctx context.Context, o RewardsOptions) (Rewards, error) {
 }
 
 func (o *RewardsOptions) fill() {
-	set := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	set(&o.Honest, 5)
-	set(&o.Validators, 2)
-	set(&o.Seeds, 2)
-	if o.Steps == 0 {
-		o.Steps = 40
-	}
+	o.Honest, o.Validators, o.Seeds = cmp.Or(o.Honest, 5), cmp.Or(o.Validators, 2), cmp.Or(o.Seeds, 2)
+	o.Steps = cmp.Or(o.Steps, 40)
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}

@@ -47,7 +47,7 @@ func TestCheatsAreConvicted(t *testing.T) {
 			got := convicted(m)
 			for i, e := range r.Earners[:5] {
 				if e.Accepted != 24 || e.Reward == 0 || got[i] != 0 {
-					t.Errorf("honest miner %d: %d results accepted, earned %d, %s; notes %q", i, e.Accepted, e.Reward, got[i], tail(m.Notes(i)))
+					t.Errorf("honest miner %d: %d results accepted, earned %d, %s; notes %q", i, e.Accepted, e.Reward, got[i], tail(m.miners[i].notes))
 				}
 			}
 			if k.Provable() != k.Convicts(got[5]) {
@@ -113,7 +113,7 @@ func TestCommitmentsThatVerifiersDoNotGet(t *testing.T) {
 	for i, e := range r.Earners[:8] {
 		at, _ := s.Find(MinerKey(i).Public())
 		if who := s.Member(at); e.Accepted != 32 || who.Stake < stake {
-			t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.Notes(i)))
+			t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.miners[i].notes))
 		}
 	}
 	t.Logf("%d of its results were accepted", r.Earners[8].Accepted)
@@ -140,7 +140,7 @@ func TestResultsHiddenFromSome(t *testing.T) {
 				who := s.Member(at)
 				t.Logf("%s%d: accepted %d, stake %d, missed %d", e.Kind, i, e.Accepted, who.Stake, who.Missed)
 				if e.Kind == "" && (e.Accepted != 12 || who.Stake != stake) {
-					t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.Notes(i)))
+					t.Errorf("honest miner %d has a stake of %d, and %d of its results were accepted; notes %q", i, who.Stake, e.Accepted, tail(m.miners[i].notes))
 				}
 			}
 			t.Logf("%d rollbacks, %d rounds", s.Rollbacks(), s.Round())

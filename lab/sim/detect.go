@@ -31,22 +31,6 @@ func (e Exposure) quantile(u float64) float64 {
 	return 1 - undetected + undetected*u
 }
 
-// Expected returns the expected number of accepted results before the one that convicts the
-// adversary, at these probabilities, if the last of them continued forever.
-func (e Exposure) Expected() float64 {
-	if len(e.Chances) == 0 {
-		return 0
-	}
-	var sum float64
-	undetected := 1.0
-	for _, p := range e.Chances {
-		undetected *= 1 - p
-		sum += undetected
-	}
-	last := e.Chances[len(e.Chances)-1]
-	return sum + undetected*(1-last)/last
-}
-
 // Fit is the agreement of the times of detection with the stated probabilities of checks.
 type Fit struct {
 	Count int `json:"count"` // number of adversaries

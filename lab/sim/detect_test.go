@@ -51,10 +51,3 @@ func TestKolmogorovHasItsTabledValues(t *testing.T) {
 		}
 	}
 }
-
-func TestExpectedDetectionIsGeometric(t *testing.T) {
-	e := Exposure{Chances: []float64{0.1, 0.1, 0.1}}
-	if got := e.Expected(); math.Abs(got-9) > 1e-9 { // (1-p)/p
-		t.Errorf("expected %v results before the one that convicts, want 9", got)
-	}
-}

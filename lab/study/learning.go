@@ -26,10 +26,10 @@ type LearningOptions struct {
 	Rows    []LearningRow // the first, usually AdamW, is the baseline
 	// file of results, if not empty; runs found there are not repeated, and interrupted ones continue
 	Results  string
+	Partial  bool // take what Results holds, of interrupted runs too, and train nothing
 	Progress func(what string)
 
-	partial bool          // take what Results holds, of interrupted runs too, and train nothing
-	every   time.Duration // between states that are kept; 0 for saveEvery
+	every time.Duration // between states that are kept; 0 for saveEvery
 }
 
 // errNotBegun reports a run of which nothing is kept.
@@ -68,8 +68,8 @@ type Learning struct {
 const learningPoints = 8
 
 func (o *LearningOptions) fill() {
-	o.Steps, o.Batch = orDefault(o.Steps, learningSteps), orDefault(o.Batch, learningBatch)
-	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 1<<20)
+	o.Steps, o.Batch = cmp.Or(o.Steps, learningSteps), cmp.Or(o.Batch, learningBatch)
+	o.Threads, o.HeldOut = cmp.Or(o.Threads, 1), cmp.Or(o.HeldOut, 1<<20)
 	if n := o.Model.Numerics; o.Model == (llama.Config{Numerics: n}) {
 		o.Model = learningModel
 		o.Model.Numerics = n
@@ -112,16 +112,12 @@ func MeasureLearning(ctx context.Context, o LearningOptions) (all Learning, err 
 	}
 	rows := slices.Clone(o.Rows)
 	for i := range rows {
-		rows[i].Steps = orDefault(rows[i].Steps, o.Steps)
+		rows[i].Steps = cmp.Or(rows[i].Steps, o.Steps)
 		if err := o.check(rows[i]); err != nil {
 			return all, fmt.Errorf("%s with %d members: %w", rows[i].Method, rows[i].Members, err)
 		}
 	}
 	for _, row := range rows {
-		if row.Method == MethodAdamW && len(all.Runs) > 0 && all.Runs[0].Method == MethodAdamW && row.Steps == all.Runs[0].Steps {
-			// the mean of all gradients is the same for any number of members
-			row.Rate, row.Fixed = all.Runs[0].Rate, true
-		}
 		run, start, err := l.best(ctx, row)
 		if err != nil {
 			return all, fmt.Errorf("%s with %d members: %w", row.Method, row.Members, err)
@@ -212,7 +208,7 @@ func (l *learning) run(ctx context.Context, row LearningRow) (run LearningRun, s
 	losses, ok := l.kept.done[id]
 	switch {
 	case ok:
-	case l.o.partial:
+	case l.o.Partial:
 		t, err := w.begin()
 		if err != nil {
 			return run, 0, err

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -21,7 +22,7 @@ import (
 func TestMethodsAreCompared(t *testing.T) {
 	campaign.Only(t)
 	rows := []LearningRow{
-		{Method: MethodAdamW, Members: 1, Rate: 1e-3, Fixed: true}, {Method: MethodAdamW, Members: 2, Rate: 1},
+		{Method: MethodAdamW, Members: 1, Rate: 1e-3, Fixed: true}, {Method: MethodAdamW, Members: 2, Rate: 1e-3, Fixed: true},
 		{Method: MethodDistro, Members: 2, Chunk: 64, TopK: 32, Decay: .9, Rate: 2e-3, Fixed: true},
 		{Method: MethodSparseLoCo, Members: 4, Inner: 5, Chunk: 4096, TopK: 64, Decay: .95, Outer: 1, Rate: 4e-3, Fixed: true},
 	}
@@ -48,8 +49,8 @@ func TestMethodsAreCompared(t *testing.T) {
 		}
 	}
 	one, two, sparse := all.Runs[0], all.Runs[1], all.Runs[3]
-	if math.Abs(two.last()-one.last()) > 1e-3 || two.Rate != one.Rate || two.Bytes != codec.HeaderLen+4*all.Params {
-		t.Errorf("whole gradients of two members end at %v, and of one at %v; at rates %v and %v", two.last(), one.last(), two.Rate, one.Rate)
+	if math.Abs(two.last()-one.last()) > 1e-3 || two.Bytes != codec.HeaderLen+4*all.Params {
+		t.Errorf("whole gradients of two members end at %v, and of one at %v; %d bytes", two.last(), one.last(), two.Bytes)
 	}
 	if sparse.Rounds != 8 || !(sparse.Bits < .2/5) {
 		t.Errorf("sparseloco had %d rounds and uploaded %v bits", sparse.Rounds, sparse.Bits)
@@ -92,7 +93,7 @@ func TestInterruptedRunsContinue(t *testing.T) {
 		var said []string
 		o.Progress = func(what string) { said = append(said, what) }
 		part := o
-		part.partial = true
+		part.Partial = true
 		if got, err := MeasureLearning(t.Context(), part); err != nil || !slices.Equal(got.Runs[0].Losses, want.Runs[0].Losses[:3]) || len(said) > 0 {
 			t.Errorf("%s: of the interrupted run: %+v, %v; said %q", row.Method, got, err, said)
 		}
@@ -114,7 +115,7 @@ func TestDamagedStatesBeginAgain(t *testing.T) {
 	row := LearningRow{Method: MethodAdamW, Members: 1, Rate: 1e-3, Fixed: true}
 	o := LearningOptions{Text: plainText(t), Steps: 8, Batch: 2, HeldOut: 2, Rows: []LearningRow{row}, Results: filepath.Join(t.TempDir(), "kept.jsonl")}
 	part := o
-	part.partial = true
+	part.Partial = true
 	if _, err := MeasureLearning(t.Context(), part); !errors.Is(err, errNotBegun) {
 		t.Errorf("before the beginning: %v", err)
 	}
@@ -203,11 +204,11 @@ func TestRowsOfTheDocumentation(t *testing.T) {
 	var o LearningOptions
 	o.fill()
 	rows := append(LearningVariations(), o.Rows...)
-	if o.Rows[0].Method != MethodAdamW || rows[0].Method != MethodAdamW || len(o.Rows) != 12 {
+	if o.Rows[0].Method != MethodAdamW || rows[0].Method != MethodAdamW || len(o.Rows) != 9 {
 		t.Errorf("%d rows begin with %+v and %+v", len(o.Rows), o.Rows[0], rows[0])
 	}
 	for _, row := range rows {
-		row.Steps = orDefault(row.Steps, o.Steps)
+		row.Steps = cmp.Or(row.Steps, o.Steps)
 		if err := o.check(row); err != nil {
 			t.Errorf("%+v: %v", row, err)
 		}

@@ -46,15 +46,16 @@ const (
 	learningInner    = 5    // steps of a member of sparseloco between two rounds
 )
 
-// LearningRows returns the runs of the documentation, with muon also that of MethodMuon.
+// LearningRows returns the runs of the documentation, with muon also that of MethodMuon. Those of
+// whole gradients have one member: the mean of all gradients is the same for any number of them.
 func LearningRows(members []int, muon bool) []LearningRow {
-	var rows []LearningRow
-	for _, m := range []Method{MethodAdamW, MethodDistro, MethodSparseLoCo} {
+	rows := []LearningRow{learningRow(MethodAdamW, 1)}
+	if muon {
+		rows = append(rows, learningRow(MethodMuon, 1))
+	}
+	for _, m := range []Method{MethodDistro, MethodSparseLoCo} {
 		for _, n := range members {
 			rows = append(rows, learningRow(m, n))
-		}
-		if m == MethodAdamW && muon {
-			rows = append(rows, learningRow(MethodMuon, 1))
 		}
 	}
 	return rows

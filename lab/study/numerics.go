@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 type NumericsOptions struct {
 	LearningOptions
 	Seeds int // runs of each row and arithmetic, from different first parameters
-	// Partial takes what the results file holds, of interrupted runs too, and trains nothing.
-	Partial bool
 }
 
 // NumericsRow is what came of a row in one arithmetic.
@@ -47,7 +46,7 @@ type NumericsComparison struct {
 // tokens in the same order. The learning rates are those that are best for the first seed in
 // binary32. One seed follows another, so that all arithmetics can be compared after the first.
 func MeasureNumerics(ctx context.Context, o NumericsOptions) (all NumericsComparison, err error) {
-	o.Seeds = orDefault(o.Seeds, 3)
+	o.Seeds = cmp.Or(o.Seeds, 3)
 	rows := slices.Clone(o.Rows)
 	all.Seeds = o.Seeds
 	arithmetics := []llama.Numerics{llama.Exact, llama.Exact8}
@@ -63,7 +62,7 @@ func MeasureNumerics(ctx context.Context, o NumericsOptions) (all NumericsCompar
 		for a, n := range arithmetics {
 			for i := range rows {
 				run := o.LearningOptions
-				run.Model.Numerics, run.Seed, run.Rows, run.partial = n, fmt.Sprint("seed ", seed), rows[i:i+1], o.Partial
+				run.Model.Numerics, run.Seed, run.Rows = n, fmt.Sprint("seed ", seed), rows[i:i+1]
 				run.Progress = func(what string) { o.Progress(fmt.Sprintf("%v, seed %d: %s", n, seed, what)) }
 				l, err := MeasureLearning(ctx, run)
 				if errors.Is(err, errNotBegun) {

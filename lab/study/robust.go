@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -119,12 +120,7 @@ func MeasureRobust(ctx context.Context, o RobustOptions) (Robust, error) {
 }
 
 func (o *RobustOptions) fill() {
-	if o.Members == 0 {
-		o.Members = 30
-	}
-	if o.Steps == 0 {
-		o.Steps = 160
-	}
+	o.Members, o.Steps = cmp.Or(o.Members, 30), cmp.Or(o.Steps, 160)
 	if o.Shares == nil {
 		o.Shares = []int{10, 20, 33}
 	}

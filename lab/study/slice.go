@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -129,21 +130,14 @@ const (
 )
 
 func (o *SliceOptions) fill() {
-	o.Members, o.Windows, o.Batch = orDefault(o.Members, 6), orDefault(o.Windows, 300), orDefault(o.Batch, 16)
-	o.Threads, o.HeldOut = orDefault(o.Threads, 1), orDefault(o.HeldOut, 64)
+	o.Members, o.Windows, o.Batch = cmp.Or(o.Members, 6), cmp.Or(o.Windows, 300), cmp.Or(o.Batch, 16)
+	o.Threads, o.HeldOut = cmp.Or(o.Threads, 1), cmp.Or(o.HeldOut, 64)
 	if o.Rows == nil {
 		o.Rows = SliceRows(o.Batch, false)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-}
-
-func orDefault[T int | uint64](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // MeasureSlices trains the demo's model on its data once for each row, always on the same number of
