@@ -41,7 +41,6 @@ type Judge struct {
 func (j Judge) stake() uint64 { return cmp.Or(j.Stake, 1000) }
 
 type judge struct {
-	live   *live.Validator
 	store  *memory
 	scope  *loop.Scope
 	cancel context.CancelFunc
@@ -150,7 +149,6 @@ func (m *Market) revive(i int) error {
 	if err != nil {
 		return err
 	}
-	x.live = v
 	x.scope.Post(v.Start)
 	return nil
 }

@@ -17,7 +17,6 @@ type Earner struct {
 	Accepted uint32  // number of accepted results
 	Reward   uint64  // tokens
 	Share    float64 // part of all miners' rewards
-	Last     float64 // its score in the last period
 	// over all evaluations of the first validator, the first quarter of the windows left out
 	Evidence Mean
 }
@@ -95,13 +94,6 @@ func (m *Market) result() (Result, error) {
 		}
 		member := s.Member(at)
 		e := Earner{Kind: who.Kind, Percent: who.Percent, Accepted: member.Results, Reward: member.Earned, Evidence: m.mean(uint32(at))}
-		for _, last := range r.Periods[max(0, len(r.Periods)-1):] {
-			for _, score := range last.Members {
-				if score.Member == at {
-					e.Last = float64(score.Score) / scores.One
-				}
-			}
-		}
 		all += e.Reward
 		bytes += m.miners[i].bytes()
 		r.Earners = append(r.Earners, e)

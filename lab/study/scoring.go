@@ -33,9 +33,7 @@ type Scoring struct {
 	Params   int
 	Share    uint32
 	Sequence int
-	Losses   uint32
 	Threads  int
-	Reveal   int
 	Step     float64 // a miner's step: gradient, update, root
 	// a validator's evaluation: gradient, comparison, losses
 	Evaluation float64
@@ -101,7 +99,7 @@ func MeasureScoring(ctx context.Context, o ScoringOptions) (Scoring, error) {
 		return Scoring{}, err
 	}
 	s := Scoring{
-		Params: len(params), Share: o.Share, Sequence: o.Sequence, Losses: o.Losses, Threads: o.Threads, Reveal: sealer.RevealLen(),
+		Params: len(params), Share: o.Share, Sequence: o.Sequence, Threads: o.Threads,
 		Step: bench.Median(step.Seconds), Evaluation: bench.Median(evaluation.Seconds),
 	}
 	s.Relative = s.Evaluation / s.Step

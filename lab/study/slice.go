@@ -105,9 +105,8 @@ type SliceRun struct {
 	// uploaded by a member in a window for others to apply
 	Bytes int
 	// bytes of values; the rest are header and proofs
-	ValueBytes  int
-	StateBytes  int // size of a state slice
-	SealedBytes int // size of a sealed update
+	ValueBytes int
+	StateBytes int // size of a state slice
 }
 
 // Slices is the result of a comparison.
@@ -253,7 +252,7 @@ func (r *sliceRun) train(ctx context.Context) (SliceRun, error) {
 	defer r.engine.Close()
 	run.Bytes, run.ValueBytes = r.engine.PayloadMax(), r.engine.PayloadMax()-codec.HeaderLen
 	if r.slice != nil {
-		run.Bytes, run.StateBytes, run.SealedBytes = r.slice.RevealLen(), r.slice.StateSliceLen(), r.slice.SealedLen()
+		run.Bytes, run.StateBytes = r.slice.RevealLen(), r.slice.StateSliceLen()
 		run.ValueBytes = sliceValues(r.slice)
 	}
 	loss, err := r.engine.HeldOut(ctx, cpu.Floats(r.params))

@@ -27,8 +27,8 @@ func TestSlicesAreCompared(t *testing.T) {
 		if len(x.Losses) != 4 || !(x.Losses[3] < r.Start) || !(x.Relative > .5 && x.Relative < 2) || !(x.RelativePeers > .5) {
 			t.Errorf("%+v: losses %v, relative %v and %v; before %v", rows[i], x.Losses, x.Relative, x.RelativePeers, r.Start)
 		}
-		if cut := x.Rule != RuleDistro; cut != (x.SealedBytes > r.Params) || cut != (x.StateBytes > r.Params) || cut && x.Bytes-x.ValueBytes > x.ValueBytes {
-			t.Errorf("%+v: bytes %d, values %d, state slice %d, sealed %d", rows[i], x.Bytes, x.ValueBytes, x.StateBytes, x.SealedBytes)
+		if cut := x.Rule != RuleDistro; cut != (x.StateBytes > r.Params) || cut && x.Bytes-x.ValueBytes > x.ValueBytes {
+			t.Errorf("%+v: bytes %d, values %d, state slice %d", rows[i], x.Bytes, x.ValueBytes, x.StateBytes)
 		}
 	}
 	if r.Runs[6].Windows != 8 {
