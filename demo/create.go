@@ -50,17 +50,22 @@ func dial(ctx context.Context, dir *directory) (ledger.Chain, error) {
 	return client, nil
 }
 
-// found creates and funds the run.
+// found creates and funds the run. One with cheats is paused until all clients are members: it does
+// not wait for all of them in later epochs, when it may have dropped or ejected some.
 func found(ctx context.Context, l ledger.Ledger, owner key.Public, dir *directory) error {
 	hash, err := dir.spec.ModelHash()
 	if err != nil {
 		return err
 	}
 	limits, config := dir.spec.Coordinator(owner, hash, host.SpecHash(dir.text))
-	for _, body := range []host.Body{
+	bodies := []host.Body{
 		host.CreateRun{Limits: limits, Config: config, Spec: dir.text},
 		host.RunMessage{Run: runName, Value: treasury, Message: coordinator.Append(nil, coordinator.Fund{})},
-	} {
+	}
+	if dir.set.cheats() > 0 {
+		bodies = append(bodies, host.ToRun(runName, coordinator.Pause{}))
+	}
+	for _, body := range bodies {
 		err := onchain.Submit(ctx, l, body)
 		var refused *host.TxError
 		if errors.As(err, &refused) && refused.Code == host.CodeRunExists {
@@ -69,6 +74,18 @@ func found(ctx context.Context, l ledger.Ledger, owner key.Public, dir *director
 		if err != nil {
 			return fmt.Errorf("create the run: %w", err)
 		}
+	}
+	return nil
+}
+
+// resume begins a run that create has paused.
+func resume(ctx context.Context, chain ledger.Chain, dir *directory) error {
+	owner, err := keyfile.Load(dir.file("owner.key"), nil)
+	if err == nil {
+		err = onchain.Submit(ctx, chain.As(owner), host.ToRun(runName, coordinator.Resume{}))
+	}
+	if err != nil {
+		return fmt.Errorf("begin the run: %w", err)
 	}
 	return nil
 }

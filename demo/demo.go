@@ -297,8 +297,8 @@ func (s Settings) Specification() spec.Spec {
 		s.byBuckets(&p)
 	}
 	if n := s.cheats(); n > 0 {
-		// The run does not wait for clients that it dropped or ejected. That all are there at the
-		// beginning is up to the order in which Run starts them.
+		// The run does not wait for clients that it dropped or ejected. At its beginning all are there,
+		// because it is paused until then.
 		p.Members.Start = uint32(s.Clients - n)
 		p.Times.Waiting = spec.Duration(2 * time.Second)
 	}

@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -48,6 +50,16 @@ func TestChildThatFailsAtOnceIsGivenUp(t *testing.T) {
 	}
 	if got := lastLine(c.log(child{name: "broken"})); got != "no chain here" {
 		t.Errorf("its log ends with %q", got)
+	}
+}
+
+// What ends a demo is not forgotten for what its end causes.
+func TestTheFirstFailureIsReported(t *testing.T) {
+	d, first := &demo{}, errors.New("the chain does not answer")
+	d.fail(first)
+	d.startClients(context.Canceled, nil)
+	if !errors.Is(d.failed, first) {
+		t.Errorf("it reports %v", d.failed)
 	}
 }
 

@@ -81,12 +81,9 @@ func (p *progress) event(c *client, ev event.Event) {
 	}
 }
 
-// cheatsJoined reports whether all clients that cheat are members.
-func (p *progress) cheatsJoined() bool {
+// joined reports whether all clients are members.
+func (p *progress) joined() bool {
 	return !slices.ContainsFunc(p.clients, func(c client) bool {
-		if !c.cheats {
-			return false
-		}
 		_, member := p.state.Find(c.key)
 		return !member
 	})

@@ -31,8 +31,9 @@ const (
 	// linger is longer than any demo: clients serve the model until the demo stops them.
 	linger = 24 * time.Hour
 
-	// startFor bounds the time until the servers listen, joinFor until the cheats are members.
-	startFor, joinFor = 30 * time.Second, 2 * time.Minute
+	// startFor bounds the time until the servers listen, joinFor until all clients of a run with a
+	// cheat are members. Servers that fail to start are given up sooner.
+	startFor, joinFor = 2 * time.Minute, 4 * time.Minute
 	// agreeFor is how long after the run's end the demo waits for clients that do not hold the final
 	// parameters yet, judgeFor for what is undecided about a cheat.
 	agreeFor, judgeFor = time.Minute, 2 * time.Minute
@@ -109,7 +110,7 @@ type demo struct {
 	running                  int             // clients and validators that have not ended for good
 	listening                map[string]bool // servers that do
 	creating                 bool            // the run is being created, or was
-	waiting                  bool            // the honest clients wait for the cheats to join
+	waiting                  bool            // a run with a cheat, until all clients are members
 	finished                 time.Time       // when the run was first seen to have finished
 }
 
@@ -160,7 +161,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	go d.children.wait()
 
-	created, states := make(chan creation, 1), make(chan ledger.Snapshot, statesMax)
+	created, resumed, states := make(chan creation, 1), make(chan error, 1), make(chan ledger.Snapshot, statesMax)
 	timer := time.NewTicker(tickEvery)
 	defer timer.Stop()
 	interrupted := ctx.Done()
@@ -171,7 +172,7 @@ func (d *demo) run(ctx context.Context) error {
 				return d.outcome(ctx)
 			}
 			d.report(r)
-			if !d.creating && len(d.listening) == len(d.serving) {
+			if !d.creating && len(d.listening) == len(d.serving) && d.clients.Err() == nil {
 				d.creating = true
 				go func() {
 					chain, err := create(d.clients, d.dir)
@@ -183,6 +184,12 @@ func (d *demo) run(ctx context.Context) error {
 			d.startClients(c.err, states)
 		case s := <-states:
 			d.observe(s)
+			if d.waiting && d.progress.joined() {
+				d.waiting = false
+				go func() { resumed <- resume(d.clients, d.chain, d.dir) }()
+			}
+		case err := <-resumed:
+			d.fail(err)
 		case <-timer.C:
 		case <-interrupted:
 			interrupted = nil
@@ -209,19 +216,20 @@ func (d *demo) observe(s ledger.Snapshot) {
 	standing.Chain = d.chain.ChainID()
 	d.progress.state, d.progress.seen = s.State, true
 	d.show(runlog.Record{Time: time.Now(), Standing: standing})
-	if d.waiting && d.clients.Err() == nil && d.progress.cheatsJoined() {
-		d.waiting = false
-		d.startThose(func(c client) bool { return !c.cheats })
+	d.waiting = d.waiting && s.State.Epoch() == 0
+}
+
+// fail notes why the demo cannot go on. Only the first reason counts: stopping causes others.
+func (d *demo) fail(err error) {
+	if d.failed == nil {
+		d.failed = err
 	}
 }
 
 // startClients starts the clients of a run that was created, unless that failed or everything is
-// being stopped. In a new run honest clients wait until the cheats are members, so that the run
-// does not begin without them.
+// being stopped.
 func (d *demo) startClients(err error, states chan ledger.Snapshot) {
-	if err != nil {
-		d.failed = err
-	}
+	d.fail(err)
 	if err != nil || d.clients.Err() != nil {
 		return
 	}
@@ -231,20 +239,14 @@ func (d *demo) startClients(err error, states chan ledger.Snapshot) {
 		default: // states that come faster than they are read are left out
 		}
 	})
-	d.waiting = d.cheats() > 0 && d.dir.made
-	d.startThose(func(c client) bool { return c.cheats || !d.waiting })
+	d.waiting = d.cheats() > 0
+	for i := range d.progress.clients {
+		d.running++
+		d.children.keep(d.clients, d.clientChild(i))
+	}
 	for i := range d.Validators {
 		d.running++
 		d.children.keep(d.clients, d.validatorChild(i))
-	}
-}
-
-func (d *demo) startThose(which func(client) bool) {
-	for i, c := range d.progress.clients {
-		if which(c) {
-			d.running++
-			d.children.keep(d.clients, d.clientChild(i))
-		}
 	}
 }
 
@@ -258,9 +260,9 @@ func (d *demo) over(now time.Time) bool {
 	switch {
 	case d.failed != nil:
 	case !d.creating && now.Sub(d.began) > startFor:
-		d.failed = fmt.Errorf("the chain does not answer; its log is in %s", d.dir.file("logs"))
+		d.fail(fmt.Errorf("the chain does not answer; its log is in %s", d.dir.file("logs")))
 	case d.waiting && now.Sub(d.began) > joinFor:
-		d.failed = fmt.Errorf("the cheat has not joined the run in %v; its log is in %s", joinFor, d.dir.file("logs"))
+		d.fail(fmt.Errorf("not all clients have joined the run in %v; their logs are in %s", joinFor, d.dir.file("logs")))
 	case d.finished.IsZero():
 		return false
 	case !p.equal():
@@ -405,7 +407,7 @@ func (d *demo) report(r childReport) {
 	case r.ended:
 		d.ended(r, c != nil && c.cheats)
 		if r.final && !server {
-			if d.running--; d.running == 0 && !d.waiting {
+			if d.running--; d.running == 0 {
 				d.stopServers()
 			}
 		}
@@ -434,7 +436,7 @@ func (d *demo) ended(r childReport, cheat bool) {
 		d.note(r.name, text)
 	}
 	if r.final && r.err != nil && (!cheat || d.waiting) {
-		d.failed = fmt.Errorf("%s %s", r.name, text)
+		d.fail(fmt.Errorf("%s %s", r.name, text))
 	}
 	d.emit(r.name, 0, event.Process{Text: text})
 }

@@ -158,7 +158,12 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	signalTo(t, pid, syscall.SIGKILL)
+}
+
+func signalTo(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -312,12 +317,31 @@ func TestNothingOutlivesAKilledDemo(t *testing.T) {
 	}
 }
 
-// The last of four clients cheats: it is convicted, the others go on and agree, and the demo says so.
+// The last of four clients cheats: it is convicted, the others go on and agree, and the demo says so. The run waits for the slowest client, which is
+// held up here until the others know the run.
 func TestDemoConvictsACheat(t *testing.T) {
 	t.Parallel()
 	args := tinyArgs(t, "20")
 	args[slices.Index(args, "--clients")+1] = "4"
 	d := startDemo(t, t.TempDir(), append(args, "--adversary", "sign-flip", "--verification", "60")...)
+	first := ""
+	known := func(process string) func(printed) bool {
+		return func(ev printed) bool {
+			if ev.Process == "client-1" && ev.Kind == "state" && first == "" {
+				first = ev.Phase
+			}
+			return ev.Process == process && (ev.PID != 0 || ev.Kind == "state" && ev.Phase != "WaitingForMembers")
+		}
+	}
+	slow := d.until("client-1 was started", known("client-1")).PID
+	signalTo(t, slow, syscall.SIGSTOP)
+	d.until("client-2 was started", known("client-2"))
+	d.until("client-2 knows the run", known("client-2"))
+	signalTo(t, slow, syscall.SIGCONT)
+	d.until("client-1 knows the run", func(ev printed) bool { known("")(ev); return first != "" })
+	if first != "Paused" {
+		t.Errorf("a client that joins late finds the run in %s", first)
+	}
 	if err := d.end(); err != nil {
 		t.Fatalf("%v\n%s", err, d.words)
 	}
