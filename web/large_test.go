@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -55,13 +54,32 @@ func TestHistoryOfALongRunIsBounded(t *testing.T) {
 
 // What a page of a run with 10,000 members and 100,000 rounds may take.
 const (
-	paintMsMax = 1000
-	heapMBMax  = 200
+	paintMost = 600 * time.Millisecond // of processors' work
+	heapMBMax = 200
 )
 
-// The pages of a large run are painted in less than a second, and are small, however long somebody
-// scrolls. The time of the first paint is that of the best of several tries: other tests may keep
-// the processors busy.
+// painted opens a page again and again, and returns the least time that the browser worked for it
+// until it was drawn. It logs the time of the first paint, which other work on the machine delays.
+func painted(t *testing.T, page *browser.Tab, url, drawn string) time.Duration {
+	t.Helper()
+	page.Go(url) // the browser's process for this origin begins
+	least := time.Hour
+	for range 3 {
+		before := page.Worked()
+		page.Go(url)
+		page.Wait(drawn)
+		page.Wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
+		least = min(least, page.Worked()-before)
+		t.Logf("%s: first paint after %.0f ms", url, browser.Value[float64](page, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
+		if least <= paintMost {
+			break
+		}
+	}
+	return least
+}
+
+// The pages of a large run take the browser little work to paint, and are small, however long
+// somebody scrolls.
 func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
 	s := newStage(t, 10_000)
 	server, url := large(t, s, s.options())
@@ -70,17 +88,7 @@ func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
 	for _, p := range []struct{ name, path, drawn string }{
 		{"overview", "", ".tiles b"}, {"members", "/members", "td .chip"}, {"rounds", "/rounds", "td a"}, {"trust", "/trust", "main .card"},
 	} {
-		paint, drawn := math.Inf(1), math.Inf(1)
-		for range 3 {
-			page.Do(chromedp.Navigate(url + "/runs/" + stageRun + p.path))
-			page.Wait(fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
-			drawn = min(drawn, browser.Value[float64](page, "performance.now()"))
-			page.Wait(`performance.getEntriesByName("first-contentful-paint").length > 0`)
-			paint = min(paint, browser.Value[float64](page, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
-			if paint <= paintMsMax {
-				break
-			}
-		}
+		work := painted(t, page, url+"/runs/"+stageRun+p.path, fmt.Sprintf("document.querySelector(%q) !== null", p.drawn))
 		if p.path == "/members" || p.path == "/rounds" { // all along the table and back
 			for _, at := range []string{"0.3", "0.7", "1", "0"} {
 				page.Do(chromedp.Evaluate[chromedp.Void](`{const b = document.querySelector(".tablebox"); b.scrollTop = b.scrollHeight * ` + at + `; undefined}`))
@@ -88,9 +96,9 @@ func TestPagesOfALargeRunAreQuickAndSmall(t *testing.T) {
 			}
 		}
 		heap, elements := browser.Value[float64](page, "performance.memory.usedJSHeapSize / 1e6"), browser.Value[float64](page, `document.querySelectorAll("*").length`)
-		t.Logf("%s: first paint after %.0f ms, drawn after %.0f ms, heap %.1f MB, %.0f elements", p.name, paint, drawn, heap, elements)
-		if paint > paintMsMax || heap > heapMBMax || elements > 5000 {
-			t.Errorf("%s: first paint after %.0f ms, heap %.0f MB, %.0f elements", p.name, paint, heap, elements)
+		t.Logf("%s: drawn with %v of work, heap %.1f MB, %.0f elements", p.name, work, heap, elements)
+		if work > paintMost || heap > heapMBMax || elements > 5000 {
+			t.Errorf("%s: drawn with %v of work, heap %.0f MB, %.0f elements", p.name, work, heap, elements)
 		}
 	}
 	var m runtime.MemStats

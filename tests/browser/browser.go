@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 )
 
@@ -92,7 +94,7 @@ func Open(t testing.TB) *Tab {
 	if err := chromedp.Do(ctx); err != nil { // the page lives as long as this first context
 		t.Fatal(err)
 	}
-	b := &Tab{t: t, ctx: ctx, patience: 20 * time.Second}
+	b := &Tab{t: t, ctx: ctx, patience: time.Minute}
 	b.Do(chromedp.Navigate("about:blank"))
 	messages := chromedp.Console(ctx)
 	go func() {
@@ -170,6 +172,26 @@ func Value[T any](b *Tab, expression string) T {
 		b.t.Fatalf("%.200s: %v", expression, err)
 	}
 	return v
+}
+
+// Worked returns how long processors have worked for the process that paints the page. Other work
+// on the machine does not change it, as it does the time until a page is painted. Pages of one
+// origin share the process.
+func (b *Tab) Worked() time.Duration {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	m, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	i := slices.IndexFunc(m.Metrics, func(m *performance.Metric) bool { return m.Name == "ProcessTime" })
+	if i < 0 {
+		b.t.Fatal("the browser does not say how long it worked")
+	}
+	return time.Duration(m.Metrics[i].Value * float64(time.Second))
 }
 
 // Quiet fails the test if the console has complaints since the last call of Said or Quiet.
