@@ -91,8 +91,8 @@ func (m taking) first(kind string) (printed, bool) {
 	return printed{}, false
 }
 
-// takesMost is after how long a member says what it still waits for.
-const takesMost = 4 * time.Minute
+// sayFor is how long before the end of all tests a member ends, to say what it still waits for.
+const sayFor = 30 * time.Second
 
 // takePart joins a run until it has finished.
 func takePart(ctx context.Context, t *testing.T, env func(string) string, args ...string) <-chan taking {
@@ -107,7 +107,11 @@ func takePartUntil(ctx context.Context, leaves <-chan struct{}, seen func(printe
 	var words syncBuffer
 	member.env, member.out, member.err = env, out, &words
 	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(ctx, takesMost)
+	end, limited := t.Deadline()
+	if !limited {
+		end = time.Now().Add(24 * time.Hour)
+	}
+	ctx, cancel := context.WithDeadline(ctx, end.Add(-sayFor))
 	lingering, leave := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
