@@ -27,8 +27,13 @@ import (
 	"github.com/entrain-network/entrain/verify"
 )
 
-// Patience bounds the wait for an answer of the chain.
-const Patience = 15 * time.Second
+// Patience bounds the wait for an answer of the chain, blockPatience that for a block with a
+// transaction: a chain that has lost a replica, or a busy machine, takes several times as long as
+// usual, and a transaction that was given up may still come.
+const (
+	Patience      = 15 * time.Second
+	blockPatience = time.Minute
+)
 
 // DialOptions are the optional parts of Dial.
 type DialOptions struct {
@@ -257,11 +262,12 @@ func GetSnapshot(ctx context.Context, l ledger.Reader, run string) (ledger.Snaps
 
 // Submit submits body and waits until it is in a block.
 func Submit(ctx context.Context, l ledger.Ledger, body host.Body) error {
-	wait := Patience
+	wait := blockPatience
 	if l, slow := l.(interface{ Patience() time.Duration }); slow {
 		wait = l.Patience()
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	late := fmt.Errorf("no block has the transaction after %v, but one may still take it: look at the chain before you repeat the command", wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, late)
 	defer cancel()
 	_, err := await(ctx, func(done func(struct{}, error)) {
 		l.Submit(ctx, body, func(err error) { done(struct{}{}, err) })
