@@ -55,10 +55,10 @@ type openCase struct {
 	blindMs  uint64 // when filters were found to lack
 }
 
-// asking is a question to peers that is repeated.
+// asking is a question to peers that is repeated, and given up at a time.
 type asking struct {
-	at    uint64
-	times uint32
+	at, untilMs uint64
+	times       uint32
 }
 
 // readCases brings the cases up to date with the state's tables of checks and disputes.
@@ -235,7 +235,7 @@ func (m *Machine) assigned(spans []batch.Span) {
 }
 
 // askFor asks one peer for what a case lacks, as after a restart or in a member that joined later.
-// It asks the author first and another peer each time.
+// It asks the author every second time, which may have been away too, and the others in turn.
 func (m *Machine) askFor(cs *openCase) {
 	if !m.due(&cs.asked.at, reAskMs) {
 		return
@@ -244,7 +244,7 @@ func (m *Machine) askFor(cs *openCase) {
 	if len(peers) == 0 {
 		return
 	}
-	to := peers[cs.asked.times%uint32(len(peers))]
+	to := peers[cs.asked.times%2*(cs.asked.times/2+1)%uint32(len(peers))]
 	cs.asked.times++
 	if cs.spans == nil {
 		m.do(AskSpans{Hash: cs.share, To: to})

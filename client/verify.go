@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/entrain-network/entrain/coordinator"
@@ -108,7 +109,7 @@ func (v *verification) decide(m *Machine, cs *openCase) {
 		return
 	}
 	if voting && v.in != cs.dispute.ID {
-		v.in, v.tries, v.sends = cs.dispute.ID, 0, 0
+		v.in, v.tries, v.sends, cs.asked.untilMs = cs.dispute.ID, 0, 0, 0
 		if v.result.Trace.IsZero() && !v.running {
 			v.verdict = Unable // too little to vote with; others may serve now what was missing
 		}
@@ -116,8 +117,7 @@ func (v *verification) decide(m *Machine, cs *openCase) {
 	switch {
 	case v.verdict != Unable:
 		v.say(m, cs, voting)
-	case v.running || v.tries >= verifyTries || cs.late(m):
-	default:
+	case !v.running && v.tries < verifyTries && !cs.late(m):
 		v.begin(m, cs)
 	}
 }
@@ -133,11 +133,11 @@ func (v *verification) begin(m *Machine, cs *openCase) {
 	task, ok := cs.task()
 	if !ok {
 		m.askFor(cs)
-		if left > half || cs.known {
-			return
+		cs.asked.untilMs = cmp.Or(cs.asked.untilMs, m.now+left/2) // it may have been away
+		if m.reached(cs.asked.untilMs) && !cs.known {
+			// The author does not even serve its commitment.
+			v.verdict, v.result, m.wakeAt = Missing, Verified{Share: cs.Share, Verdict: Missing}, m.now
 		}
-		// The author does not even serve its commitment.
-		v.verdict, v.result, m.wakeAt = Missing, Verified{Share: cs.Share, Verdict: Missing}, m.now
 		return
 	}
 	urgent := left < half

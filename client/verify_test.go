@@ -116,34 +116,36 @@ func TestCheatsAreConvicted(t *testing.T) {
 }
 
 // TestAVerifierThatRestartsGivesItsVerdict starts it again when the ledger's state has let go of the round, so that it has to ask others what
-// was given to whom, and for the commitment.
+// was given to whom, and for the commitment: in the first half of the time for the check, or in the second.
 func TestAVerifierThatRestartsGivesItsVerdict(t *testing.T) {
-	net := newNetwork(t, 5, 0, 80, 28, half, func(c *coordinator.Config) { c.VerifyMs = 20_000 })
-	var check dispute.Check
-	var verifier *peer
-	net.run(60_000, func() bool {
-		for _, c := range net.state.Checks() {
-			if c.Round > 10 {
-				check, verifier = c, net.peer(net.state.Key(c.Verifier))
+	for _, late := range []bool{false, true} {
+		net := newNetwork(t, 5, 0, 80, 28, half, func(c *coordinator.Config) { c.VerifyMs = 20_000 })
+		var check dispute.Check
+		var verifier *peer
+		net.run(60_000, func() bool {
+			for _, c := range net.state.Checks() {
+				if c.Round > 10 {
+					check, verifier = c, net.peer(net.state.Key(c.Verifier))
+				}
 			}
-		}
-		return verifier != nil
-	})
-	verifier.crash()
-	net.run(60_000, func() bool { return net.state.Round() > check.Round+6 })
-	verifier.sent = nil
-	verifier.start()
-	net.run(60_000, func() bool {
-		for _, msg := range verifier.sent {
-			if p, ok := msg.(coordinator.Pass); ok && p.Round == check.Round && p.Member == check.Member {
-				return true
+			return verifier != nil
+		})
+		verifier.crash()
+		net.run(60_000, func() bool { return net.state.Round() > check.Round+6 && (!late || net.now >= check.DeadlineMs-8000) })
+		verifier.sent = nil
+		verifier.start()
+		net.run(60_000, func() bool {
+			for _, msg := range verifier.sent {
+				if p, ok := msg.(coordinator.Pass); ok && p.Round == check.Round && p.Member == check.Member {
+					return true
+				}
 			}
+			return false
+		})
+		net.run(400_000, net.finished)
+		if list := net.convicted(); len(list) > 0 {
+			t.Errorf("late %v: convicted were %s", late, list)
 		}
-		return false
-	})
-	net.run(400_000, net.finished)
-	if list := net.convicted(); len(list) > 0 {
-		t.Errorf("convicted were %s", list)
 	}
 }
 
