@@ -87,6 +87,9 @@ func (n *network) inspectRun() {
 	}
 	n.inspectState(v.State, sum)
 	n.inspectTrust(v.State, sum)
+	if !n.cfg.crowded() {
+		n.inspectConduct(v.State) // in a crowd machines run beside this
+	}
 }
 
 // patience is the longest time without an agreement and without a fault: of three rounds, after

@@ -71,6 +71,7 @@ func (n *network) move(ctx context.Context) {
 		case Leave:
 			if left := p.node; left != nil {
 				p.comes = false
+				p.impaired()
 				left.Stop(leavePatience, func() {
 					p.end()
 					if p.comes {

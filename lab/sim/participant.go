@@ -26,6 +26,7 @@ type participant struct {
 	skew     time.Duration // by which its clock is wrong
 	disk     disk.Disk
 	crashed  bool // at some time
+	emptied  bool // its disk was, or was exchanged for an older one
 	comes    bool // once it has left
 
 	node   *node.Node
@@ -40,11 +41,15 @@ type participant struct {
 	seenHash     wire.Hash
 	counted      bool // among invariants.holders
 	touched      bool // among part.touched
+
+	impairedAt time.Time // see impaired
+	conduct    conduct
 }
 
 // begin starts the node.
 func (p *participant) begin(ctx context.Context) {
 	n := p.network
+	p.impaired()
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.scope = loop.NewScope(p.part.clock)
 	p.chain = p.part.client()
@@ -133,6 +138,7 @@ func (p *participant) leave(because error, later time.Duration) {
 	if left == nil {
 		return
 	}
+	p.impaired()
 	done := func() {
 		if p.node == left {
 			p.end()
@@ -242,7 +248,7 @@ func (n *network) scheduleSlips(at func(from, to time.Duration) time.Duration, n
 		n.after(down, p.crash)
 		n.after(down+at(50*time.Millisecond, 5*time.Second), func() { // at times within the round
 			if p.node == nil {
-				p.disk = backup
+				p.disk, p.emptied = backup, true
 				p.again()
 			}
 		})
@@ -251,7 +257,7 @@ func (n *network) scheduleSlips(at func(from, to time.Duration) time.Duration, n
 		p := next()
 		from := at(5*time.Second, 70*time.Second)
 		n.after(from, func() { p.disk.Full = true })
-		n.after(from+at(time.Second, 40*time.Second), func() { p.disk.Full = false })
+		n.after(from+at(time.Second, 40*time.Second), func() { p.disk.Full = false; p.impaired() })
 	}
 	for range n.cfg.Pauses {
 		from := at(5*time.Second, 70*time.Second)
@@ -278,6 +284,9 @@ func (n *network) mend() {
 }
 
 func (p *participant) setCut(on bool) {
+	if p.cut {
+		p.impaired()
+	}
 	p.cut = on
 	if p.chain != nil && p.node != nil {
 		p.chain.Cut(on)

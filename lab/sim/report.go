@@ -32,6 +32,8 @@ type Report struct {
 	Convictions []Conviction `json:"convictions,omitempty"`
 	// of more than an absence; never above 0
 	HonestConvicted int `json:"honest_convicted"`
+	// what the run counted against honest members that was not their fault; see inspectConduct
+	Blameless int `json:"blameless,omitempty"`
 	// adversaries with a provable cheat that were not convicted
 	Undetected int        `json:"undetected,omitempty"`
 	Checks     uint32     `json:"checks,omitempty"` // checks drawn

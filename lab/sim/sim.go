@@ -8,6 +8,7 @@
 // participants, which use all processors, after every 30 ms of virtual time:
 //
 //   - no honest participant is convicted, no cheat of what it did not do, and tokens add up;
+//   - of up to 128 participants no honest one is charged for what is not its fault;
 //   - honest participants that hold the parameters of the same round hold the same bits (where some
 //     may be misled, those that differ are counted once the round's are agreed on);
 //   - no sequence is accepted twice, nothing is accepted that was not given out, and points match
@@ -176,6 +177,7 @@ type network struct {
 	gangs   map[string][]key.Public // by kind, once known
 	check   invariants
 	trust   trust
+	before  *coordinator.State // that inspectConduct saw last
 	report  Report
 	log     hash.Hash
 	round   coordinator.Round // whose moves were made

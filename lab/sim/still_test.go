@@ -3,10 +3,12 @@ package sim
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/entrain-network/entrain/coordinator"
+	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/lab/disk"
 	"github.com/entrain-network/entrain/tests/campaign"
 )
@@ -130,6 +132,31 @@ func TestAMemberThatWasCutOffAnswersForItsResults(t *testing.T) {
 	r, err := n.simulate(t.Context())
 	if err = errors.Join(err, n.clean()); err != nil || r.Holders != 8 || len(n.trust.convictions) != 1 {
 		t.Errorf("%+v: %v", n.trust.convictions, err)
+	}
+}
+
+// TestInnocentMembersAreNotCharged has the run count against a member what it did not fail to do.
+func TestInnocentMembersAreNotCharged(t *testing.T) {
+	t.Parallel()
+	n, err := assemble(t.Context(), Config{
+		Seed: 1, Clients: 8, Steps: 20, Everybody: true, Delay: 30 * time.Millisecond, Verification: 10, Partitions: 1, Limit: 30 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := n.members[7]
+	n.cfg.Entered = func(s coordinator.State, _ time.Duration) {
+		if s.Round() == 8 { // as if nobody knew that it is cut off
+			n.mesh.Cut([]key.Public{cut.key.Public()})
+			cut.chain.Cut(true)
+		}
+	}
+	r, err := n.simulate(t.Context())
+	if failed := n.clean(); failed != nil {
+		t.Fatal(failed)
+	}
+	if err == nil || !strings.Contains(err.Error(), "client 7 is charged") || !strings.Contains(err.Error(), "it had been well for") || r.Blameless < 4 {
+		t.Errorf("%d times: %v", r.Blameless, err)
 	}
 }
 
