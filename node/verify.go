@@ -83,10 +83,11 @@ func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, unt
 const refetch = 500 * time.Millisecond
 
 // obtain returns one version: the one that is held, or else one from peers, which it asks until the
-// deadline.
+// deadline. Each fetch continues the one before.
 func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root wire.Hash, from []key.Public, until time.Time, done func(*blobs.Version, error)) {
 	x, ok := n.exchange.(server)
 	coming := h.Arrive(root)
+	each := until.Sub(n.cfg.Loop.Now()) / 4 // a fetch asks nobody twice that was cut off
 	var try func()
 	try = func() {
 		left, v := until.Sub(n.cfg.Loop.Now()), h.Find(root)
@@ -104,7 +105,7 @@ func (n *Node) obtain(ctx context.Context, h *blobs.Versions, what string, root 
 			return
 		}
 		attempt, cancel := context.WithCancel(ctx)
-		stop := n.cfg.Loop.After(left, cancel)
+		stop := n.cfg.Loop.After(min(left, each), cancel)
 		x.fetchBlob(attempt, coming.Fetch(from), func(data []byte, err error) {
 			stop()
 			cancel()

@@ -135,6 +135,29 @@ func TestAMemberThatWasCutOffAnswersForItsResults(t *testing.T) {
 	}
 }
 
+// TestVerifiersAskAuthorsAgain cuts two members off just when they and others fetch what checks need.
+// A fetch asks no peer twice that sent nothing, and went on to ask all the others for longer than the
+// verifier had. So members that were back for long, and those that check their results and were never
+// away, said that authors serve nothing, and had skipped a check.
+func TestVerifiersAskAuthorsAgain(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []time.Duration{9860 * time.Millisecond, 11580 * time.Millisecond} {
+		n, err := assemble(t.Context(), Config{
+			Seed: 1, Clients: 18, Steps: 13, Overlap: 1, Everybody: true, Delay: 30 * time.Millisecond, Jitter: 40 * time.Millisecond,
+			Verification: 100, Partitions: 1, Limit: 30 * time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.after(cut, func() { n.split(2) })
+		n.after(cut+20*time.Second, n.mend)
+		r, err := n.simulate(t.Context())
+		if err = errors.Join(err, n.clean()); err != nil || r.Blameless > 0 || r.Disputes > 0 {
+			t.Errorf("%v: %d disputes, and %d times the run counted what was not the member's fault: %v", cut, r.Disputes, r.Blameless, err)
+		}
+	}
+}
+
 // TestInnocentMembersAreNotCharged has the run count against a member what it did not fail to do.
 func TestInnocentMembersAreNotCharged(t *testing.T) {
 	t.Parallel()
@@ -174,7 +197,7 @@ func TestARunGoesOnAfterACutThatCostAllDisks(t *testing.T) {
 	for i, p := range n.members {
 		down := 10*time.Second + time.Duration(i)*80*time.Millisecond
 		n.after(down, p.crash)
-		n.after(down+10*time.Second, func() { p.disk = disk.Disk{Shares: true}; p.again() })
+		n.after(down+10*time.Second, func() { p.disk, p.emptied = disk.Disk{Shares: true}, true; p.again() })
 	}
 	r, err := n.simulate(t.Context())
 	if err = errors.Join(err, n.clean()); err != nil || r.Holders != 12 || len(n.trust.convictions) == 0 {

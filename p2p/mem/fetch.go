@@ -34,6 +34,7 @@ type stream struct {
 	of     *fetching
 	next   uint32 // the chunk expected next
 	over   bool
+	looked uint8 // since it is late
 	timer  timer
 	answer answer // memory of the first one
 	served bool   // that is taken, by who answers
@@ -230,8 +231,11 @@ func (s *stream) close() {
 func (d *fetching) watch(s *stream) {
 	s.timer.stop()
 	part := d.peer.part
-	s.timer = part.late.set(s.lates)
+	s.timer, s.looked = part.late.set(s.lates), 0
 }
+
+// looks is how often a request that is late looks at its context until the peer has stalled.
+const looks = 9
 
 func (s *stream) late() {
 	d := s.of
@@ -240,4 +244,13 @@ func (s *stream) late() {
 	d.advance()
 }
 
-func (s *stream) lost() { s.of.finish(s, p2p.ErrStalled) }
+func (s *stream) lost() {
+	d := s.of
+	if s.looked++; d.ctx.Err() != nil {
+		d.advance()
+	} else if s.looked == looks {
+		d.finish(s, p2p.ErrStalled)
+	} else {
+		s.timer = d.peer.part.lost.set(s.lost)
+	}
+}

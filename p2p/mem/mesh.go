@@ -19,7 +19,7 @@
 // Not modelled: congestion between links, and the time of computation.
 //
 // A context of a request is looked at whenever something happens to the request,
-// at the latest when it times out. On a loop.Virtual a context with a deadline would
+// and a few times until it times out. On a loop.Virtual a context with a deadline would
 // bring the wall clock in; use one that is cancelled from the loop.
 package mem
 

@@ -20,8 +20,8 @@ type Part struct {
 	expected []*due
 	past     []*due
 	spare    [][]arrival
-	// late rings when a fetch waits for Late, lost when it has waited for Stall then, and
-	// stalled when an Ask has.
+	// late rings when a fetch waits for Late, lost as many times as looks until it has waited for
+	// Stall, and stalled when an Ask has.
 	late, lost, stalled *alarms
 
 	// Of a divided mesh: what its peers sent to those of each part since the last Meet, what has been
@@ -34,7 +34,7 @@ type Part struct {
 func (m *Mesh) newPart(l loop.Loop, label string) *Part {
 	p := &Part{mesh: m, number: len(m.parts), loop: l, random: prng.New(m.config.Seed, label)}
 	p.late = &alarms{part: p, after: m.config.Late}
-	p.lost = &alarms{part: p, after: m.config.Stall - m.config.Late}
+	p.lost = &alarms{part: p, after: (m.config.Stall - m.config.Late) / looks}
 	p.stalled = &alarms{part: p, after: m.config.Stall}
 	return p
 }
