@@ -31,7 +31,7 @@ func learningCommand(c console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "learning",
 		Short: "Compare what models learn by each way of training together",
-		Long: `Trains a small model on the same tokens again and again: by AdamW on the mean of whole
+		Long: `Trains one model on the same tokens again and again: by AdamW on the mean of whole
 gradients, and by the codecs distro and sparseloco, with several numbers of members. Each row shows
 the best learning rate, unless --rates says it: the command tries others, by factors of two, as long
 as they improve. The table shows the held-out loss after each part of the tokens, the last one
