@@ -318,6 +318,8 @@ func same(v, base reflect.Value) bool {
 		return v.Int() <= 0
 	case !base.IsValid():
 		return v.IsZero()
+	case v.CanUint(): // most are, and Equal takes longer
+		return v.Uint() == base.Uint()
 	case v.Kind() == reflect.Array:
 		return bytes.Equal(v.Bytes(), base.Bytes())
 	}
