@@ -59,6 +59,22 @@ func Values(v Vector) []float32 {
 	return v.Host(0, v.Len())
 }
 
+// Late is a vector for Step that has its elements only once Fill was called. A step has the
+// parameters filled when it begins, and again if it begins again, and the state once it has the
+// gradient. So where a share is one gradient, both may be in the same memory.
+type Late struct {
+	Vector
+	Fill func() error
+}
+
+// Ready returns v, filled if it is Late.
+func Ready(v Vector) (Vector, error) {
+	if l, ok := v.(Late); ok {
+		return l.Vector, l.Fill()
+	}
+	return v, nil
+}
+
 // An Engine computes for one run. One goroutine at a time may call its methods, except that
 // Vector's methods, Check, Leaves, NewVector, Load, Fill, Trace, CheckUpdate and the Slicer's
 // methods may run beside any other on vectors that nothing changes.
@@ -85,7 +101,7 @@ type Engine interface {
 
 	// Step computes the share given by spans of sequence indexes on params, and updates state, the
 	// member's optimizer state, in place. After an error (ctx ended, data missing, a gradient that
-	// is not finite) state is as it was.
+	// is not finite) state is as it was, unless it is Late.
 	Step(ctx context.Context, params, state Vector, spans []batch.Span, step uint32) (Result, error)
 	// Apply turns params into the next round's by the payloads of an accepted set in canonical
 	// order. The payloads were made in that step. After an error params is as it was.

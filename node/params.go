@@ -30,8 +30,8 @@ func (n *Node) setCurrent(v *blobs.Version) *blobs.Version {
 // 2*(Overlap+3) of them, and two more for each check or dispute, usually none or one at a time.
 //
 // Large ones (blobs.FileFrom) are in files, as soon as these are written. Memory then has the
-// current parameters, the state to continue from, the gradient, a buffer for what a job makes, and
-// another for what it reads from a file: five blobs.
+// current parameters, the state to continue from, the gradient, and a buffer for what a job makes,
+// which has old parameters until it has the gradient: four blobs.
 func (n *Node) prune() {
 	agreed, _ := n.state.Params()
 	n.params.Prune(func(age int, v *blobs.Version) bool { return age <= 1 || v.Root == agreed || n.held[v.Root] })

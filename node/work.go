@@ -40,17 +40,17 @@ func (s share) stateRoot() wire.Hash {
 // If settle is not zero, compute first takes out of the state what the slice that it draws has
 // sent.
 func (n *Node) compute(ctx context.Context, in input, spans []batch.Span, step coordinator.Step, settle wire.Hash) (s share) {
-	params, own, failed := n.params.Vector(in.params)
-	defer n.params.Recycle(own)
 	next := n.optim.Buffer()
-	if failed == nil {
-		failed = n.optim.Fill(next, in.state)
-	}
-	if s.failed = failed; failed == nil {
-		if n.slicer != nil && in.state != nil && !settle.IsZero() {
+	params, state, own, failed := n.params.Begin(in.params, next, func() error {
+		err := n.optim.Fill(next, in.state)
+		if err == nil && n.slicer != nil && in.state != nil && !settle.IsZero() {
 			n.slicer.Settle(next, settle)
 		}
-		s.Result, s.failed = n.cfg.Engine.Step(ctx, params, next, spans, uint32(step))
+		return err
+	})
+	if s.failed = failed; failed == nil {
+		s.Result, s.failed = n.cfg.Engine.Step(ctx, params, state, spans, uint32(step))
+		n.params.Recycle(own)
 	}
 	if s.failed != nil {
 		n.optim.Recycle(next)

@@ -43,15 +43,22 @@ type toy struct {
 var toyMagic = []byte("toy1")
 
 func (e toy) Step(ctx context.Context, p, s engine.Vector, spans []batch.Span, step uint32) (engine.Result, error) {
-	params, state := engine.Values(p), engine.Values(s)
+	p, err := engine.Ready(p)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	first := engine.Values(p)[0]
+	if s, err = engine.Ready(s); err != nil {
+		return engine.Result{}, err
+	}
 	var sum uint64
 	for _, s := range spans {
 		for i := s.Start; i < s.End(); i++ {
 			sum += i
 		}
 	}
-	state[0] += float32(sum)
-	payload := binary.LittleEndian.AppendUint32(bytes.Clone(toyMagic), math.Float32bits(params[0]+float32(sum)))
+	engine.Values(s)[0] += float32(sum)
+	payload := binary.LittleEndian.AppendUint32(bytes.Clone(toyMagic), math.Float32bits(first+float32(sum)))
 	return engine.Result{Payload: payload, Loss: 1, Tokens: sum, Gradient: wire.Sum("gradient", binary.LittleEndian.AppendUint64(nil, sum), payload)}, ctx.Err()
 }
 

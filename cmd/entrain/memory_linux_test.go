@@ -15,6 +15,7 @@ var (
 	memoryOverlap = flag.Int("overlap", 1, "its overlap")
 	memorySteps   = flag.Int("steps", 6, "its steps")
 	memoryBatch   = flag.Int("batch", 24, "sequences of 32 tokens in its batch")
+	memoryMembers = flag.Int("members", 2, "its members; one has nobody who checks its results")
 	memoryChecks  = flag.Int("checks", 100, "percentage of its results that are checked")
 )
 
@@ -22,22 +23,22 @@ var (
 // hardly any memory is of activations.
 const measuredRun = `
 name = "measured"
-steps = %d
+steps = %[1]d
 [model]
-%s
+%[2]s
 [data]
-location = %q
+location = %[3]q
 sequence = 32
 [optimizer]
 codec = "distro"
 [batch]
-start = %d
+start = %[4]d
 [learning_rate]
 warmup = 2
 [members]
-min = 2
-start = 2
-overlap = %d
+min = %[5]d
+start = %[5]d
+overlap = %[6]d
 [times]
 waiting = "0s"
 warmup = "10m"
@@ -46,7 +47,7 @@ round_witness = "5s"
 cooldown = "1m"
 epoch = "1h"
 [trust]
-verification_percent = %d
+verification_percent = %[7]d
 `
 
 // wideModel has 19 million parameters, so that versions are kept in files.
@@ -71,12 +72,12 @@ func TestMemoryOfAMember(t *testing.T) {
 	if *memoryPreset != "wide" {
 		model = fmt.Sprintf("preset = %q", *memoryPreset)
 	}
-	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(measuredRun, *memorySteps, model, s.data(), *memoryBatch, *memoryOverlap, *memoryChecks))
+	file := writeFile(t, filepath.Join(dir, "run.toml"), fmt.Sprintf(measuredRun, *memorySteps, model, s.data(), *memoryBatch, *memoryMembers, *memoryOverlap, *memoryChecks))
 	needs := object[founding.Preview](s, "run", "create", "--dry-run", "--few-witnesses", "-f", file, "--json").Needs
 	s.ok("run", "create", "--few-witnesses", "-f", file)
 	t.Setenv("GOGC", "100") // as in the product
 	var members []*process
-	for i := range 2 {
+	for i := range *memoryMembers {
 		name := filepath.Join(dir, fmt.Sprint("member", i))
 		members = append(members, startMember(t, s.console.env("ENTRAIN_CHAIN"), "measured", "--key", name+".key", "--state", name))
 	}
@@ -84,12 +85,12 @@ func TestMemoryOfAMember(t *testing.T) {
 	for _, m := range members {
 		go func() {
 			n := 0
+			defer func() { passed <- n }() // even if it ended too early
 			for m.until("finished", 0); len(m.events) > 0; m.events = m.events[1:] {
 				if ev := m.events[0]; ev.Kind == "verdict" && ev.Status == "passed" {
 					n++
 				}
 			}
-			passed <- n
 		}()
 	}
 	for range members {

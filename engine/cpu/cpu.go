@@ -126,18 +126,23 @@ func (e *Engine) Step(
 	if total == 0 {
 		return engine.Result{}, errNoSequences
 	}
-	p, s := vectorOf(params), vectorOf(state)
 	lr := e.run.Schedule.LR(step)
+	var s *vector
 	var l losses
 	var c coded
 	var err error
 	if e.inner == nil {
-		l, err = e.gradient(ctx, p, spans, total, func(m Model) (err error) {
-			c, err = e.encode(m, s, lr)
+		l, err = e.gradient(ctx, params, spans, total, func(m Model) (err error) {
+			if s, err = ready(state); err == nil {
+				c, err = e.encode(m, s, lr)
+			}
 			return err
 		})
-	} else {
-		l, c, err = e.walk(ctx, p, s, spans, lr)
+	} else if s, err = ready(state); err == nil {
+		var p *vector
+		if p, err = ready(params); err == nil {
+			l, c, err = e.walk(ctx, p, s, spans, lr)
+		}
 	}
 	if err != nil {
 		return engine.Result{}, err
@@ -153,7 +158,7 @@ var errNoSequences = errors.New("engine: a share without sequences")
 
 // gradient computes the mean gradient of the share, and passes the model that has it to use.
 func (e *Engine) gradient(
-	ctx context.Context, params *vector, spans []batch.Span, total int, use func(m Model) error,
+	ctx context.Context, params engine.Vector, spans []batch.Span, total int, use func(m Model) error,
 ) (l losses, err error) {
 	e.ahead(spans)
 	err = e.compute(params, e.grad, func(m Model) (err error) {
@@ -289,7 +294,7 @@ func (e *Engine) Gradient(
 	if total == 0 {
 		return engine.Gradient{}, errNoSequences
 	}
-	l, err := e.gradient(ctx, vectorOf(params), spans, total, func(m Model) error { return m.Gradient(e.grad) })
+	l, err := e.gradient(ctx, params, spans, total, func(m Model) error { return m.Gradient(e.grad) })
 	if err != nil {
 		return engine.Gradient{}, err
 	}
@@ -308,7 +313,7 @@ func (e *Engine) Loss(ctx context.Context, params engine.Vector, spans []batch.S
 
 // forward returns the losses of what read reads.
 func (e *Engine) forward(params engine.Vector, read func(do func(n int) error) error) (l losses, err error) {
-	err = e.compute(vectorOf(params), nil, func(m Model) error {
+	err = e.compute(params, nil, func(m Model) error {
 		l = losses{}
 		return read(func(n int) error {
 			loss, err := m.Loss(e.rows(n), n)

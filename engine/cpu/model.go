@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/entrain-network/entrain/codec"
+	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/exact"
 	"github.com/entrain-network/entrain/llama"
 	"github.com/entrain-network/entrain/merkle"
@@ -186,13 +187,20 @@ func (w *watched) Updated(params, mean, square []float32) error {
 // compute calls do with the device's model, if there is one, and again with the pool's if the
 // device fails, which ends its use. A share that is refused on both is no fault of the device's. do
 // may run twice, so it starts from nothing.
-func (e *Engine) compute(params *vector, grad []float32, do func(m Model) error) error {
+func (e *Engine) compute(v engine.Vector, grad []float32, do func(m Model) error) error {
+	params, err := ready(v)
+	if err != nil {
+		return err
+	}
 	if e.device == nil {
 		return e.onPool(params, grad, do)
 	}
 	w := &watched{Model: e.device}
-	err := e.onDevice(w, params, grad, do)
+	err = e.onDevice(w, params, grad, do)
 	if w.failed == nil {
+		return err
+	}
+	if params, err = ready(v); err != nil { // do may have put a state in their place
 		return err
 	}
 	again := e.onPool(params, grad, do)

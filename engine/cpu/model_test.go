@@ -85,6 +85,20 @@ func TestAFailingDeviceLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Both in one memory: the device fails when the state is in place of the parameters.
+		one, g2 := gadgetEngine(t, fails, broken, nil)
+		memory := Floats(make([]float32, len(state)))
+		in := func(v Floats) engine.Late {
+			return engine.Late{Vector: memory, Fill: func() error { copy(memory, v); return nil }}
+		}
+		o, err := one.Step(t.Context(), in(params), in(make(Floats, len(state))), spans, 1)
+		if err != nil || !bytes.Equal(o.Payload, r.Payload) || o.Gradient != r.Gradient || !slices.Equal(memory, state) || g2.calls == 0 {
+			t.Errorf("%q: in one memory another result: %v", fails, err)
+		}
+		lost := errors.New("no file")
+		if _, err := one.Step(t.Context(), in(params), engine.Late{Vector: memory, Fill: func() error { return lost }}, spans, 1); !errors.Is(err, lost) {
+			t.Errorf("%q: a state that cannot be read: %v", fails, err)
+		}
 		loss, err := e.Loss(t.Context(), params, spans)
 		if err != nil {
 			t.Fatal(err)

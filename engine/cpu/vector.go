@@ -47,6 +47,12 @@ func vectorOf(v engine.Vector) *vector {
 	panic(fmt.Sprintf("engine/cpu: a vector of another engine: %T", v))
 }
 
+// ready returns a vector for Step, filled if it is late.
+func ready(v engine.Vector) (*vector, error) {
+	v, err := engine.Ready(v)
+	return vectorOf(v), err
+}
+
 func floats(v engine.Vector) []float32 { return vectorOf(v).Floats }
 
 // NewVector implements [engine.Engine].

@@ -34,7 +34,9 @@ type Versions struct {
 
 // NewVersions returns none of size elements, on an engine, which s serves.
 func NewVersions(s *Store, d *Disk, e engine.Engine, b *Buffers, size int) Versions {
-	b.most[size]++
+	if !d.large(4*size) || b.most[size] == 0 { // of large ones the next that is made
+		b.most[size]++
+	}
 	return Versions{blobs: s, disk: d, engine: e, size: size, buffers: b}
 }
 
@@ -128,6 +130,21 @@ func (s *Versions) Vector(v *Version) (values, own engine.Vector, err error) {
 		return nil, nil, err
 	}
 	return own, own, nil
+}
+
+// Begin returns what a step begins from: the parameters of v, and b with the state that fill sets it
+// to. Parameters that only a file has are in b, too, if they fit, until the step needs the state.
+// The caller recycles own.
+func (s *Versions) Begin(v *Version, b engine.Vector, fill func() error) (params, state, own engine.Vector, err error) {
+	if v.Values == nil && b.Len() == s.size {
+		return engine.Late{Vector: b, Fill: func() error { return s.Fill(b, v) }}, engine.Late{Vector: b, Fill: fill}, nil, nil
+	}
+	if params, own, err = s.Vector(v); err == nil {
+		if err = fill(); err != nil {
+			s.Recycle(own)
+		}
+	}
+	return params, b, own, err
 }
 
 func (v *Version) vector() engine.Vector {

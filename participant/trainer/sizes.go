@@ -62,10 +62,7 @@ func SizesOf(s spec.Spec) (z Sizes, err error) {
 	params, states := 3+uint64(s.Members.Overlap), uint64(2)
 	switch {
 	case 4*n >= blobs.FileFrom && s.Inner() == nil && !s.Buckets():
-		params, states = 2, 1 // the current ones, and a buffer for what comes next
-		if s.Trust.VerificationPercent > 0 {
-			params++ // which a check begins from
-		}
+		params, states = 2, 1 // the current ones, and a buffer for what is made next, or again
 	case s.Trust.VerificationPercent == 0:
 	case s.Buckets():
 		params += 2
