@@ -79,16 +79,20 @@ func (a *Arrival) Settle(v *Version, done func(*Version), again func()) {
 		return
 	}
 	wrote := false
-	d.write(v.Root, 4*s.size, func() error {
+	d.write(v.Root, nil, 4*s.size, func(*Version) error {
 		wrote = true
 		return a.file.Commit(v.Root)
 	}, func(err error) {
+		if err != nil && !wrote { // as from memory
+			a.Settle(v, done, again)
+			return
+		}
 		if err != nil {
 			a.lost = true
 			again()
 			return
 		}
-		if !wrote { // it was being written from elsewhere
+		if !wrote { // it was being written from memory
 			a.Discard()
 		}
 		done(s.Keep(v))
@@ -98,6 +102,6 @@ func (a *Arrival) Settle(v *Version, done func(*Version), again func()) {
 // Discard ends it.
 func (a *Arrival) Discard() {
 	if a.file != nil {
-		a.of.disk.add(task{0, a.file.Discard, func() {}})
+		a.of.disk.add(task{work: a.file.Discard, done: func() {}})
 	}
 }

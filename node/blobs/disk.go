@@ -58,15 +58,25 @@ type Disk struct {
 // file is the file of a version, which is there or being written.
 type file struct {
 	there   bool
-	before  bool // this process did not write it: it may be damaged
+	of      *Version // in memory; nil if it has come to a file
+	before  bool     // this process did not write it: it may be damaged
 	waiting []func(error)
+}
+
+// answer calls those that wait for it.
+func (f *file) answer(failed error) {
+	for _, done := range f.waiting {
+		done(failed)
+	}
+	f.waiting = nil
 }
 
 // task is a write or a removal.
 type task struct {
-	cost time.Duration
-	work func()
-	done func()
+	cost  time.Duration
+	begin func() bool // reports whether it is still of use; nil: it is
+	work  func()
+	done  func()
 }
 
 // NewDisk returns a disk for versions, which are large from a size on. It calls wrote after each
@@ -101,6 +111,10 @@ func (d *Disk) next() {
 	}
 	t := d.tasks[0]
 	d.tasks = slices.Delete(d.tasks, 0, 1) // so that what it holds is free once it is done
+	if t.begin != nil && !t.begin() {
+		d.next()
+		return
+	}
 	d.busy = true
 	d.loop.Work(t.cost, t.work, func() {
 		d.busy = false
@@ -109,11 +123,15 @@ func (d *Disk) next() {
 	})
 }
 
+// errDropped is what a version was not written for that was let go of.
+var errDropped = errors.New("the version is not needed any more")
+
 // ErrNoFiles is what a version cannot be written for without a disk.
 var ErrNoFiles = errors.New("there is no state directory")
 
-// File has a version written unless its file is there, and then calls done, perhaps at once. The
-// version is in use meanwhile.
+// File has a version written unless its file is there, and then calls done, perhaps at once. A
+// version that is let go of before its turn is not written: on a slow disk those that nobody needs
+// any more would fill the memory.
 func (d *Disk) File(v *Version, done func(error)) {
 	if d == nil {
 		done(ErrNoFiles)
@@ -124,40 +142,55 @@ func (d *Disk) File(v *Version, done func(error)) {
 		done(nil)
 		return
 	}
-	v.Uses++
-	d.write(v.Root, len(v.Leaves)*merkle.ChunkBytes, func() error {
+	f = d.write(v.Root, v, len(v.Leaves)*merkle.ChunkBytes, func(v *Version) error {
 		return d.files.SaveBlob(v.Root, tensor.Bytes(engine.Values(v.Values)))
-	}, func(failed error) {
-		v.Uses--
-		done(failed)
-	})
+	}, done)
+	if f.of != nil {
+		f.of = v
+	}
 }
 
 // write has work make the file of a version unless that is being written, and calls done. If it
-// fails, a file that was there before still is.
-func (d *Disk) write(root wire.Hash, size int, work func() error, done func(error)) {
+// fails, a file that was there before still is. of is the version if it is in memory.
+func (d *Disk) write(root wire.Hash, of *Version, size int, work func(*Version) error, done func(error)) *file {
 	f := d.known[root]
 	if old := f; f == nil || f.there {
-		f = &file{}
+		f = &file{of: of}
 		d.known[root] = f
+		lost := func() {
+			delete(d.known, root)
+			if old != nil {
+				d.known[root] = old
+			}
+		}
+		var v *Version
 		var failed error
-		d.add(task{d.cost, func() { failed = work() }, func() {
+		d.add(task{d.cost, func() bool {
+			if v = f.of; v == nil {
+				return true
+			}
+			if v.Values == nil {
+				lost()
+				f.answer(errDropped)
+				return false
+			}
+			v.Uses++
+			return true
+		}, func() { failed = work(v) }, func() {
+			if v != nil {
+				v.Uses--
+			}
 			if f.there = failed == nil; !f.there {
-				delete(d.known, root)
-				if old != nil {
-					d.known[root] = old
-				}
+				lost()
 			}
-			for _, done := range f.waiting {
-				done(failed)
-			}
-			f.waiting = nil
+			f.answer(failed)
 			d.told(failed)
 			d.wrote()
 			d.collect(size)
 		}})
 	}
 	f.waiting = append(f.waiting, done)
+	return f
 }
 
 // FileBoth has two versions written, the second unless it is nil. They must stay in use until done.
@@ -196,7 +229,7 @@ func (d *Disk) Sweep(held func(root wire.Hash) bool) {
 		if f.there && !pinned[root] && !held(root) {
 			delete(d.known, root)
 			var failed error
-			d.add(task{0, func() { failed = d.files.DropBlob(root) }, func() { d.told(failed) }})
+			d.add(task{work: func() { failed = d.files.DropBlob(root) }, done: func() { d.told(failed) }})
 		}
 	}
 }

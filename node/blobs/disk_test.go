@@ -193,6 +193,36 @@ func TestALargeVersionLeavesMemory(t *testing.T) {
 	}
 }
 
+// What nobody needs any more when the disk comes to it is not written, and does not stay in memory
+// for it. What comes from peers meanwhile is not lost with it.
+func TestASlowDiskDoesNotFillTheMemory(t *testing.T) {
+	b := newBench(t, map[wire.Hash][]byte{})
+	first := b.make(1)
+	b.Current = first
+	for i := range 50 { // while the first one is written
+		old := b.Current
+		b.Current = b.make(float32(2 + i))
+		delete(b.want, old.Root)
+		b.prune()
+	}
+	a, data := b.arrive(40)
+	held := 0
+	for _, v := range b.Held {
+		if v.Values != nil {
+			held++
+		}
+	}
+	if held != 2 || first.Values == nil {
+		t.Errorf("%d versions are in memory, want the one that is written and the current one", held)
+	}
+	if v := b.fetch(a, data, benchChunks); v == nil || !b.served(v) {
+		t.Error("what came from peers is not there")
+	}
+	if b.settle(); b.files.writes != 3 || first.Values != nil || len(b.disk.known) != 3 {
+		t.Errorf("%d versions were written, and %d have files", b.files.writes, len(b.disk.known))
+	}
+}
+
 // A file that is not as it was written is neither served nor computed with.
 func TestADamagedFileIsNotRead(t *testing.T) {
 	b := newBench(t, map[wire.Hash][]byte{})

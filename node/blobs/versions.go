@@ -132,9 +132,9 @@ func (s *Versions) Vector(v *Version) (values, own engine.Vector, err error) {
 	return own, own, nil
 }
 
-// Begin returns what a step begins from: the parameters of v, and b with the state that fill sets it
-// to. Parameters that only a file has are in b, too, if they fit, until the step needs the state.
-// The caller recycles own.
+// Begin returns what a step begins from: the parameters of v, and b with the state that fill sets
+// it to. Parameters that only a file has are in b, too, if they fit, until the step needs the
+// state. The caller recycles own.
 func (s *Versions) Begin(v *Version, b engine.Vector, fill func() error) (params, state, own engine.Vector, err error) {
 	if v.Values == nil && b.Len() == s.size {
 		return engine.Late{Vector: b, Fill: func() error { return s.Fill(b, v) }}, engine.Late{Vector: b, Fill: fill}, nil, nil
