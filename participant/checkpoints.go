@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/entrain-network/entrain/atomicfile"
 	"github.com/entrain-network/entrain/checkpoint"
@@ -56,7 +57,7 @@ func (c *checkpoints) write(n node.Checkpoint) (path string, manifest wire.Hash,
 	if err != nil {
 		return "", wire.Hash{}, err
 	}
-	return path, m.Hash(), c.prune()
+	return path, m.Hash(), c.prune(uint32(n.Step))
 }
 
 func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
@@ -83,12 +84,14 @@ func (c *checkpoints) model(n node.Checkpoint) checkpoint.Model {
 	}
 }
 
-// prune removes all but the last checkpoints.
-func (c *checkpoints) prune() error {
+// prune removes all but the last checkpoints up to a step. Those of later steps are from a history
+// that was rolled back, or of the run that this one continues.
+func (c *checkpoints) prune(last uint32) error {
 	steps, err := c.Steps()
 	if err != nil {
 		return err
 	}
+	steps = slices.DeleteFunc(steps, func(s uint32) bool { return s > last })
 	for _, step := range steps[:max(0, len(steps)-c.keep)] {
 		if err := errors.Join(os.RemoveAll(c.Path(step)), os.RemoveAll(c.Path(step)+checkpoint.OptimizerSuffix)); err != nil {
 			return err

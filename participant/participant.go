@@ -51,8 +51,11 @@ type Options struct {
 	KeyFile   string // of Key; what it signed last is kept beside it; "": only in State
 	Endpoints []string
 	State     string // directory, locked by the caller
-	Data      string // directory or addresses of the data set; "": as the specification says
-	Kept      *data.Chunks
+	// DefaultState says that State follows from the run's name and the key. If another run of that
+	// name has its state there, this member's is beside it.
+	DefaultState bool
+	Data         string // directory or addresses of the data set; "": as the specification says
+	Kept         *data.Chunks
 	// From is the directory of the checkpoint that the run continues, "" where the specification
 	// says, or from peers; or that of a checkpoint that the run has agreed on since.
 	From        string
@@ -94,6 +97,7 @@ const finishPatience = time.Millisecond
 type Participant struct {
 	Options
 	id       wire.Hash // the run's
+	unlock   func()    // of its state directory, if that is one beside Options.State
 	member   bool      // it was one when New looked
 	Text     []byte    // the run's specification
 	Client   ledger.Chain
@@ -130,7 +134,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	part := &Participant{id: on.Snapshot.State.ID(), Text: on.Text, Client: client, loop: loop.NewReal()}
+	part := &Participant{id: on.Snapshot.State.ID(), Text: on.Text, Client: client, loop: loop.NewReal(), unlock: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, part.Close())
@@ -138,6 +142,10 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 	}()
 	if i, ok := on.Snapshot.State.Find(p.Key.Public()); ok {
 		part.member = on.Snapshot.State.Status(i).Present()
+	}
+	if p.State, part.unlock, err = p.apart(part.id, on.Spec); err != nil {
+		part.unlock = func() {}
+		return nil, err
 	}
 	if err := errors.Join(removeLeftovers(p.State), p.bring(ctx, client), p.admitted(ctx, client, on)); err != nil {
 		return nil, err
@@ -166,7 +174,7 @@ func New(ctx context.Context, p Options) (_ *Participant, err error) {
 		}
 	}
 	part.Options = p
-	part.store = statefile.New(filepath.Join(p.State, "state"), t.Engine.ParamsLen(), t.Engine.StateLen())
+	part.store = statefile.New(filepath.Join(p.State, stateFile), t.Engine.ParamsLen(), t.Engine.StateLen())
 	if p.KeyFile != "" {
 		part.store.Beside(filepath.Join(p.KeyFile+".signed", part.id.String()[:16]+"-"+p.Key.Public().String()[:8]))
 	}
@@ -206,7 +214,9 @@ func (p *Participant) Close() error {
 	if p.Trainer != nil {
 		p.Trainer.Close()
 	}
-	return p.Client.Close()
+	err := p.Client.Close()
+	p.unlock()
+	return err
 }
 
 // collectAt is how much more memory than is in use a member of a large model takes, in percent.

@@ -8,13 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/entrain-network/entrain/atomicfile/dirlock"
+	"github.com/entrain-network/entrain/checkpoint"
 	"github.com/entrain-network/entrain/checkpoint/depot"
 	"github.com/entrain-network/entrain/data"
 	"github.com/entrain-network/entrain/key"
 	"github.com/entrain-network/entrain/model"
 	"github.com/entrain-network/entrain/onchain"
+	"github.com/entrain-network/entrain/participant/trainer"
+	"github.com/entrain-network/entrain/spec"
 	"github.com/entrain-network/entrain/view"
 	"github.com/entrain-network/entrain/wire"
 )
@@ -81,6 +85,41 @@ func (p Places) LockState(kind, run, asked string, k key.Public) (dir string, un
 	return dir, unlock, err
 }
 
+// apart returns the directory for the state of the run with an ID: State, or if that is the default
+// one and has the state of another run of this name, one beside it, which apart locks. A run that
+// continues what is in State shares it.
+func (p Options) apart(id wire.Hash, s spec.Spec) (dir string, unlock func(), err error) {
+	other, ok := p.stateOf()
+	if from, continues := s.From(); continues && ok {
+		if path, _ := trainer.OriginIn(p.State, from); path != "" || s.Resume != nil {
+			ok = false
+		}
+	}
+	switch {
+	case !ok || other == id:
+		return p.State, func() {}, nil
+	case !p.DefaultState:
+		return "", nil, fmt.Errorf("state directory %q is another run's, %s, whose state this run would delete: give another directory", p.State, other)
+	}
+	dir = p.State + "-" + id.String()[:8]
+	unlock, err = dirlock.Lock(dir, "state directory")
+	return dir, unlock, err
+}
+
+// stateOf returns the run whose state is in State, false if there is none that can be read.
+func (p Options) stateOf() (run wire.Hash, ok bool) {
+	f, err := os.Open(filepath.Join(p.State, stateFile))
+	if err != nil {
+		return run, false
+	}
+	defer f.Close()
+	h, err := checkpoint.ReadStateHeader(f)
+	return h.Run, err == nil
+}
+
+// stateFile is the name of the state file in a state directory.
+const stateFile = "state"
+
 // OnlyState returns the state directory of this user's only membership in a run, "" if there is
 // none or several.
 func (p Places) OnlyState(run string) string {
@@ -88,8 +127,9 @@ func (p Places) OnlyState(run string) string {
 		return ""
 	}
 	found, _ := filepath.Glob(filepath.Join(p.Data, MemberState, run+"-????????"))
+	apart, _ := filepath.Glob(filepath.Join(p.Data, MemberState, run+"-????????-????????"))
 	hosted, _ := filepath.Glob(filepath.Join(p.Data, "hosted", run, hostedMember))
-	if found = append(found, hosted...); len(found) != 1 {
+	if found = slices.Concat(found, apart, hosted); len(found) != 1 {
 		return ""
 	}
 	return found[0]

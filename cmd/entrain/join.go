@@ -155,6 +155,7 @@ func (c console) join(ctx context.Context, o joinOptions) (err error) {
 	if o.Key, o.KeyFile, err = c.ownKey(o.keyFile); err != nil {
 		return err
 	}
+	o.DefaultState = o.State == ""
 	var unlock func()
 	if o.State, unlock, err = c.places.LockState(participant.MemberState, o.Target.Run, o.State, o.Key.Public()); err != nil {
 		return err
