@@ -81,8 +81,9 @@ func (b Buckets) faults() int {
 }
 
 // simulate runs the market to its end, and checks after every event that tokens and points add up,
-// that no honest miner is convicted, that honest miners hold the same parameters, and that what is
-// settled stays; and in the end that no cheat earned more than the best of the honest.
+// that no honest miner is convicted, or pays a fee while it is well, that honest miners hold the
+// same parameters, and that what is settled stays; and in the end that no cheat earned more than
+// the best of the honest.
 func (b Buckets) simulate(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -166,6 +167,11 @@ func (b Buckets) honests() (n int) {
 	return n
 }
 
+// unwell reports whether a miner crashes, or has a bucket that fails or is slow.
+func (b Buckets) unwell(miner int) bool {
+	return miner < b.Down || miner == 0 && b.Fail > 0 || miner == 1 && b.Lag > 0
+}
+
 // fair reports a cheat that earned more than the best of the honest, where nothing failed.
 func (b Buckets) fair(r market.Result) error {
 	best := uint64(0)
@@ -233,21 +239,21 @@ func (w *watch) inspect(m *market.Market) string {
 	}
 	w.given, w.settled = given, last.Period
 	for _, v := range s.Convictions() {
-		if !v.Offence.Lesser() && w.honest(v.Key) {
-			return fmt.Sprintf("an honest miner is convicted of %v", v.Offence)
+		if i := w.honest(v.Key); i >= 0 && (!v.Offence.Lesser() || !w.b.unwell(i)) {
+			return fmt.Sprintf("honest miner %d is convicted of %v in window %d", i, v.Offence, v.Round)
 		}
 	}
 	return ""
 }
 
-// honest reports whether a key is that of an honest miner.
-func (w *watch) honest(k key.Public) bool {
+// honest returns the honest miner that has a key, -1 if none has.
+func (w *watch) honest(k key.Public) int {
 	for i, kind := range w.b.Miners {
 		if kind == "" && market.MinerKey(i).Public() == k {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // buckets lifts a simplification of a run by buckets.
