@@ -3,10 +3,12 @@ package node
 import (
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/entrain-network/entrain/event"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -91,5 +93,63 @@ func TestFaultsOfFilesConvictNobody(t *testing.T) {
 				t.Errorf("convicted were %s", list)
 			}
 		})
+	}
+}
+
+// slowDisk has a write of a version take a time, which is longer than several rounds.
+func slowDisk(takes time.Duration) func(*Config) {
+	return func(c *Config) {
+		others, first := c.Cost, true
+		c.Cost = func(j Job) time.Duration {
+			if j.Kind == "save" && first { // what New asks for the disk
+				first = false
+				return takes
+			}
+			return others(j)
+		}
+	}
+}
+
+// A disk that takes half a minute for a write, while a round takes a second, holds up no round, and
+// costs nobody anything. The user is told once, and what waits for it is what is needed.
+func TestASlowDiskCostsNobodyAnything(t *testing.T) {
+	w := newWorld(t, 80, 4, verified(1))
+	for i := range 4 {
+		w.start(i, slowDisk(30*time.Second))
+	}
+	idle, most := 0, uint8(0)
+	w.until(10*time.Minute, func() bool {
+		for _, h := range []*testNode{w.hosts[1], w.hosts[3]} {
+			more := -len(h.held)
+			for _, v := range slices.Concat(h.params.Held, h.optim.Held) {
+				if v.Values != nil {
+					more++
+				}
+			}
+			idle = max(idle, more)
+		}
+		most = max(most, w.strikes())
+		return w.finished()
+	})
+	w.agree(0, 1, 2, 3)
+	if list := w.offences(); len(list) > 0 || most > 0 {
+		t.Errorf("convicted were %s; a member had %d strikes", list, most)
+	}
+	if idle > 6 { // the current parameters and those before, the agreed ones, a state, a job's, and the disk's
+		t.Errorf("a node had %d versions in memory that the machine did not retain", idle)
+	}
+	for _, i := range []int{1, 3} {
+		told := 0
+		for _, ev := range w.hosts[i].events {
+			if n, ok := ev.(event.Note); ok && strings.Contains(n.Text, "the disk is too slow") {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("node %d told its user %d times", i, told)
+		}
+		if n := w.hosts[i].verdicts("unserved"); n > 0 {
+			t.Errorf("node %d said %d times that authors do not serve", i, n)
+		}
 	}
 }

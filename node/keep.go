@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator/dispute"
@@ -25,16 +26,13 @@ func (n *Node) keep(a client.Keep) {
 	if in.params == nil || in.state == nil && !fresh {
 		return // it was lost in a crash before its check was drawn
 	}
-	if b, ok := n.commitments.By(a.Round, a.Member); ok {
-		if b.Signed.Commitment == c {
-			a.Signature = b.Signed.Signature
-		}
+	if b, ok := n.commitments.By(a.Round, a.Member); ok && b.Signed.Commitment == c {
+		a.Signature = b.Signed.Signature
 	}
-	in.use()
-	n.saveCase(a.Kept, in, func() { n.release(in) })
+	n.saveCase(a.Kept, in, func() {}) // the machine retains the input while the check is open
 }
 
-// saveCase writes down a case, whose input must stay in use until done.
+// saveCase writes down a case, unless its input is let go of before the disk comes to it.
 func (n *Node) saveCase(k client.Kept, in input, done func()) {
 	if n.cases == nil {
 		done()
@@ -47,11 +45,11 @@ func (n *Node) saveCase(k client.Kept, in input, done func()) {
 				failed = n.cases.SaveCase(SavedCase{Kept: k, Fresh: in.state == nil})
 			}
 		}, func() {
-			if failed != nil {
+			switch {
+			case !n.saved[k.Share]: // it was over meanwhile
+				n.dropCase(k.Share)
+			case failed != nil:
 				n.note("what a dispute may need was not saved: " + failed.Error())
-			}
-			if !n.saved[k.Share] {
-				n.dropCase(k.Share) // it was over meanwhile
 			}
 			done()
 		})
@@ -60,12 +58,8 @@ func (n *Node) saveCase(k client.Kept, in input, done func()) {
 
 // dropCases deletes the cases written down that are not this member's business any more.
 func (n *Node) dropCases(mine []client.Share) {
-	still := make(map[client.Share]bool, len(mine))
-	for _, s := range mine {
-		still[s] = true
-	}
 	for s := range n.saved {
-		if !still[s] {
+		if !slices.Contains(mine, s) {
 			delete(n.saved, s)
 			n.dropCase(s)
 		}

@@ -53,27 +53,33 @@ func (n *Node) release(in input) {
 }
 
 // gather gets what a share begins from, and passes it on in use. It asks peers until the deadline;
-// the error says what is missing, and the input has what was there.
+// the error says what is missing, and the input has what was there. It has no parameters if peers
+// had less than half of the time to serve the state.
 func (n *Node) gather(ctx context.Context, t client.Task, from []key.Public, until time.Time, done func(input, error)) {
 	var in input
 	finish := func(err error) {
-		if err != nil {
-			done(in, err)
-			return
+		if err == nil {
+			in.use()
 		}
-		in.use()
-		done(in, nil)
+		done(in, err)
 	}
-	c := t.Commitment
+	c, began := t.Commitment, n.cfg.Loop.Now()
 	n.obtain(ctx, &n.params, "the parameters of round "+fmt.Sprint(t.Round), c.Params, from, until, func(v *blobs.Version, err error) {
 		if in.params = v; err != nil || n.stateless() || c.Prev == n.state.Config().StateHash {
 			finish(err)
 			return
 		}
-		v.Uses++ // while the state is fetched
+		late := n.cfg.Loop.Now().Sub(began) > until.Sub(began)/2
 		n.obtain(ctx, &n.optim, "the optimizer state that member "+n.memberName(t.Member)+" began from", c.Prev, from, until, func(s *blobs.Version, err error) {
-			v.Uses--
 			in.state = s
+			switch {
+			case err != nil && late:
+				in.params, err = nil, fmt.Errorf("this machine had the parameters too late: %w", err)
+			case err == nil: // the machine retained the parameters meanwhile, or the check is over
+				if in.params = n.params.Find(c.Params); in.params == nil {
+					err = fmt.Errorf("this machine no longer has the parameters of round %d", t.Round)
+				}
+			}
 			finish(err)
 		})
 	})
@@ -138,15 +144,13 @@ func (n *Node) verify(a client.Verify) {
 				n.release(in)
 			}
 			n.verdict(a, client.Verified{Verdict: client.Unable, Text: "its check is over"})
-			return
 		case err != nil && in.params == nil: // the author is not the only one to have them
 			n.verdict(a, client.Verified{Verdict: client.Unable, Text: err.Error()})
-			return
 		case err != nil:
 			n.verdict(a, client.Verified{Verdict: client.Missing, Text: err.Error()})
-			return
+		default:
+			n.recompute(ctx, a, in)
 		}
-		n.recompute(ctx, a, in)
 	})
 }
 

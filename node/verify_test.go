@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"github.com/entrain-network/entrain/batch"
+	"github.com/entrain-network/entrain/client"
 	"github.com/entrain-network/entrain/coordinator"
 	"github.com/entrain-network/entrain/coordinator/dispute"
 	"github.com/entrain-network/entrain/engine"
 	"github.com/entrain-network/entrain/event"
+	"github.com/entrain-network/entrain/loop"
 	"github.com/entrain-network/entrain/merkle"
 	"github.com/entrain-network/entrain/p2p"
+	"github.com/entrain-network/entrain/tensor"
 	"github.com/entrain-network/entrain/wire"
 )
 
@@ -371,5 +374,44 @@ func TestWhoLeavesStaysWhileTheLedgerIsOnlySlow(t *testing.T) {
 	w.until(silentAfter, func() bool { return !w.member(3).Status.Present() })
 	if stopped {
 		t.Error("the member left before its last results were checked")
+	}
+}
+
+// serves is an exchange that has one blob, which comes after a time, and no other.
+type serves struct {
+	exchange
+	server
+	loop  loop.Loop
+	root  wire.Hash
+	data  []byte
+	after time.Duration
+}
+
+func (s serves) fetchBlob(ctx context.Context, f p2p.Fetch, done func([]byte, error)) {
+	if f.Ref.Root == s.root {
+		s.loop.After(s.after, func() { done(s.data, nil) })
+		return
+	}
+	s.loop.After(time.Second, func() { done(nil, p2p.ErrMissing) })
+}
+
+// A verifier that had the parameters late does not say that the author does not serve the state.
+func TestAStateHasHalfOfTheTime(t *testing.T) {
+	for after, blames := range map[time.Duration]bool{3 * time.Second: true, 7 * time.Second: false} {
+		w := newWorld(t, 80, 2, verified(0))
+		h := w.start(0)
+		w.start(1)
+		w.until(time.Minute, func() bool { return w.state().Step() == 3 && h.params.Current != nil })
+		v := h.params.Current
+		h.exchange = serves{h.exchange, h.exchange.(server), w.clock, v.Root, tensor.Bytes(engine.Values(v.Values)), after}
+		h.params.Held = nil
+		ended := false
+		task := client.Task{Commitment: dispute.Commitment{Params: v.Root, Prev: wire.Sum("test/state")}}
+		h.gather(t.Context(), task, nil, w.clock.Now().Add(10*time.Second), func(in input, err error) {
+			if ended = true; err == nil || (in.params != nil) != blames {
+				t.Errorf("with parameters after %v: %v, %v", after, in.params != nil, err)
+			}
+		})
+		w.until(time.Minute, func() bool { return ended })
 	}
 }

@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"time"
@@ -49,6 +50,7 @@ type Disk struct {
 	wrote func()        // is called after each write
 	tell  func(string)  // takes what the user should know
 	full  bool          // the last write or removal failed, which was told
+	slow  bool          // more wait than slowFrom, which was told
 	known map[wire.Hash]*file
 	saved []wire.Hash // nil until Pin, when nothing is dropped
 	tasks []task
@@ -102,7 +104,25 @@ func (d *Disk) told(failed error) {
 
 func (d *Disk) add(t task) {
 	d.tasks = append(d.tasks, t)
+	if n := d.writes(); n >= slowFrom && !d.slow {
+		d.slow = true
+		d.tell(fmt.Sprintf("state directory: the disk is too slow for this run: %d writes wait, and their data stays in memory; "+
+			"name a directory on a faster disk with --state", n))
+	}
 	d.next()
+}
+
+// slowFrom is the number of writes that wait when a disk is slow. A round makes two versions.
+const slowFrom = 16
+
+// writes returns the number of writes that wait.
+func (d *Disk) writes() (n int) {
+	for _, t := range d.tasks {
+		if t.begin != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (d *Disk) next() {
@@ -118,6 +138,7 @@ func (d *Disk) next() {
 	d.busy = true
 	d.loop.Work(t.cost, t.work, func() {
 		d.busy = false
+		d.slow = d.slow && d.writes() > 0
 		t.done()
 		d.next()
 	})
@@ -193,7 +214,7 @@ func (d *Disk) write(root wire.Hash, of *Version, size int, work func(*Version) 
 	return f
 }
 
-// FileBoth has two versions written, the second unless it is nil. They must stay in use until done.
+// FileBoth has two versions written, the second unless it is nil, as File does.
 func (d *Disk) FileBoth(a, b *Version, done func(error)) {
 	d.File(a, func(failed error) {
 		if failed != nil || b == nil {
