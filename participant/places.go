@@ -99,7 +99,7 @@ func (p Options) apart(id wire.Hash, s spec.Spec) (dir string, unlock func(), er
 	case !ok || other == id:
 		return p.State, func() {}, nil
 	case !p.DefaultState:
-		return "", nil, fmt.Errorf("state directory %q is another run's, %s, whose state this run would delete: give another directory", p.State, other)
+		return "", nil, fmt.Errorf("state directory %q is that of another run, %s: give another directory, or remove this one if that state is not needed any more", p.State, other)
 	}
 	dir = p.State + "-" + id.String()[:8]
 	unlock, err = dirlock.Lock(dir, "state directory")
