@@ -14,7 +14,8 @@ import (
 // its own faults alone do not suffice for it.
 
 // recovery is the time that a machine has after a fault before anything is due: it loads its state,
-// fetches a model, and gets through a round.
+// fetches a model, and gets through a round. For what it owes to a round, the fault lasts until the
+// run has agreed on parameters of a later one.
 const recovery = 10 * time.Second
 
 // What the run counts of each member.
@@ -42,7 +43,12 @@ type conduct struct {
 }
 
 // impaired notes that a machine is down, cut off or cannot write, or was until now.
-func (p *participant) impaired() { p.impairedAt = p.network.clock.Now() }
+func (p *participant) impaired() {
+	p.impairedAt = p.network.clock.Now()
+	if s := p.network.before; s != nil {
+		p.impairedIn = s.Round()
+	}
+}
 
 // wellSince returns since when a machine has been well.
 func (p *participant) wellSince() time.Time {
@@ -68,6 +74,10 @@ func (n *network) inspectConduct(s coordinator.State) {
 		p := n.members[n.clientOf(was.Key)]
 		if was.Key != is.Key || n.cfg.kind(p.index) != "" {
 			continue
+		}
+		p.wellSince()
+		if _, agreed := s.Params(); agreed > p.impairedIn && !p.agreedAt.After(p.impairedAt) {
+			p.agreedAt = n.clock.Now()
 		}
 		c, now := &p.conduct, counted(is)
 		if is.Status == coordinator.StatusDropped && was.Astray == dispute.AstrayMax-1 && is.Astray == 0 {
@@ -121,6 +131,13 @@ func (n *network) blameless(before, s coordinator.State, i coordinator.Member, k
 	slow := p.slowness > 1 && (kind == missed || kind == idle || kind == skipped)
 	mayBe := kind == struck && (p.emptied || n.cfg.denied())
 	well, at := p.wellSince(), time.UnixMilli(int64(due))
+	if kind == missed || kind == idle || kind == astray {
+		// A machine that was down or cut off has missed results, and disks keep no accepted sets
+		// here. So it takes part again with parameters of a later round that the run agrees on.
+		if well = p.agreedAt; !well.After(p.impairedAt) {
+			return "", false
+		}
+	}
 	if slow || mayBe || at.Sub(well) < recovery {
 		return "", false
 	}

@@ -43,6 +43,8 @@ type participant struct {
 	touched      bool // among part.touched
 
 	impairedAt time.Time // see impaired
+	impairedIn coordinator.Round
+	agreedAt   time.Time // when the run had agreed on parameters of a later round
 	conduct    conduct
 }
 
