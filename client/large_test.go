@@ -449,7 +449,7 @@ func sharedWorkOf(t *testing.T, n uint32, witness bool) (w sharedWork) {
 }
 
 // What an aggregator does for a round grows with the members: four times as many make at most 4^1.1
-// times the work. Each of a witness's events has a byte for every member, so these grow, too.
+// times the work. A witness's events grow too, because each has a byte for every member.
 func TestSharedWorkGrowsWithTheMembers(t *testing.T) {
 	const few = 256
 	for _, witness := range []bool{false, true} {

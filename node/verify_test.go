@@ -84,7 +84,7 @@ func (w *world) offences() (list []string) {
 func TestHonestResultsPass(t *testing.T) {
 	for overlap := range uint8(2) {
 		t.Run(fmt.Sprint("overlap ", overlap), func(t *testing.T) {
-			// Who computes again has old parameters and the state in one memory, if they are in files.
+			// A verifier has the old parameters and the state in one memory if they are in files.
 			w := newWorldOf(t, toy{}.StateLen(), 120, 4, verified(overlap))
 			for i := range 4 {
 				w.start(i)

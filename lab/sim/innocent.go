@@ -75,8 +75,8 @@ func (n *network) inspectConduct(s coordinator.State) {
 		if was.Key != is.Key || n.cfg.kind(p.index) != "" {
 			continue
 		}
-		p.wellSince()
-		if _, agreed := s.Params(); agreed > p.impairedIn && !p.agreedAt.After(p.impairedAt) {
+		well := p.wellSince()
+		if _, agreed := s.Params(); agreed > p.impairedIn && !p.agreedAt.After(well) {
 			p.agreedAt = n.clock.Now()
 		}
 		c, now := &p.conduct, counted(is)
